@@ -1,0 +1,94 @@
+"""The only rounding code in Python: fixed-point requantization as TensorFlow Lite Micro does it.
+
+A real multiplier M is held as (multiplier, shift): M = multiplier / 2**31 * 2**shift with
+multiplier in [2**30, 2**31). Source of the algorithms: gemmlowp's fixed point (Jacob et al.,
+"Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
+2018, section 2.2 and appendix B) in the double-rounding form that TFLM uses.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+
+
+def round_half_away(value: float) -> int:
+    """C's round(): halves go away from zero (Python's own round goes to even)."""
+    floor = math.floor(abs(value))
+    rounded = floor + 1 if abs(value) - floor >= 0.5 else floor
+    return int(math.copysign(rounded, value))
+
+
+def quantize_multiplier(real: float) -> tuple[int, int]:
+    """(multiplier, shift) of a real multiplier (double); shift > 0 is a left shift.
+
+    A multiplier below 2**-32 or so becomes (0, 0), as in TFLM.
+    """
+    if real == 0.0:
+        return 0, 0
+    fraction, shift = math.frexp(real)
+    multiplier = round_half_away(fraction * 2**31)
+    if multiplier == 2**31:
+        multiplier //= 2
+        shift += 1
+    if shift < -31:
+        return 0, 0
+    return multiplier, shift
+
+
+def saturating_rounding_doubling_high_mul(value: np.ndarray, multiplier) -> np.ndarray:
+    """floor(value * multiplier / 2**31 + 1/2), int32 in int64 arrays; -2**31 * -2**31 saturates."""
+    product = np.asarray(value, np.int64) * np.asarray(multiplier, np.int64)
+    # gemmlowp truncates (product + nudge) / 2**31 toward zero, with nudge 1 - 2**30 for a negative
+    # product; that equals the floor form except where it is an exact half below zero: there the
+    # nudge of 1 - 2**30 makes the truncation round up as the floor form does.
+    return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+
+
+def rounding_divide_by_pot(value: np.ndarray, exponent) -> np.ndarray:
+    """value / 2**exponent, halves away from zero; exponent in 0..31."""
+    value, exponent = np.asarray(value, np.int64), np.asarray(exponent, np.int64)
+    mask = (np.int64(1) << exponent) - 1
+    threshold = (mask >> 1) + (value < 0)
+    return (value >> exponent) + ((value & mask) > threshold)
+
+
+def multiply_by_quantized_multiplier(value: np.ndarray, multiplier, shift) -> np.ndarray:
+    """TFLM's MultiplyByQuantizedMultiplier on int32 values: rounds twice. Returns int64 arrays.
+
+    `multiplier` and `shift` are scalars, or arrays that broadcast over `value` (per channel).
+    The left shift wraps at 32 bits as the C does.
+    """
+    shift = np.asarray(shift, np.int64)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    shifted = (np.asarray(value, np.int64) << left).astype(np.int32).astype(np.int64)
+    return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right)
+
+
+def clamp(value: np.ndarray, low: int, high: int, dtype="int8") -> np.ndarray:
+    return np.clip(value, low, high).astype(dtype)
+
+
+#: the stored range of a dtype
+RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)}
+
+
+def quantize_value(real: float, scale: float, zero_point: int) -> int:
+    """zero_point + round(real / scale), in float32 as TFLM quantizes the bounds of an activation."""
+    return zero_point + round_half_away(float(np.float32(real) / np.float32(scale)))
+
+
+def activation_range(activation: str, scale: float, zero_point: int, dtype: str = "int8") -> tuple[int, int]:
+    """The clamp (low, high) in stored units of a fused activation: NONE, RELU, RELU6, RELU_N1_TO_1."""
+    low, high = RANGE[dtype]
+    if activation in ("RELU", "RELU6"):
+        low = max(low, quantize_value(0.0, scale, zero_point))
+    if activation == "RELU6":
+        high = min(high, quantize_value(6.0, scale, zero_point))
+    if activation == "RELU_N1_TO_1":
+        low = max(low, quantize_value(-1.0, scale, zero_point))
+        high = min(high, quantize_value(1.0, scale, zero_point))
+    return low, high

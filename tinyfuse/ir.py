@@ -1,0 +1,170 @@
+"""What a model means: quantization, tensors, operators and the graph, all frozen.
+
+Tensors and operators compare by identity: two tensors with equal fields are still two tensors.
+Rewrites build new objects; nothing is changed in place. `str(graph)` prints it, for tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+#: dtype name -> bytes an element
+ITEM_BYTES = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 4,
+}
+
+
+@dataclass(frozen=True)
+class Quant:
+    """Affine quantization: real = scale * (stored - zero_point).
+
+    One scale and zero point for a per-tensor quantization; one an index of dimension `axis`
+    otherwise. Scales hold the float32 values of the file (as Python floats).
+    """
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int = 0
+
+    @property
+    def per_channel(self) -> bool:
+        return len(self.scale) > 1
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A value of the graph: an activation (data is None) or a constant.
+
+    `index` is the tensor's place in the file, -1 for one that a rewrite made.
+    Shapes are static; an activation of rank 4 is NHWC.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    quant: Quant | None = None
+    data: np.ndarray | None = None
+    index: int = -1
+
+    @cached_property
+    def elements(self) -> int:
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * ITEM_BYTES[self.dtype]
+
+    @property
+    def is_constant(self) -> bool:
+        return self.data is not None
+
+    @property
+    def scale(self) -> float:
+        """The per-tensor scale; AssertionError where there is none."""
+        assert self.quant is not None and len(self.quant.scale) == 1, str(self)
+        return self.quant.scale[0]
+
+    @property
+    def zero_point(self) -> int:
+        """The per-tensor zero point; AssertionError where there is none."""
+        assert self.quant is not None and len(self.quant.zero_point) == 1, str(self)
+        return self.quant.zero_point[0]
+
+    def __str__(self) -> str:
+        shape = ",".join(map(str, self.shape))
+        return f"tensor {self.index} {self.name!r} {self.dtype}[{shape}]"
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
+
+    `attributes` is the frozen dataclass that the operator's family reads from the file
+    (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
+    """
+
+    kind: str
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+    attributes: Any = None
+    index: int = -1
+
+    @property
+    def input(self) -> Tensor:
+        tensor = self.inputs[0]
+        assert tensor is not None, str(self)
+        return tensor
+
+    @property
+    def output(self) -> Tensor:
+        return self.outputs[0]
+
+    @property
+    def activations(self) -> tuple[Tensor, ...]:
+        """The inputs that are computed at run time, in order, without repetition."""
+        seen: dict[Tensor, None] = {}
+        for tensor in self.inputs:
+            if tensor is not None and not tensor.is_constant:
+                seen[tensor] = None
+        return tuple(seen)
+
+    def __str__(self) -> str:
+        name = self.outputs[0].name if self.outputs else ""
+        return f"op {self.index} {self.kind} {name!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A model: operators in an order of execution, with its inputs and outputs.
+
+    `path` is the file as the user gave it (for messages only), `sha256` that of its bytes.
+    `warnings` is what the user should know of how the file was read.
+    """
+
+    path: str
+    sha256: str
+    ops: tuple[Op, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def producer(self) -> dict[Tensor, Op]:
+        return {tensor: op for op in self.ops for tensor in op.outputs}
+
+    @cached_property
+    def consumers(self) -> dict[Tensor, tuple[Op, ...]]:
+        found: dict[Tensor, list[Op]] = {}
+        for op in self.ops:
+            for tensor in op.activations:
+                found.setdefault(tensor, []).append(op)
+        return {tensor: tuple(ops) for tensor, ops in found.items()}
+
+    def __str__(self) -> str:
+        names: dict[Tensor, str] = {}
+
+        def name(tensor: Tensor | None) -> str:
+            if tensor is None:
+                return "-"
+            if tensor not in names:
+                sort = "c" if tensor.is_constant else "t"
+                names[tensor] = f"%{sort}{len(names)}"
+                shape = ",".join(map(str, tensor.shape))
+                return f"{names[tensor]}:{tensor.dtype}[{shape}]"
+            return names[tensor]
+
+        lines = ["in " + " ".join(name(t) for t in self.inputs)]
+        for op in self.ops:
+            inputs = ", ".join(name(t) for t in op.inputs)
+            outputs = ", ".join(name(t) for t in op.outputs)
+            attributes = f" {op.attributes}" if op.attributes is not None else ""
+            lines.append(f"{outputs} = {op.kind}({inputs}){attributes}")
+        lines.append("out " + " ".join(name(t) for t in self.outputs))
+        return "\n".join(lines)

@@ -1,0 +1,229 @@
+"""What an operator family and a kernel are: the contract that every file of tinyfuse/ops fulfils.
+
+A family (`Operator`) holds everything that is true of one operator: how its options are read, the
+rules it must meet, its exact integer reference in numpy, its cost in multiply-accumulates, its row
+window, and its kernels in order of preference. A `Kernel` is one way to compute it in C.
+
+Kernels see only views (`Site`), so they don't know where memory planning put a tensor, nor whether
+an input is whole or a ring of rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.errors import Problem
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.targets import Target
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One condition that an operator must meet; also a row of docs/operators.md.
+
+    `broken(op)` gives the offending Tensor, or True, where the rule is broken; None or False where
+    it holds. It is called only when every rule before it in the family holds, so a rule may rely on
+    the ones above it.
+    """
+
+    text: str
+    broken: Callable[[Op], Tensor | bool | None]
+    hint: str | None = None
+
+    def problem(self, op: Op) -> Problem | None:
+        found = self.broken(op)
+        if found is None or found is False:
+            return None
+        tensor = str(found) if isinstance(found, Tensor) else None
+        return Problem(self.text, operator=str(op), tensor=tensor, hint=self.hint)
+
+
+# --- row streaming ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowWindow:
+    """The input rows that output row y reads: y*stride - pad_top up to kernel rows further.
+
+    `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
+    the tensor's height on are padding.
+    """
+
+    kernel: int
+    stride: int = 1
+    pad_top: int = 0
+
+    def first(self, y: int) -> int:
+        """The first real input row that output row y reads."""
+        return max(0, y * self.stride - self.pad_top)
+
+    def needed(self, y: int, height: int) -> int:
+        """How many input rows, from row 0, must exist before output row y can be computed."""
+        return min(height, max(0, y * self.stride - self.pad_top + self.kernel))
+
+
+#: the window of an elementwise or 1x1 operator
+SAME_ROW = RowWindow(1)
+
+# --- statements ------------------------------------------------------------------------------
+
+#: A C expression: an int, a float (printed as an exact float32 literal), or text as it stands.
+Expr = int | float | str
+
+
+@dataclass(frozen=True)
+class Let:
+    """`const ctype name = value;` A dict value becomes designated initializers (they may nest)."""
+
+    ctype: str
+    name: str
+    value: Expr | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """`function(args);` With `status`, a result other than `status` ends the group with an error."""
+
+    function: str
+    args: tuple[Expr, ...]
+    status: str | None = None
+
+
+Statement = Let | Call
+
+# --- where a kernel's call stands ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a kernel finds one tensor.
+
+    `pointer` is a C expression of type `T *` (`const T *` for an input). For an input it is the
+    start of the memory; row r of the tensor lies `(r % ring_rows)` rows behind it. For an output
+    of a call by rows it is the start of the very row to write; else the start of the tensor.
+    """
+
+    tensor: Tensor
+    pointer: str
+    ring_rows: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a kernel needs to know to write its call.
+
+    `row` is the C expression (int32_t) of the output row to compute, or None: the whole output.
+    `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked for, or "NULL".
+    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made.
+    """
+
+    inputs: tuple[View | None, ...]
+    outputs: tuple[View, ...]
+    row: str | None
+    scratch: str
+    constant: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An array of a module's weights: `name` is unique within the step.
+
+    `ctype` is the C element type; an array of a struct type is given as a numpy structured array
+    whose field names are the struct's. `align` is the alignment in bytes that the kernel relies on.
+    """
+
+    name: str
+    data: np.ndarray
+    ctype: str
+    align: int = 4
+
+
+# --- kernels ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Context:
+    """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
+
+    `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
+    "tinyfuse" (never CMSIS-NN).
+    """
+
+    target: Target
+    cmsis_nn: tuple[int, int] = (7, 0)
+    library: str = "auto"
+
+
+class Kernel(ABC):
+    """One way to compute an operator in C.
+
+    name       the C function that does the work; also the kernel's name in reports
+    library    "tinyfuse" or "cmsis-nn"
+    headers    what the generated file includes for it: files of runtime_c/, or arm_nnfunctions.h
+    by_row     `call` accepts a site with a row: computes one output row
+    whole      `call` accepts a site without a row: computes the whole output
+    rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
+    in_place   indexes of inputs that a whole call may overwrite, element for element
+    """
+
+    name: str
+    library: str = "tinyfuse"
+    headers: tuple[str, ...] = ()
+    by_row: bool = False
+    whole: bool = True
+    rings: bool = False
+    in_place: tuple[int, ...] = ()
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        """Whether this kernel computes `op` exactly on this target."""
+        return True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        """The constant arrays that the call refers to, packed as the C expects them."""
+        return ()
+
+    def scratch(self, op: Op, context: Context) -> int:
+        """Bytes of scratch for any call (whole or any row), aligned to 16."""
+        return 0
+
+    @abstractmethod
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        """The C that computes the site's output (or its row)."""
+
+
+# --- operators -------------------------------------------------------------------------------
+
+
+class Operator(ABC):
+    """Everything that is true of one operator kind (the schema's name)."""
+
+    kind: str
+    rules: tuple[Rule, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+
+    def attributes(self, options: Mapping[str, Any]) -> Any:
+        """A frozen dataclass from the file's option table: snake_case names to numbers or, for
+        enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
+        file may leave any field out: use the schema's default. None where there are no options."""
+        return None
+
+    @abstractmethod
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
+        (constants included); shapes and dtypes are those of op's tensors."""
+
+    def macs(self, op: Op) -> int:
+        """Multiply-accumulates of one inference; 0 for operators that have none."""
+        return 0
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        """Which rows of input `index` an output row reads, for a rank-4 output [1, H, W, C]; None
+        where an output row needs the whole input, or there are no rows."""
+        return None

@@ -1,0 +1,67 @@
+"""Targets: what targets/*.toml says of a core, loaded and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+
+from tinyfuse.errors import UsageError
+from tinyfuse.resources import resource_dir
+
+
+@dataclass(frozen=True)
+class Target:
+    """A core that code is generated for (targets/NAME.toml).
+
+    name         "cortex-m4"; "host" is the machine that runs tinyfuse
+    description  one line for people
+    cpu          -mcpu value, None on the host
+    dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
+    flags        compiler flags that select core, FPU and float ABI
+    qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
+    flash, ram   (origin, bytes) of the emulated board's memories
+    """
+
+    name: str
+    description: str
+    cpu: str | None
+    dsp: bool
+    mve: bool
+    flags: tuple[str, ...]
+    qemu_machine: str | None = None
+    qemu_tick_ns: float = 0.0
+    renode_cpu: str | None = None
+    flash: tuple[int, int] | None = None
+    ram: tuple[int, int] | None = None
+
+
+@cache
+def all_targets() -> dict[str, Target]:
+    """Every target, by name, in the order of the file names."""
+    targets = {}
+    for path in sorted(resource_dir("targets").glob("*.toml")):
+        fields = tomllib.loads(path.read_text())
+        core, emulation = fields["core"], fields.get("emulation", {})
+        targets[path.stem] = Target(
+            name=path.stem,
+            description=core["description"],
+            cpu=core.get("cpu"),
+            dsp=core["dsp"],
+            mve=core["mve"],
+            flags=tuple(core["flags"]),
+            qemu_machine=emulation.get("qemu_machine"),
+            qemu_tick_ns=emulation.get("qemu_tick_ns", 0.0),
+            renode_cpu=emulation.get("renode_cpu"),
+            flash=tuple(emulation["flash"]) if "flash" in emulation else None,
+            ram=tuple(emulation["ram"]) if "ram" in emulation else None,
+        )
+    return targets
+
+
+def load_target(name: str) -> Target:
+    """The target of that name; UsageError with the known names where there is none."""
+    targets = all_targets()
+    if name not in targets:
+        raise UsageError(f"unknown target {name!r}; known targets: {', '.join(targets)}")
+    return targets[name]
