@@ -1,0 +1,48 @@
+/* What every kernel shares: attributes, unaligned access, and the row of a ring. C99 and C++. */
+#ifndef TINYFUSE_COMMON_H
+#define TINYFUSE_COMMON_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Arithmetic right shifts of negative numbers are implementation-defined in C; every compiler for
+   Arm and x86 shifts in the sign, and the kernels rely on it. */
+typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
+
+/* Inner blocks that many layers share: one copy in the module, never inlined, and no warning where
+   no layer uses them. */
+#if defined(__GNUC__)
+#define TINYFUSE_SHARED static __attribute__((noinline, unused))
+#define TINYFUSE_INLINE static inline __attribute__((always_inline))
+#else
+#define TINYFUSE_SHARED static
+#define TINYFUSE_INLINE static inline
+#endif
+
+/* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a
+   whole tensor). */
+TINYFUSE_INLINE const int8_t *tinyfuse_ring_row(const int8_t *memory, int32_t y, int32_t ring,
+                                                int32_t row_bytes)
+{
+    return memory + (ptrdiff_t)(y % ring) * row_bytes;
+}
+
+TINYFUSE_INLINE uint32_t tinyfuse_load_u32(const void *from)
+{
+    uint32_t word;
+    memcpy(&word, from, sizeof word);
+    return word;
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_min(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_max(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif
