@@ -19,6 +19,7 @@ class Target:
     cpu          -mcpu value, None on the host
     dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
     flags        compiler flags that select core, FPU and float ABI
+    prefer_cmsis_nn  operator kinds for which `--kernels auto` takes CMSIS-NN's kernel first
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
     flash, ram   (origin, bytes) of the emulated board's memories
     """
@@ -29,6 +30,7 @@ class Target:
     dsp: bool
     mve: bool
     flags: tuple[str, ...]
+    prefer_cmsis_nn: frozenset[str] = frozenset()
     qemu_machine: str | None = None
     qemu_tick_ns: float = 0.0
     renode_cpu: str | None = None
@@ -50,6 +52,7 @@ def all_targets() -> dict[str, Target]:
             dsp=core["dsp"],
             mve=core["mve"],
             flags=tuple(core["flags"]),
+            prefer_cmsis_nn=frozenset(fields.get("kernels", {}).get("prefer_cmsis_nn", ())),
             qemu_machine=emulation.get("qemu_machine"),
             qemu_tick_ns=emulation.get("qemu_tick_ns", 0.0),
             renode_cpu=emulation.get("renode_cpu"),

@@ -170,7 +170,8 @@ class Kernel(ABC):
     by_row     `call` accepts a site with a row: computes one output row
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
-    in_place   indexes of inputs that a whole call may overwrite, element for element
+    in_place   indexes of inputs that a whole call may overwrite, element for element, going forward
+    stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
     name: str
@@ -180,6 +181,7 @@ class Kernel(ABC):
     whole: bool = True
     rings: bool = False
     in_place: tuple[int, ...] = ()
+    stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:
         """Whether this kernel computes `op` exactly on this target."""
@@ -207,6 +209,7 @@ class Operator(ABC):
     kind: str
     rules: tuple[Rule, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+    alias: bool = False  # the output is the same bytes as input 0 under another shape
 
     def attributes(self, options: Mapping[str, Any]) -> Any:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for

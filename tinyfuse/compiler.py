@@ -1,0 +1,43 @@
+"""The pipeline, from a model file to a plan. It reads like a table of contents."""
+
+from __future__ import annotations
+
+from tinyfuse.arena import plan_arena
+from tinyfuse.check import check
+from tinyfuse.ir import Graph
+from tinyfuse.ops.base import Context
+from tinyfuse.options import CMSIS_NN_VERSIONS, Options
+from tinyfuse.plan import Plan
+from tinyfuse.rewrite import rewrite
+from tinyfuse.schedule.lower import lower
+from tinyfuse.schedule.partition import partition
+from tinyfuse.targets import Target
+from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.verify_plan import verify_plan
+
+
+def compile_model(path: str, target: Target, options: Options) -> Plan:
+    """The plan of the model file at `path`. CompileError names every reason why there is none."""
+    return compile_graph(read_tflite(path), target, options)
+
+
+def compile_graph(graph: Graph, target: Target, options: Options) -> Plan:
+    """The plan of a graph as it was read; a pure function of its arguments."""
+    check(graph)
+    context = Context(target, CMSIS_NN_VERSIONS[options.cmsis_nn_version], options.kernels)
+    graph = rewrite(graph, options.fusion)
+    groups, storage, buffers, overlaps = lower(graph, partition(graph, context, options.fusion), context)
+    placement = plan_arena(buffers, overlaps)
+    plan = Plan(
+        graph=graph,
+        context=context,
+        options=options,
+        groups=groups,
+        storage=storage,
+        buffers=buffers,
+        overlaps=overlaps,
+        placement=placement,
+        warnings=graph.warnings,
+    )
+    verify_plan(plan)
+    return plan

@@ -1,0 +1,54 @@
+"""From a plan to the text of every generated file. Pure: the same plan gives the same bytes."""
+
+from __future__ import annotations
+
+import jinja2
+
+from tinyfuse.emit.functions import group_functions
+from tinyfuse.emit.header import header_context
+from tinyfuse.emit.runtime import runtime_files
+from tinyfuse.emit.weights import name_constants, weight_arrays
+from tinyfuse.plan import Plan
+from tinyfuse.resources import resource_dir
+
+
+def emit(plan: Plan) -> dict[str, str]:
+    """File name -> text of the module: header, code, weights, the runtime it needs, CMake."""
+    name = plan.options.name
+    constants = name_constants(plan)
+    runtime = runtime_files(plan)
+    context = {
+        **header_context(plan),
+        "groups": group_functions(plan, constants),
+        "includes": _includes(plan),
+        "weights": weight_arrays(plan, constants),
+        "runtime_files": sorted(runtime),
+    }
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resource_dir("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    files = {
+        out: environment.get_template(template).render(context)
+        for out, template in {
+            f"{name}.h": "module.h.j2",
+            f"{name}.c": "module.c.j2",
+            f"{name}_weights.h": "weights.h.j2",
+            f"{name}_weights.c": "weights.c.j2",
+            "CMakeLists.txt": "CMakeLists.txt.j2",
+        }.items()
+    }
+    return files | runtime
+
+
+def _includes(plan: Plan) -> dict[str, list[str]]:
+    """Headers of the kernels: the runtime's (quoted) and CMSIS-NN's (in angle brackets)."""
+    found: dict[str, set[str]] = {"tinyfuse": {"tinyfuse_common.h"}, "cmsis-nn": set()}
+    for group in plan.groups:
+        for stage in group.stages:
+            for header in stage.kernel.headers:
+                found["cmsis-nn" if header.startswith("arm_") else "tinyfuse"].add(header)
+    return {"tinyfuse": sorted(found["tinyfuse"]), "cmsis_nn": sorted(found["cmsis-nn"])}

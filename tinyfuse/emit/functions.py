@@ -1,0 +1,232 @@
+"""The text of each group's function: views of the arena, the row loop, the kernels' calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tinyfuse.emit.weights import scalar
+from tinyfuse.identifiers import comment
+from tinyfuse.ir import Tensor
+from tinyfuse.ops.base import Call, Let, Site, Statement, View
+from tinyfuse.plan import Group, Plan, Stage, constant_key
+from tinyfuse.schedule.rows import height, readers
+
+CTYPE = {
+    "bool": "uint8_t", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t",
+    "int32": "int32_t", "int64": "int64_t", "float32": "float",
+}
+
+
+@dataclass(frozen=True)
+class GroupFunction:
+    """What the template prints of a group: `comment` lines, `body` lines (indented by four)."""
+
+    index: int
+    comment: tuple[str, ...]
+    body: tuple[str, ...]
+    returns_status: bool
+
+
+def group_functions(plan: Plan, constants: dict[tuple, str]) -> list[GroupFunction]:
+    return [_Writer(plan, group, constants).write() for group in plan.groups]
+
+
+class _Writer:
+    def __init__(self, plan: Plan, group: Group, constants: dict[tuple, str]):
+        self.plan, self.group, self.constants = plan, group, constants
+        self.lines: list[str] = []
+        self.depth = 1
+        self.returns_status = False
+        #: the C variable that counts the rows made by each stage
+        self.rows = {stage.op.output: f"y{s}" for s, stage in enumerate(group.stages)}
+
+    def write(self) -> GroupFunction:
+        self._views()
+        if not self.group.stages[0].by_row:
+            self._call(self.group.stages[0], row=None)
+        elif len(self.group.stages) == 1:
+            self._single_loop(self.group.stages[0])
+        else:
+            self._row_loop()
+        return GroupFunction(
+            self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status
+        )
+
+    # --- the comment ------------------------------------------------------------------------
+
+    def _comment(self) -> list[str]:
+        live = sum(
+            b.bytes for b in self.plan.buffers if b.first_step <= self.group.index <= b.last_step
+        )
+        lines = []
+        for stage in self.group.stages:
+            shapes = ", ".join(_type(t) for t in stage.op.activations)
+            outputs = ", ".join(_type(t) for t in stage.op.outputs)
+            lines.append(comment(f"{stage.op}: {shapes} -> {outputs}"))
+            how = "by rows" if stage.by_row else "whole"
+            lines.append(f"    {stage.kernel.name}, {how}, {stage.macs} MACs")
+        lines.append(f"buffers alive: {live} bytes, scratch of them: {self.group.scratch_bytes}")
+        return lines
+
+    # --- pieces -----------------------------------------------------------------------------
+
+    def _line(self, text: str = "") -> None:
+        self.lines.append("    " * self.depth + text if text else "")
+
+    def _views(self) -> None:
+        seen: dict[Tensor, bool] = {}
+        for stage in self.group.stages:
+            for tensor in stage.op.outputs:
+                seen[tensor] = True
+            for tensor in stage.op.activations:
+                seen.setdefault(tensor, False)
+        for tensor, written in seen.items():
+            storage, const = self.plan.storage[tensor], "" if written else "const "
+            rows = f", a ring of {storage.ring_rows} rows" if self._is_ring(tensor) else ""
+            ctype = CTYPE[tensor.dtype]
+            self._line(
+                f"{const}{ctype} *const {self._pointer(tensor)} = "
+                f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
+                f"/* {comment(f'{tensor.name!r} {_type(tensor)}')}{rows} */"
+            )
+        if self.group.scratch:
+            offset = self.plan.placement.offsets[self.group.scratch]
+            self._line(f"uint8_t *const scratch = arena + {offset}u; /* {self.group.scratch_bytes} bytes */")
+
+    def _is_ring(self, tensor: Tensor) -> bool:
+        return tensor in self.rows and self.plan.storage[tensor].buffer not in self._whole_buffers()
+
+    def _whole_buffers(self) -> set[str]:
+        return {self.plan.storage[t].buffer for t in self.group.inputs + self.group.outputs}
+
+    def _pointer(self, tensor: Tensor) -> str:
+        buffer = self.plan.storage[tensor].buffer
+        # aliases share a buffer; inside one function each needs its own name
+        return buffer if tensor.index < 0 or buffer == f"t{tensor.index}" else f"t{tensor.index}"
+
+    def _single_loop(self, stage: Stage) -> None:
+        row = self.rows[stage.op.output]
+        self._line()
+        self._line(f"for (int32_t {row} = 0; {row} < {height(stage.op.output)}; ++{row}) {{")
+        self.depth += 1
+        self._call(stage, row)
+        self.depth -= 1
+        self._line("}")
+
+    def _row_loop(self) -> None:
+        for stage in self.group.stages:
+            row = self.rows[stage.op.output]
+            self._line(f"int32_t {row} = 0; /* rows made of {self._pointer(stage.op.output)} */")
+        self._line()
+        self._line("/* the stage nearest to the end that has its rows, and is wanted, makes one row */")
+        self._line("for (;;) {")
+        self.depth += 1
+        for stage in reversed(self.group.stages):
+            row = self.rows[stage.op.output]
+            self._line(f"if ({' && '.join(self._conditions(stage))}) {{")
+            self.depth += 1
+            self._call(stage, row)
+            self._line(f"++{row};")
+            self._line("continue;")
+            self.depth -= 1
+            self._line("}")
+        self._line("break;")
+        self.depth -= 1
+        self._line("}")
+
+    def _conditions(self, stage: Stage) -> list[str]:
+        """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
+        row = self.rows[stage.op.output]
+        conditions = [f"{row} < {height(stage.op.output)}"]
+        if stage.op.output not in self.group.outputs:
+            wanted = []
+            for use in readers(self.group.stages, stage.op.output):
+                reader = self.group.stages[use.stage]
+                limit = height(reader.op.output)
+                count = self.rows[reader.op.output]
+                wanted.append(f"({count} < {limit} && {row} < {self._needed(reader, use.input)})")
+            conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
+        for i, tensor in enumerate(stage.op.inputs):
+            if tensor in self.rows:
+                conditions.append(f"{self.rows[tensor]} >= {self._needed(stage, i)}")
+        return conditions
+
+    def _needed(self, stage: Stage, i: int) -> str:
+        """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
+        window, row = stage.windows[i], self.rows[stage.op.output]
+        rows = height(stage.op.inputs[i])
+        return f"tinyfuse_rows_needed({row}, {window.kernel}, {window.stride}, {window.pad_top}, {rows})"
+
+    # --- a kernel's call --------------------------------------------------------------------
+
+    def _call(self, stage: Stage, row: str | None) -> None:
+        site = Site(
+            inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
+            outputs=tuple(self._output(tensor, row) for tensor in stage.op.outputs),
+            row=row,
+            scratch="scratch" if stage.scratch_bytes else "NULL",
+            constant=lambda name: self._symbol(stage, name),
+        )
+        statements = stage.kernel.call(stage.op, site, self.plan.context)
+        self._line("{")
+        self.depth += 1
+        for statement in statements:
+            self._statement(statement)
+        self.depth -= 1
+        self._line("}")
+
+    def _input(self, tensor: Tensor | None) -> View | None:
+        if tensor is None or tensor.is_constant:
+            return None
+        return View(tensor, self._pointer(tensor), self.plan.storage[tensor].ring_rows)
+
+    def _output(self, tensor: Tensor, row: str | None) -> View:
+        pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
+        if row is not None and ring > 1:
+            slot = row if ring >= height(tensor) else f"({row} % {ring})"
+            pointer = f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
+        return View(tensor, pointer, ring)
+
+    def _symbol(self, stage: Stage, name: str) -> str:
+        for constant in stage.constants:
+            if constant.name == name:
+                return self.constants[constant_key(constant)]
+        raise AssertionError(f"{stage.kernel.name} has no constant {name!r}")
+
+    def _statement(self, statement: Statement) -> None:
+        if isinstance(statement, Let):
+            if isinstance(statement.value, Mapping):
+                self._line(f"const {statement.ctype} {statement.name} = {{")
+                self.depth += 1
+                self._fields(statement.value)
+                self.depth -= 1
+                self._line("};")
+            else:
+                self._line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};")
+            return
+        assert isinstance(statement, Call)
+        call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"
+        if statement.status is None:
+            self._line(f"{call};")
+        else:
+            self.returns_status = True
+            self._line(f"if ({call} != {statement.status}) {{")
+            self._line(f"    return {self.plan.options.name.upper()}_ERROR_KERNEL;")
+            self._line("}")
+
+    def _fields(self, fields: Mapping) -> None:
+        for name, value in fields.items():
+            if isinstance(value, Mapping):
+                inner = ", ".join(f".{n} = {_expression(v)}" for n, v in value.items())
+                self._line(f".{name} = {{{inner}}},")
+            else:
+                self._line(f".{name} = {_expression(value)},")
+
+
+def _expression(value) -> str:
+    return value if isinstance(value, str) else scalar(value)
+
+
+def _type(tensor: Tensor) -> str:
+    return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"

@@ -1,0 +1,67 @@
+"""Hostile text made safe, in one place: C identifiers and C comments from names of a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tinyfuse.errors import UsageError
+
+# C99, C++17 and a few names that headers like to define as macros.
+_RESERVED = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+    class compl const constexpr const_cast continue decltype default delete do double dynamic_cast
+    else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+    reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct
+    switch template this thread_local throw true try typedef typeid typename union unsigned using
+    virtual void volatile wchar_t while xor xor_eq main errno stdin stdout stderr NULL linux unix
+    tinyfuse arm""".split()
+)
+_LONGEST = 48
+
+
+def identifier(text: str, fallback: str = "x") -> str:
+    """A C identifier of at most 48 characters that recalls `text`: letters, digits, single '_'."""
+    safe = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:_LONGEST].rstrip("_")
+    if not safe:
+        safe = fallback
+    if safe[0].isdigit():
+        safe = f"{fallback}_{safe}"
+    return f"{safe}_" if safe in _RESERVED else safe
+
+
+def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
+    """One identifier a text, all different even in upper case (they become macros too)."""
+    taken: set[str] = set()
+    result = []
+    for text in texts:
+        base = name = identifier(text, fallback)
+        number = 2
+        while name.upper() in taken:
+            name = f"{base}_{number}"
+            number += 1
+        taken.add(name.upper())
+        result.append(name)
+    return result
+
+
+def module_name(text: str) -> str:
+    """The name a user chose with --name, checked rather than changed: it is their API's prefix."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text) or text in _RESERVED:
+        raise UsageError(
+            f"--name {text!r} can't prefix C names: use a letter, then at most 47 letters, digits or '_'"
+        )
+    return text
+
+
+def default_module_name(model_path: str) -> str:
+    """The prefix made of a model file's name: its stem in lower case."""
+    stem = re.split(r"[/\\]", model_path)[-1].rsplit(".", 1)[0]
+    return identifier(stem.lower(), "model")
+
+
+def comment(text: str) -> str:
+    """Text that can stand inside a C comment: printable ASCII, no comment ends, no trigraphs."""
+    printable = "".join(c if " " <= c <= "~" else "?" for c in text)
+    return re.sub(r"\?{2,}", "?", printable).replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")

@@ -1,0 +1,135 @@
+"""What runs, and where: the complete result of compilation, from which everything is printed.
+
+A Plan is made once (tinyfuse.compiler) and never patched. `emit` turns it into C, `report` into
+text or JSON; neither decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tinyfuse.arena import Buffer, Overlap, Placement
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops.base import Constant, Context, Kernel, RowWindow
+from tinyfuse.options import Options
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One operator inside a group, with the kernel that computes it.
+
+    by_row     the kernel is called once an output row; else once for the whole output
+    windows    per operator input: the rows an output row reads, or None (constants, whole calls)
+    constants  the kernel's packed arrays
+    """
+
+    op: Op
+    kernel: Kernel
+    by_row: bool
+    windows: tuple[RowWindow | None, ...]
+    constants: tuple[Constant, ...]
+    scratch_bytes: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a tensor lives: `buffer` names an arena buffer; `ring_rows` is how many of the
+    tensor's rows it holds (its height, unless the tensor only exists as a ring inside a group)."""
+
+    buffer: str
+    ring_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A fusion group: operators that become one C function.
+
+    inputs, outputs   activations that cross the group's border
+    scratch           name of the group's scratch buffer, or None
+    """
+
+    index: int
+    stages: tuple[Stage, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    scratch: str | None
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        return tuple(stage.op for stage in self.stages)
+
+    @property
+    def macs(self) -> int:
+        return sum(stage.macs for stage in self.stages)
+
+    @property
+    def scratch_bytes(self) -> int:
+        return max((stage.scratch_bytes for stage in self.stages), default=0)
+
+    @property
+    def traffic_bytes(self) -> int:
+        """Bytes of arena tensors that the group reads and writes; rings do not count."""
+        return sum(tensor.bytes for tensor in self.inputs + self.outputs)
+
+    @property
+    def unfused_traffic_bytes(self) -> int:
+        """The same for its operators run one by one."""
+        return sum(t.bytes for op in self.ops for t in op.activations + op.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that generation needs. `storage` covers every activation, aliases included."""
+
+    graph: Graph
+    context: Context
+    options: Options
+    groups: tuple[Group, ...]
+    storage: dict[Tensor, Storage]
+    buffers: tuple[Buffer, ...]
+    overlaps: tuple[Overlap, ...]
+    placement: Placement
+    warnings: tuple[str, ...]
+
+    @cached_property
+    def arena_bytes(self) -> int:
+        """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
+        return max(ARENA_ALIGN, -(-self.placement.arena_bytes // 4) * 4)
+
+    @property
+    def macs(self) -> int:
+        return sum(group.macs for group in self.groups)
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of constant data in flash, equal arrays counted once."""
+        return sum(data.nbytes for data in self.unique_constants.values())
+
+    @cached_property
+    def unique_constants(self) -> dict[tuple, object]:
+        """Constant arrays by content: equal arrays of equal type are stored once."""
+        return {
+            constant_key(constant): constant.data
+            for group in self.groups
+            for stage in group.stages
+            for constant in stage.constants
+        }
+
+    @property
+    def uses_cmsis_nn(self) -> bool:
+        return any(s.kernel.library == "cmsis-nn" for g in self.groups for s in g.stages)
+
+    def offset(self, tensor: Tensor) -> int:
+        """Byte offset of a tensor's memory from the arena's start."""
+        return self.placement.offsets[self.storage[tensor].buffer]
+
+
+#: alignment of the arena's start: what the widest vector load of any target likes
+ARENA_ALIGN = 16
+
+
+def constant_key(constant: Constant) -> tuple:
+    """Two constants with this key equal are one array in flash."""
+    return (constant.ctype, constant.align, constant.data.dtype.str, constant.data.tobytes())

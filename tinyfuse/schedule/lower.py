@@ -1,0 +1,175 @@
+"""A partition becomes groups of stages, arena buffers with lifetimes, and overlaps."""
+
+from __future__ import annotations
+
+from tinyfuse.arena import Buffer, Overlap
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Context, Kernel
+from tinyfuse.plan import Group, Stage, Storage
+from tinyfuse.schedule.rows import height, overlap_distance, ring_rows, row_bytes
+from tinyfuse.schedule.select import row_kernel, whole_kernel
+
+#: alignment of tensors and rings: word loads of DSP kernels; and of scratch: what kernels are told
+TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
+
+
+def lower(
+    graph: Graph, partition: list[list[Op]], context: Context
+) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
+    """Groups with kernels, the storage of every activation, buffers and their overlaps."""
+    roots = alias_roots(graph, partition)
+    groups, storage = [], {}
+    buffers: list[Buffer] = []
+    overlaps: list[Overlap] = []
+    names = _BufferNames()
+
+    whole = _whole_tensors(graph, partition, roots)
+    for tensor, (first, last) in _lifetimes(graph, partition, whole, roots).items():
+        name = names.of(tensor)
+        buffers.append(Buffer(name, tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
+        storage[tensor] = Storage(name, height(tensor) if len(tensor.shape) == 4 else 1)
+
+    for index, ops in enumerate(partition):
+        stages = _stages(ops, context)
+        kept = frozenset(op.output for op in ops if roots.get(op.output, op.output) in whole)
+        if stages[0].by_row:
+            for tensor, rows in ring_rows(stages, kept).items():
+                name = names.of(tensor)
+                size = rows * row_bytes(tensor)
+                buffers.append(Buffer(name, size, index, index, TENSOR_ALIGN, owner=f"ring of {tensor.name}"))
+                storage[tensor] = Storage(name, rows)
+        group = _group(index, stages, kept, roots)
+        groups.append(group)
+        if group.scratch:
+            buffers.append(
+                Buffer(group.scratch, group.scratch_bytes, index, index, SCRATCH_ALIGN, owner="scratch")
+            )
+        ends = {buffer.name: buffer.last_step for buffer in buffers}
+        overlaps += _overlaps(group, kept, storage, roots, ends)
+
+    for alias, root in roots.items():
+        storage[alias] = storage[root]
+    return tuple(groups), storage, tuple(buffers), tuple(overlaps)
+
+
+def alias_roots(graph: Graph, partition: list[list[Op]]) -> dict[Tensor, Tensor]:
+    """Outputs that are other names for the same bytes -> the tensor that owns them: those of the
+    operators that the partition leaves out (RESHAPE; partition.py)."""
+    scheduled = {op for ops in partition for op in ops}
+    roots: dict[Tensor, Tensor] = {}
+    for op in graph.ops:
+        if op not in scheduled:
+            roots[op.output] = roots.get(op.input, op.input)
+    return roots
+
+
+class _BufferNames:
+    """Short unique buffer names: t<index in the file>, x<n> for tensors that a rewrite made."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def of(self, tensor: Tensor) -> str:
+        if tensor.index >= 0:
+            return f"t{tensor.index}"
+        self._made += 1
+        return f"x{self._made}"
+
+
+def _whole_tensors(graph, partition, roots) -> set[Tensor]:
+    """Tensors that exist whole in the arena: what crosses a group's border, and the model's own."""
+    whole = {roots.get(t, t) for t in graph.inputs + graph.outputs}
+    home = {op: index for index, ops in enumerate(partition) for op in ops}
+    for index, ops in enumerate(partition):
+        for op in ops:
+            for tensor in op.activations:
+                tensor = roots.get(tensor, tensor)
+                producer = graph.producer.get(tensor)
+                if producer is None or home[producer] != index:
+                    whole.add(tensor)
+    for op in graph.ops:
+        if op in home:
+            # an output that nothing reads still has to be written somewhere
+            whole |= {t for t in op.outputs if t not in graph.consumers and t not in roots}
+    return whole
+
+
+def _lifetimes(graph, partition, whole, roots) -> dict[Tensor, tuple[int, int]]:
+    """First and last group in which each whole tensor must keep its bytes."""
+    first: dict[Tensor, int] = {t: 0 for t in graph.inputs}
+    last: dict[Tensor, int] = dict.fromkeys(graph.inputs, 0)
+    for index, ops in enumerate(partition):
+        for op in ops:
+            for tensor in op.activations + op.outputs:
+                tensor = roots.get(tensor, tensor)
+                if tensor in whole:
+                    first.setdefault(tensor, index)
+                    last[tensor] = index
+    for tensor in graph.outputs:
+        last[roots.get(tensor, tensor)] = max(0, len(partition) - 1)
+    return {tensor: (first[tensor], last[tensor]) for tensor in first}
+
+
+def _stages(ops: list[Op], context: Context) -> tuple[Stage, ...]:
+    if len(ops) == 1:
+        kernel, by_row = whole_kernel(ops[0], context)
+        return (_stage(ops[0], kernel, by_row, context),)
+    stages = []
+    for op in ops:
+        kernel = row_kernel(op, context, rings=True)
+        assert kernel is not None, f"{op} does not stream; the partition should know"
+        stages.append(_stage(op, kernel, True, context))
+    return tuple(stages)
+
+
+def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:
+    family = FAMILIES[op.kind]
+    return Stage(
+        op=op,
+        kernel=kernel,
+        by_row=by_row,
+        windows=tuple(
+            family.row_window(op, i) if by_row and t is not None and not t.is_constant else None
+            for i, t in enumerate(op.inputs)
+        ),
+        constants=kernel.constants(op, context),
+        scratch_bytes=kernel.scratch(op, context),
+        macs=family.macs(op),
+    )
+
+
+def _group(index: int, stages: tuple[Stage, ...], kept, roots) -> Group:
+    made = {stage.op.output for stage in stages}
+    inputs: dict[Tensor, None] = {}
+    for stage in stages:
+        for tensor in stage.op.activations:
+            if tensor not in made:
+                inputs[tensor] = None
+    outputs = tuple(t for stage in stages for t in stage.op.outputs if t in kept or len(stages) == 1)
+    needs_scratch = any(stage.scratch_bytes for stage in stages)
+    return Group(index, stages, tuple(inputs), outputs, f"scratch{index}" if needs_scratch else None)
+
+
+def _overlaps(group: Group, kept, storage, roots, ends: dict[str, int]) -> list[Overlap]:
+    """Which outputs may start how far below which inputs that nothing after the group reads."""
+    found = []
+    for output in group.outputs:
+        for source in group.inputs:
+            if ends[storage[roots.get(source, source)].buffer] > group.index:
+                continue
+            if group.stages[0].by_row:
+                distance = overlap_distance(group.stages, kept, source, output)
+            else:
+                distance = _whole_call_distance(group.stages[0], source, output)
+            if distance < output.bytes:
+                below, above = storage[output].buffer, storage[roots.get(source, source)].buffer
+                found.append(Overlap(below, above, distance))
+    return found
+
+
+def _whole_call_distance(stage: Stage, source: Tensor, output: Tensor) -> int:
+    """0 where the kernel may work in place over every use of `source`, else no overlap."""
+    uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
+    in_place = all(i in stage.kernel.in_place for i in uses)
+    return 0 if in_place else output.bytes

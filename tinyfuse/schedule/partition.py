@@ -1,0 +1,94 @@
+"""Which operators become one fusion group.
+
+A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every
+operator its own group; `basic` lets a producer take the elementwise operators behind it (what a
+converter leaves of a batch normalization, activations that no clamp can hold); `rows` adds the
+depthwise convolution and the pointwise convolution behind it.
+"""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import SAME_ROW, Context
+from tinyfuse.schedule.select import row_kernel
+
+
+def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
+    """The groups of a graph: every operator once; aliases (RESHAPE) are left out, for they have
+    nothing to run, except under "none", where they copy unless their input ends there."""
+    groups: list[list[Op]] = []
+    taken: set[Op] = set()
+    for op in graph.ops:
+        if op in taken or (fusion != "none" and FAMILIES[op.kind].alias):
+            continue
+        group = [op]
+        while fusion != "none":
+            follower = _only_consumer(graph, group[-1])
+            if follower is None or not _joins(group, follower, context, fusion):
+                break
+            group.append(follower)
+        taken.update(group)
+        groups.append(group)
+    return groups
+
+
+def _only_consumer(graph: Graph, op: Op) -> Op | None:
+    """The operator that alone reads `op`'s only output, where nothing else needs that tensor."""
+    if len(op.outputs) != 1 or op.output in graph.outputs:
+        return None
+    consumers = graph.consumers.get(op.output, ())
+    return consumers[0] if len(consumers) == 1 else None
+
+
+def _joins(group: list[Op], follower: Op, context: Context, fusion: str) -> bool:
+    last = group[-1]
+    if not (streams(last, context) and streams(follower, context)):
+        return False
+    if is_pointwise_function(follower):
+        return True
+    if fusion != "rows":
+        return False
+    depthwise = last.kind == "DEPTHWISE_CONV_2D" or (
+        len(group) > 1 and group[0].kind == "DEPTHWISE_CONV_2D"
+    )
+    return depthwise and is_pointwise_convolution(follower)
+
+
+def streams(op: Op, context: Context) -> bool:
+    """Whether `op` can compute its output row by row from rings of input rows."""
+    family = FAMILIES[op.kind]
+    return (
+        len(op.outputs) == 1
+        and is_image(op.output)
+        and all(is_image(tensor) for tensor in op.activations)
+        and all(
+            family.row_window(op, i) is not None
+            for i, tensor in enumerate(op.inputs)
+            if tensor is not None and not tensor.is_constant
+        )
+        and row_kernel(op, context, rings=True) is not None
+    )
+
+
+def is_image(tensor: Tensor) -> bool:
+    """[1, H, W, C]: the only layout that is streamed by rows."""
+    return len(tensor.shape) == 4 and tensor.shape[0] == 1
+
+
+def is_pointwise_function(op: Op) -> bool:
+    """One activation in, one out of the same shape, each element from the same element."""
+    return (
+        len(op.activations) == 1
+        and op.activations[0].shape == op.output.shape
+        and not FAMILIES[op.kind].macs(op)
+        and FAMILIES[op.kind].row_window(op, op.inputs.index(op.activations[0])) == SAME_ROW
+    )
+
+
+def is_pointwise_convolution(op: Op) -> bool:
+    return (
+        op.kind == "CONV_2D"
+        and FAMILIES[op.kind].row_window(op, 0) == SAME_ROW
+        and op.inputs[1].shape[1:3] == (1, 1)
+    )

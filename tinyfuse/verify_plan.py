@@ -1,0 +1,150 @@
+"""An independent checker of plans: it shares no code with the scheduler or the planner.
+
+It plays the whole plan on a byte map of the arena. Every byte carries the name of the value (tensor
+and row) that was last written to it; before a stage reads a row, each byte of that row must still
+carry its name. That covers placement, lifetimes, rings, overlaps and scratch in one rule, whatever
+formula they came from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.arena_check import check_placement
+from tinyfuse.ir import Tensor
+from tinyfuse.plan import Group, Plan
+
+
+def verify_plan(plan: Plan) -> None:
+    """AssertionError, naming the tensor, where any value is overwritten before its last use."""
+    check_placement(plan.buffers, plan.overlaps, plan.placement)
+    _Player(plan).play()
+
+
+class _Player:
+    """The arena as an array of value numbers, one a byte; 0 is junk."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.bytes = np.zeros(plan.arena_bytes, np.int64)
+        self.values: dict[tuple[str, int], int] = {}
+        self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
+
+    def play(self) -> None:
+        for tensor in self.plan.graph.inputs:
+            self._write_whole(tensor)
+        for group in self.plan.groups:
+            if group.stages[0].by_row:
+                self._play_rows(group)
+            else:
+                self._play_call(group)
+        for tensor in self.plan.graph.outputs:
+            self._read_whole(tensor, "the caller")
+
+    # a tensor and its aliases are one value: they share a buffer name
+    def _value(self, tensor: Tensor, row: int) -> int:
+        key = (self.plan.storage[tensor].buffer, row)
+        return self.values.setdefault(key, len(self.values) + 1)
+
+    def _rows(self, tensor: Tensor) -> int:
+        """Rows into which this checker cuts a tensor: its height if it has one."""
+        return tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
+
+    def _span(self, tensor: Tensor, row: int) -> slice:
+        storage = self.plan.storage[tensor]
+        rows = self._rows(tensor)
+        size = tensor.bytes // rows
+        slot = row % storage.ring_rows if rows > 1 else 0
+        start = self.plan.placement.offsets[storage.buffer] + slot * size
+        assert (slot + 1) * size <= self.size[storage.buffer], f"{tensor}: row {row} outside its buffer"
+        return slice(start, start + size)
+
+    def _write(self, tensor: Tensor, row: int) -> None:
+        self.bytes[self._span(tensor, row)] = self._stamp(tensor, row)
+
+    def _read(self, tensor: Tensor, row: int, reader: str) -> None:
+        found = self.bytes[self._span(tensor, row)]
+        assert (found == self._stamp(tensor, row)).all(), f"{reader} reads row {row} of {tensor}: overwritten"
+
+    def _stamp(self, tensor: Tensor, row: int):
+        """What each byte of a row carries: one number, unless an alias of another shape reads it."""
+        size = tensor.bytes // self._rows(tensor)
+        base = self._value(tensor, 0) * (1 << 32)
+        return base + row * size + np.arange(size)
+
+    def _write_whole(self, tensor: Tensor) -> None:
+        for row in range(self._rows(tensor)):
+            self._write(tensor, row)
+
+    def _read_whole(self, tensor: Tensor, reader: str) -> None:
+        for row in range(self._rows(tensor)):
+            self._read(tensor, row, reader)
+
+    def _scribble_scratch(self, group: Group) -> None:
+        if group.scratch:
+            start = self.plan.placement.offsets[group.scratch]
+            self.bytes[start : start + self.size[group.scratch]] = 0
+
+    def _play_call(self, group: Group) -> None:
+        (stage,) = group.stages
+        self._scribble_scratch(group)
+        for tensor in stage.op.activations:
+            self._read_whole(tensor, str(stage.op))
+        shared = [i for i in stage.kernel.in_place if stage.op.inputs[i] is not None]
+        for output in stage.op.outputs:
+            self._write_whole(output)
+        for i, tensor in enumerate(stage.op.inputs):
+            # a kernel that does not work in place may read any input byte at any time
+            if tensor is not None and not tensor.is_constant and i not in shared:
+                self._read_whole(tensor, f"{stage.op} (not in place)")
+
+    def _play_rows(self, group: Group) -> None:
+        """Runs whichever stage is furthest and has its rows, as the generated loop does."""
+        done = [0] * len(group.stages)
+        maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
+        consumers = {
+            s: [(c, i) for c, other in enumerate(group.stages) for i, t in enumerate(other.op.inputs) if t is stage.op.output]
+            for s, stage in enumerate(group.stages)
+        }
+
+        def window(s: int, i: int) -> range:
+            rows = group.stages[s].windows[i]
+            height = group.stages[s].op.inputs[i].shape[1]
+            start = done[s] * rows.stride - rows.pad_top
+            return range(max(0, start), max(0, min(height, start + rows.kernel)))
+
+        def lacks(s: int) -> bool:
+            return any(
+                s_in is not None and window(s, i).stop > done[s_in]
+                for i, tensor in enumerate(group.stages[s].op.inputs)
+                if (s_in := maker.get(tensor)) is not None
+            )
+
+        def finished(s: int) -> bool:
+            return done[s] == group.stages[s].op.output.shape[1]
+
+        def wanted(s: int) -> bool:
+            return group.stages[s].op.output in group.outputs or any(
+                not finished(c) and window(c, i).stop > done[s] for c, i in consumers[s]
+            )
+
+        while True:
+            ready = [s for s in range(len(done)) if not finished(s) and wanted(s) and not lacks(s)]
+            if not ready:
+                break
+            s = ready[-1]
+            stage, row = group.stages[s], done[s]
+            self._scribble_scratch(group)
+            windows = [
+                (tensor, window(s, i))
+                for i, tensor in enumerate(stage.op.inputs)
+                if tensor is not None and not tensor.is_constant
+            ]
+            for _ in range(2):  # before the row is written, and while: the window must survive both
+                for tensor, rows in windows:
+                    for r in rows:
+                        self._read(tensor, r, str(stage.op))
+                self._write(stage.op.output, row)
+            done[s] += 1
+        for s, stage in enumerate(group.stages):
+            assert finished(s) or stage.op.output not in group.outputs, f"{stage.op}: rows missing"
