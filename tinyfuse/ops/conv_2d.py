@@ -1,0 +1,70 @@
+"""CONV_2D, int8: any kernel, stride, dilation and padding, grouped or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.conv import ConvRow
+from tinyfuse.ops.base import Operator, Rule, RowWindow
+from tinyfuse.ops.convolution import (
+    QUANTIZATION_RULES,
+    SHAPE_RULES,
+    TENSOR_RULES,
+    Conv2D,
+    conv_options,
+    geometry,
+    requantize_channels,
+    taps,
+    weights_scale_rule,
+)
+
+
+def _bad_channels(op: Op) -> Tensor | None:
+    out_c, filter_c = op.inputs[1].shape[0], op.inputs[1].shape[3]
+    in_c = op.input.shape[3]
+    good = in_c % filter_c == 0 and out_c % (in_c // filter_c) == 0 and op.output.shape[3] == out_c
+    return None if good else op.inputs[1]
+
+
+class Conv2DOperator(Operator):
+    """Weights are [out_c, kernel_h, kernel_w, in_c / groups]; with groups > 1, output channel c
+    reads the input channels of group c // (out_c / groups)."""
+
+    kind = "CONV_2D"
+    rules = (
+        *TENSOR_RULES,
+        *SHAPE_RULES,
+        Rule("input channels are filter channels * groups, output channels a multiple of groups",
+             _bad_channels),
+        weights_scale_rule(axis=0),
+        *QUANTIZATION_RULES,
+    )  # fmt: skip
+    kernels = (ConvRow(),)
+
+    def attributes(self, options: Mapping[str, Any]) -> Conv2D:
+        return Conv2D(**conv_options(options))
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        g = geometry(op)
+        weights = inputs[1].astype(np.float64)
+        filter_c, filters = g.in_c // g.groups, g.out_c // g.groups
+        # float64 holds every sum of int8 products exactly and has a fast matrix product
+        total = np.zeros((g.out_h, g.out_w, g.out_c))
+        for ky, kx, values in taps(op, inputs[0]):
+            values = values.astype(np.float64)
+            for group in range(g.groups):
+                outs = slice(group * filters, (group + 1) * filters)
+                ins = slice(group * filter_c, (group + 1) * filter_c)
+                total[..., outs] += values[..., ins] @ weights[outs, ky, kx].T
+        return (requantize_channels(op, total.astype(np.int64))[None],)
+
+    def macs(self, op: Op) -> int:
+        _, kernel_h, kernel_w, filter_c = op.inputs[1].shape
+        return op.output.elements * kernel_h * kernel_w * filter_c
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return geometry(op).window if index == 0 else None

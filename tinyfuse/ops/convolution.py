@@ -1,0 +1,297 @@
+"""What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED share: attributes, geometry, quantization.
+
+Arithmetic of all three, as TensorFlow Lite Micro does it: an int32 accumulator that wraps, over
+(input - input zero point) * weight, plus the bias; requantized per output channel with two
+roundings; plus the output zero point; clamped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.fixedpoint import (
+    activation_range,
+    clamp,
+    multiply_by_quantized_multiplier,
+    quantize_multiplier,
+)
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.base import Rule, RowWindow
+
+#: activations that a convolution or fully connected layer may have fused in
+ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+
+
+@dataclass(frozen=True)
+class Conv2D:
+    """Attributes of CONV_2D.
+
+    padding     "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right)
+                once a rewrite folded a PAD operator in
+    stride      (rows, columns)
+    dilation    (rows, columns)
+    activation  one of ACTIVATIONS
+    clamp       (low, high) in stored units where a rewrite narrowed the clamp by a following
+                activation; None: what `activation` gives
+    """
+
+    padding: str | tuple[int, int, int, int] = "VALID"
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    activation: str = "NONE"
+    clamp: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class DepthwiseConv2D(Conv2D):
+    """Attributes of DEPTHWISE_CONV_2D: output channel c reads input channel c // depth_multiplier."""
+
+    depth_multiplier: int = 1
+
+
+def conv_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that CONV_2D and DEPTHWISE_CONV_2D read alike, with the schema's defaults."""
+    return {
+        "padding": options.get("padding", "SAME"),
+        "stride": (options.get("stride_h", 0), options.get("stride_w", 0)),
+        "dilation": (options.get("dilation_h_factor", 1), options.get("dilation_w_factor", 1)),
+        "activation": options.get("fused_activation_function", "NONE"),
+    }
+
+
+@dataclass(frozen=True)
+class ConvGeometry:
+    """Extents of a convolution in rows, columns and channels.
+
+    `groups` is in_c / channels of a filter for CONV_2D; for DEPTHWISE_CONV_2D it is in_c.
+    """
+
+    in_h: int
+    in_w: int
+    in_c: int
+    out_h: int
+    out_w: int
+    out_c: int
+    kernel_h: int
+    kernel_w: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int
+    dilation_w: int
+    pad_top: int
+    pad_left: int
+    groups: int
+
+    @property
+    def window(self) -> RowWindow:
+        return RowWindow((self.kernel_h - 1) * self.dilation_h + 1, self.stride_h, self.pad_top)
+
+
+def padded_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    """((output rows, padding on top), (output columns, padding on the left))."""
+    attributes, (_, kernel_h, kernel_w, _) = op.attributes, op.inputs[1].shape
+    result = []
+    for axis, kernel in ((0, kernel_h), (1, kernel_w)):
+        extent, stride = op.input.shape[1 + axis], attributes.stride[axis]
+        span = (kernel - 1) * attributes.dilation[axis] + 1
+        if attributes.padding == "SAME":
+            count = -(-extent // stride)
+            before = max(0, (count - 1) * stride + span - extent) // 2
+        elif attributes.padding == "VALID":
+            count, before = (extent - span) // stride + 1, 0
+        else:
+            before, after = attributes.padding[2 * axis : 2 * axis + 2]
+            count = (extent + before + after - span) // stride + 1
+        result.append((count, before))
+    return result[0], result[1]
+
+
+def geometry(op: Op) -> ConvGeometry:
+    """The geometry of a CONV_2D or DEPTHWISE_CONV_2D that meets its family's rules."""
+    weights = op.inputs[1]
+    _, in_h, in_w, in_c = op.input.shape
+    _, out_h, out_w, out_c = op.output.shape
+    (_, pad_top), (_, pad_left) = padded_extents(op)
+    depthwise = op.kind == "DEPTHWISE_CONV_2D"
+    return ConvGeometry(
+        in_h, in_w, in_c, out_h, out_w, out_c, weights.shape[1], weights.shape[2],
+        *op.attributes.stride, *op.attributes.dilation, pad_top, pad_left,
+        groups=in_c if depthwise else in_c // weights.shape[3],
+    )  # fmt: skip
+
+
+def clamp_range(op: Op) -> tuple[int, int]:
+    """(low, high) of the output in stored units."""
+    if op.attributes.clamp is not None:
+        return op.attributes.clamp
+    return activation_range(
+        op.attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype
+    )
+
+
+def channel_multipliers(op: Op) -> tuple[np.ndarray, np.ndarray]:
+    """(multipliers, shifts), int64, one an output channel.
+
+    The real multiplier is input scale * weight scale / output scale in double precision; only a
+    FULLY_CONNECTED layer with one weight scale multiplies the first two in float32.
+    """
+    weights = op.inputs[1]
+    per_channel = weights.quant.per_channel
+    products = []
+    for scale in weights.quant.scale:
+        if op.kind == "FULLY_CONNECTED" and not per_channel:
+            products.append(float(np.float32(op.input.scale) * np.float32(scale)))
+        else:
+            products.append(op.input.scale * scale)
+    pairs = [quantize_multiplier(product / op.output.scale) for product in products]
+    channels = op.output.shape[-1]
+    pairs = pairs if per_channel else pairs * channels
+    return np.array([m for m, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int64)
+
+
+def bias_values(op: Op) -> np.ndarray:
+    """The bias as int64, zeros where it is absent."""
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    if bias is None:
+        return np.zeros(op.output.shape[-1], np.int64)
+    return bias.data.reshape(-1).astype(np.int64)
+
+
+def requantize_channels(op: Op, accumulators: np.ndarray) -> np.ndarray:
+    """Stored outputs from int64 accumulators [..., out_c] that have no bias yet."""
+    total = (accumulators + bias_values(op)).astype(np.int32)  # wraps as the C does
+    scaled = multiply_by_quantized_multiplier(total, *channel_multipliers(op))
+    return clamp(scaled + op.output.zero_point, *clamp_range(op), op.output.dtype)
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def _tensors(op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    inputs = op.inputs + (None,) * (3 - len(op.inputs))
+    return inputs[0], inputs[1], inputs[2]
+
+
+def _one_scale(tensor: Tensor) -> bool:
+    quant = tensor.quant
+    return quant is not None and len(quant.scale) == 1 and len(quant.zero_point) == 1
+
+
+def _bad_bias(op: Op) -> Tensor | None:
+    bias = _tensors(op)[2]
+    good = bias is None or (
+        bias.is_constant and bias.dtype == "int32" and bias.elements == op.output.shape[-1]
+    )
+    return None if good else bias
+
+
+def _bad_scale(op: Op) -> Tensor | None:
+    for tensor in (op.input, op.inputs[1], op.output):
+        if not all(0 < scale < float("inf") for scale in tensor.quant.scale):
+            return tensor
+    return None
+
+
+#: rules on tensors, before anything of their shapes is known to be right
+TENSOR_RULES = (
+    Rule(
+        "two or three inputs and one output",
+        lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1
+        or op.inputs[0] is None or op.inputs[1] is None,
+    ),
+    Rule(
+        "input and output are int8, the input computed at run time",
+        lambda op: next(
+            (t for t in (op.inputs[0], op.outputs[0]) if t.dtype != "int8" or t.is_constant), None
+        ),
+        "quantize the model to int8 (full integer quantization)",
+    ),
+    Rule(
+        "weights are constant int8",
+        lambda op: None
+        if op.inputs[1].is_constant and op.inputs[1].dtype == "int8"
+        else op.inputs[1],
+        "quantize the model to int8 (full integer quantization)",
+    ),
+    Rule(
+        "input and output have one scale and one zero point",
+        lambda op: next((t for t in (op.input, op.output) if not _one_scale(t)), None),
+    ),
+)
+
+#: rules on quantization, once the shapes are right
+QUANTIZATION_RULES = (
+    Rule("the bias is absent, or constant int32 with one value an output channel", _bad_bias),
+    Rule("scales are positive and finite", _bad_scale),
+    Rule(
+        "a requantization multiplier is below 2^31",
+        lambda op: bool((channel_multipliers(op)[1] > 30).any()),
+    ),
+    Rule(
+        f"the fused activation is one of {', '.join(ACTIVATIONS)}",
+        lambda op: op.attributes.activation not in ACTIVATIONS,
+    ),
+)
+
+
+def weights_scale_rule(axis: int) -> Rule:
+    """Weights are symmetric with one scale, or one an index of dimension `axis`."""
+
+    def bad(op: Op) -> Tensor | None:
+        weights = op.inputs[1]
+        quant = weights.quant
+        if quant is None or any(quant.zero_point):
+            return weights
+        if len(quant.scale) == 1:
+            return None
+        good = quant.axis == axis and len(quant.scale) == weights.shape[axis]
+        return None if good else weights
+
+    return Rule(f"weights have zero point 0 and one scale, or one an index of dimension {axis}", bad)
+
+
+def _bad_output_shape(op: Op) -> Tensor | None:
+    (rows, _), (columns, _) = padded_extents(op)
+    good = rows > 0 and columns > 0 and op.output.shape[:3] == (1, rows, columns)
+    return None if good else op.output
+
+
+#: rules on the shapes of CONV_2D and DEPTHWISE_CONV_2D
+SHAPE_RULES = (
+    Rule(
+        "input, weights and output have rank 4 and no empty dimension",
+        lambda op: next(
+            (t for t in (op.input, op.inputs[1], op.output) if len(t.shape) != 4 or min(t.shape) < 1),
+            None,
+        ),
+    ),
+    Rule("the batch is 1", lambda op: op.input if op.input.shape[0] != 1 else None),
+    Rule(
+        "strides and dilations are positive",
+        lambda op: min(op.attributes.stride + op.attributes.dilation) < 1,
+    ),
+    Rule("the output has the rows and columns that padding, stride and dilation give", _bad_output_shape),
+)
+
+
+# --- reference -------------------------------------------------------------------------------
+
+
+def taps(op: Op, data: np.ndarray):
+    """Yields (kernel row, kernel column, values): the int64 (input - zero point) [H, W, C] that each
+    output position reads under that tap, zero where it reads padding."""
+    g = geometry(op)
+    rows = np.arange(g.out_h) * g.stride_h - g.pad_top
+    columns = np.arange(g.out_w) * g.stride_w - g.pad_left
+    values = data[0].astype(np.int64) - op.input.zero_point
+    for ky in range(g.kernel_h):
+        y = rows + ky * g.dilation_h
+        for kx in range(g.kernel_w):
+            x = columns + kx * g.dilation_w
+            window = values[np.clip(y, 0, g.in_h - 1)][:, np.clip(x, 0, g.in_w - 1)]
+            inside = ((y >= 0) & (y < g.in_h))[:, None] & ((x >= 0) & (x < g.in_w))[None, :]
+            yield ky, kx, window * inside[..., None]

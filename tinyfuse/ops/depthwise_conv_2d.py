@@ -1,0 +1,62 @@
+"""DEPTHWISE_CONV_2D, int8: any kernel, stride, dilation, padding and depth multiplier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.depthwise import DepthwiseRow
+from tinyfuse.ops.base import Operator, Rule, RowWindow
+from tinyfuse.ops.convolution import (
+    QUANTIZATION_RULES,
+    SHAPE_RULES,
+    TENSOR_RULES,
+    DepthwiseConv2D,
+    conv_options,
+    geometry,
+    requantize_channels,
+    taps,
+    weights_scale_rule,
+)
+
+
+def _bad_channels(op: Op) -> Tensor | None:
+    out_c = op.input.shape[3] * op.attributes.depth_multiplier
+    good = op.inputs[1].shape[0] == 1 and op.inputs[1].shape[3] == op.output.shape[3] == out_c
+    return None if good else op.inputs[1]
+
+
+class DepthwiseConv2DOperator(Operator):
+    """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
+
+    kind = "DEPTHWISE_CONV_2D"
+    rules = (
+        *TENSOR_RULES,
+        *SHAPE_RULES,
+        Rule("weight and output channels are input channels * depth multiplier", _bad_channels),
+        weights_scale_rule(axis=3),
+        *QUANTIZATION_RULES,
+    )
+    kernels = (DepthwiseRow(),)
+
+    def attributes(self, options: Mapping[str, Any]) -> DepthwiseConv2D:
+        multiplier = options.get("depth_multiplier", 0)
+        return DepthwiseConv2D(**conv_options(options), depth_multiplier=multiplier)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        g = geometry(op)
+        weights = inputs[1].astype(np.int64)
+        total = np.zeros((g.out_h, g.out_w, g.out_c), np.int64)
+        for ky, kx, values in taps(op, inputs[0]):
+            total += np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
+        return (requantize_channels(op, total)[None],)
+
+    def macs(self, op: Op) -> int:
+        _, kernel_h, kernel_w, _ = op.inputs[1].shape
+        return op.output.elements * kernel_h * kernel_w
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return geometry(op).window if index == 0 else None

@@ -1,0 +1,90 @@
+"""FULLY_CONNECTED, int8: any batch, weights with or without a zero point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.fully_connected import FullyConnectedWhole
+from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, requantize_channels
+
+
+@dataclass(frozen=True)
+class FullyConnected:
+    """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed."""
+
+    activation: str = "NONE"
+    clamp: tuple[int, int] | None = None
+    weights_format: str = "DEFAULT"
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    weights, output = op.inputs[1], op.output
+    if len(weights.shape) != 2 or min(weights.shape) < 1:
+        return weights
+    if not output.shape or output.shape[-1] != weights.shape[0]:
+        return output
+    batches = output.elements // weights.shape[0]
+    good = batches >= 1 and op.input.elements == batches * weights.shape[1]
+    return None if good else op.input
+
+
+def _bad_weights_quant(op: Op) -> Tensor | None:
+    weights = op.inputs[1]
+    quant = weights.quant
+    if quant is None or len(quant.zero_point) != len(quant.scale):
+        return weights
+    if len(quant.scale) == 1:
+        return None if -128 <= quant.zero_point[0] <= 127 else weights
+    good = quant.axis == 0 and len(quant.scale) == weights.shape[0] and not any(quant.zero_point)
+    return None if good else weights
+
+
+def _bias_scale_off(op: Op) -> Tensor | None:
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    if bias is None or op.inputs[1].quant.per_channel:
+        return None
+    scale = bias.quant.scale[0] if bias.quant is not None and bias.quant.scale else 0.0
+    difference = abs(op.input.scale * op.inputs[1].scale - scale)
+    return bias if difference / op.output.scale > 0.02 else None
+
+
+class FullyConnectedOperator(Operator):
+    """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
+    [batches, channels]."""
+
+    kind = "FULLY_CONNECTED"
+    rules = (
+        *TENSOR_RULES,
+        Rule("weights are [outputs, inputs], and input and output hold whole batches of these",
+             _bad_shape),
+        Rule("weights are stored in the default format",
+             lambda op: op.attributes.weights_format != "DEFAULT"),
+        Rule("weights have one scale and zero point, or a scale an output with zero points 0",
+             _bad_weights_quant),
+        *QUANTIZATION_RULES,
+        Rule("the bias has the scale of input times weights (within 0.02 of the output's scale)",
+             _bias_scale_off, "TensorFlow Lite Micro refuses this layer, too"),
+    )  # fmt: skip
+    kernels = (FullyConnectedWhole(),)
+
+    def attributes(self, options: Mapping[str, Any]) -> FullyConnected:
+        return FullyConnected(
+            activation=options.get("fused_activation_function", "NONE"),
+            weights_format=options.get("weights_format", "DEFAULT"),
+        )
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        weights = op.inputs[1]
+        values = inputs[0].reshape(-1, weights.shape[1]).astype(np.float64) - op.input.zero_point
+        zero_point = 0 if weights.quant.per_channel else weights.zero_point
+        total = values @ (inputs[1].astype(np.float64) - zero_point).T  # exact: far below 2^53
+        return (requantize_channels(op, total.astype(np.int64)).reshape(op.output.shape),)
+
+    def macs(self, op: Op) -> int:
+        return op.output.elements * op.inputs[1].shape[1]
