@@ -6,7 +6,7 @@ import jinja2
 
 from tinyfuse.emit.functions import group_functions
 from tinyfuse.emit.header import header_context
-from tinyfuse.emit.runtime import runtime_files
+from tinyfuse.emit.runtime import headers, runtime_files
 from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.plan import Plan
 from tinyfuse.resources import resource_dir
@@ -20,7 +20,10 @@ def emit(plan: Plan) -> dict[str, str]:
     context = {
         **header_context(plan),
         "groups": group_functions(plan, constants),
-        "includes": _includes(plan),
+        "includes": {
+            "tinyfuse": [h for h in headers(plan) if h.startswith("tinyfuse_")],
+            "cmsis_nn": [h for h in headers(plan) if not h.startswith("tinyfuse_")],
+        },
         "weights": weight_arrays(plan, constants),
         "runtime_files": sorted(runtime),
     }
@@ -42,13 +45,3 @@ def emit(plan: Plan) -> dict[str, str]:
         }.items()
     }
     return files | runtime
-
-
-def _includes(plan: Plan) -> dict[str, list[str]]:
-    """Headers of the kernels: the runtime's (quoted) and CMSIS-NN's (in angle brackets)."""
-    found: dict[str, set[str]] = {"tinyfuse": {"tinyfuse_common.h"}, "cmsis-nn": set()}
-    for group in plan.groups:
-        for stage in group.stages:
-            for header in stage.kernel.headers:
-                found["cmsis-nn" if header.startswith("arm_") else "tinyfuse"].add(header)
-    return {"tinyfuse": sorted(found["tinyfuse"]), "cmsis_nn": sorted(found["cmsis-nn"])}

@@ -10,14 +10,22 @@ from tinyfuse.resources import resource_dir
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(tinyfuse_\w+\.h)"', re.MULTILINE)
 
 
+def headers(plan: Plan) -> list[str]:
+    """What the generated file includes: files of runtime_c/ and CMSIS-NN's headers."""
+    found = {"tinyfuse_common.h"}
+    for group in plan.groups:
+        if len(group.stages) > 1:
+            found.add("tinyfuse_rows.h")
+        for stage in group.stages:
+            found.update(stage.kernel.headers)
+    return sorted(found)
+
+
 def runtime_files(plan: Plan) -> dict[str, str]:
     """File name -> text. Everything in them is static inline, so that modules made by different
     versions of tinyfuse link into one firmware."""
     folder = resource_dir("runtime_c")
-    waiting = {"tinyfuse_common.h"}
-    for group in plan.groups:
-        for stage in group.stages:
-            waiting.update(h for h in stage.kernel.headers if h.startswith("tinyfuse_"))
+    waiting = {name for name in headers(plan) if name.startswith("tinyfuse_")}
     files: dict[str, str] = {}
     while waiting:
         name = waiting.pop()

@@ -1,0 +1,5 @@
+"""python -m tinyfuse"""
+
+from tinyfuse.cli import main
+
+main()

@@ -1,0 +1,207 @@
+"""The command line: arguments, progress, exit codes. Only this file and output_folder.py print or write."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tinyfuse import __version__, commands
+from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS
+from tinyfuse.report.facts import envelope
+from tinyfuse.targets import all_targets
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse gen model.tflite --target cortex-m4          C in ./model_tinyfuse
+  tinyfuse gen model.tflite --target cortex-m4 -o src/net --name net --force
+  tinyfuse report model.tflite --target cortex-m4       RAM and flash, nothing written
+  tinyfuse verify model.tflite --target cortex-m4       proves it on an emulated core
+  tinyfuse verify model.tflite --target cortex-m55 --runs 20 --json
+
+\b
+Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported model;
+3 a tool is missing; 4 the emulated run crashed or timed out.
+"""
+
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class _Group(click.Group):
+    """Ends every command with one clear message: text on stderr, or JSON where --json was given."""
+
+    def main(self, args=None, **extra):
+        arguments = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in arguments
+        try:
+            code = super().main(args=arguments, standalone_mode=False, **extra)
+        except click.exceptions.Exit as leave:
+            code = leave.exit_code
+        except click.Abort:
+            code = 130
+        except click.ClickException as error:
+            hint = error.ctx.get_help_option_names(error.ctx) if getattr(error, "ctx", None) else None
+            more = f"; try '{error.ctx.command_path} --help'" if hint else ""
+            code = _fail(error.format_message() + more, 2, as_json, None)
+        except TinyfuseError as error:
+            code = _fail(str(error), error.exit_code, as_json, error)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:
+    if as_json:
+        body: dict = {"message": message, "exit_code": code}
+        if isinstance(error, CompileError):
+            body["problems"] = [asdict(problem) for problem in error.problems]
+            body["model"] = error.model
+        click.echo(json.dumps({"schema_version": 1, "tinyfuse_version": __version__, "error": body}, indent=2))
+    else:
+        for line in message.splitlines():
+            click.echo(f"tinyfuse: {line}", err=True)
+    return code
+
+
+@click.group(cls=_Group, epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tinyfuse", message="%(prog)s %(version)s")
+def main() -> None:
+    """Turns a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
+
+
+def generation_options(command):
+    """The arguments that `gen`, `report` and `verify` share: all that changes what is generated."""
+
+    @click.argument("model", type=click.Path())
+    @click.option("--target", required=True, metavar="T", help="A core of `tinyfuse targets`.")
+    @click.option("--name", metavar="NAME", help="Prefix of the C names; default: the model file's name.")
+    @click.option("--kernels", type=click.Choice(KERNELS), default="auto", show_default=True,
+                  help="auto: the faster one; cmsis-nn: wherever it has one; tinyfuse: ours alone.")
+    @click.option("--fusion", type=click.Choice(FUSION), default="rows", show_default=True,
+                  help="none: an operator a step; basic: activations, padding, batch normalization; "
+                  "rows: groups that stream rows.")
+    @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,
+                  help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
+                  "that verify and --bundle find]")
+    @click.option("--cmsis-nn", "cmsis_nn_path", metavar="PATH", type=click.Path(),
+                  help="A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn.")
+    @click.option("--max-ram", metavar="SIZE", help="Fail when the arena is larger: 65536, 64K, 1M.")
+    @click.option("--max-flash", metavar="SIZE", help="Fail when weights and code are larger.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout (docs/json.md).")
+    @functools.wraps(command)
+    def wrapped(*args, **kwargs):
+        request = commands.Request(
+            **{field: kwargs.pop(field) for field in commands.REQUEST_FIELDS}
+        )
+        return command(request, *args, **kwargs)
+
+    return wrapped
+
+
+@main.command(epilog="""\b
+Examples:
+  tinyfuse gen kws.tflite --target cortex-m4
+  tinyfuse gen kws.tflite --target cortex-m55 -o third_party/kws --bundle
+  tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
+""")
+@generation_options
+@click.option("-o", "--output", type=click.Path(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
+@click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
+@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make.")
+def gen(request, as_json, output, bundle, force):
+    """Generate the C module of MODEL, and print a short report."""
+    result = commands.generate(request, output, bundle, force, say=_progress)
+    if as_json:
+        return _print_json(result.facts)
+    for line in result.lines:
+        _out.print(line, markup=False)
+    return 0
+
+
+@main.command(epilog="""\b
+Examples:
+  tinyfuse report kws.tflite --target cortex-m4
+  tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
+""")
+@generation_options
+def report(request, as_json):
+    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing."""
+    result = commands.report(request, say=_progress)
+    if as_json:
+        return _print_json(result.facts)
+    click.echo(result.text, nl=False)
+    return 0
+
+
+@main.command(epilog="""\b
+Examples:
+  tinyfuse verify kws.tflite --target cortex-m4
+  tinyfuse verify kws.tflite --target cortex-m4 --kernels cmsis-nn --runs 20 --seed 7
+  tinyfuse verify kws.tflite --target cortex-m4 --emulator host
+""")
+@generation_options
+@click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
+              help="Where the firmware runs; host: natively, under sanitizers.")
+@click.option("--oracle", type=click.Choice(["auto", "tflm", "litert", "reference"]), default="auto",
+              show_default=True, help="Who says what is right.")
+@click.option("--runs", type=click.IntRange(1, 10000), default=8, show_default=True,
+              help="Inputs: all-min, all-max, all-zero-point, then random ones.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
+@click.option("--optimize", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
+              help="The compiler's optimization level.")
+@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
+              help="Host time that the emulated run may take.")
+def verify(request, as_json, **options):
+    """Prove on an emulated core that the module computes what TensorFlow Lite Micro computes."""
+    result = commands.verify(request, say=_progress, **options)
+    if as_json:
+        _print_json(result.facts)
+    else:
+        for line in result.lines:
+            _out.print(line, markup=False)
+    return 0 if result.exact else 1
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON alone.")
+def targets(as_json):
+    """List the cores that code can be generated for."""
+    known = all_targets()
+    if as_json:
+        return _print_json(
+            {
+                "schema_version": 1,
+                "tinyfuse_version": __version__,
+                "targets": [asdict(t) | {"prefer_cmsis_nn": sorted(t.prefer_cmsis_nn)} for t in known.values()],
+            }
+        )
+    width = max(map(len, known))
+    for target in known.values():
+        click.echo(f"{target.name:<{width}}  {target.description}")
+    return 0
+
+
+@main.command("cmake-dir", hidden=True)
+def cmake_dir():
+    """Print the folder of tinyfuse.cmake, for include() in a CMakeLists.txt."""
+    click.echo(Path(__file__).resolve().parent / "cmake")
+
+
+def _progress(text: str) -> None:
+    """One line of progress on stderr, where a person watches."""
+    if sys.stderr.isatty():
+        _err.print(f"[dim]{text}[/dim]")
+
+
+def _print_json(facts: dict) -> int:
+    click.echo(json.dumps(facts, indent=2, default=list))
+    return 0

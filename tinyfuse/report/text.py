@@ -1,0 +1,66 @@
+"""report.txt: the report for people, with a map of the arena. Plain ASCII, deterministic."""
+
+from __future__ import annotations
+
+from tinyfuse import __version__
+from tinyfuse.arena import arena_map
+from tinyfuse.identifiers import comment
+from tinyfuse.plan import Plan
+
+
+def report_text(plan: Plan, facts: dict) -> str:
+    """The text of report.txt; `facts` are those of report_facts without a measured code size."""
+    lines = [
+        f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
+        f"for {plan.context.target.name}, by tinyfuse {__version__}",
+        f"model SHA-256 {plan.graph.sha256}",
+        f"kernels {plan.options.kernels}, fusion {plan.options.fusion}",
+        "",
+        *summary_lines(facts),
+        "",
+        *_port_lines("input", facts["inputs"]),
+        *_port_lines("output", facts["outputs"]),
+        "",
+        *_group_lines(facts),
+        "",
+        "Arena: addresses against steps (group numbers)",
+        arena_map(plan.buffers, plan.placement),
+    ]
+    for warning in plan.warnings:
+        lines += ["", f"warning: {comment(warning)}"]
+    return "\n".join(lines) + "\n"
+
+
+def summary_lines(facts: dict) -> list[str]:
+    arena, unfused = facts["arena_bytes"], facts["unfused_arena_bytes"]
+    proof = "proven minimal" if facts["placement_optimal"] else (
+        f"lower bound {facts['arena_lower_bound']:,}, gap {arena - facts['arena_lower_bound']:,}"
+    )
+    measured = "measured" if facts["code_bytes_measured"] else "estimate"
+    return [
+        f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
+        f"weights  {facts['weight_bytes']:>11,} bytes",
+        f"code     {facts['code_bytes']:>11,} bytes   {measured}",
+        f"MACs     {facts['macs']:>11,}",
+    ]
+
+
+def _port_lines(kind: str, ports: list[dict]) -> list[str]:
+    lines = []
+    for port in ports:
+        shape = "x".join(map(str, port["shape"])) or "scalar"
+        quant = "" if port["scale"] is None else f"  scale {port['scale']:.9g}, zero point {port['zero_point']}"
+        lines.append(f"{kind:<7} {port['symbol']}: {port['dtype']} {shape}{quant}")
+    return lines
+
+
+def _group_lines(facts: dict) -> list[str]:
+    lines = [f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>9}  operators: kernels"]
+    for index, group in enumerate(facts["groups"]):
+        operators = " + ".join(op["kind"] for op in group["operators"])
+        kernels = ", ".join(dict.fromkeys(group["kernels"]))
+        lines.append(
+            f"{index:>5}  {group['macs']:>11,}  {group['scratch_bytes']:>8,}  {group['traffic_bytes']:>9,}"
+            f"  {group['unfused_traffic_bytes']:>9,}  {operators}: {kernels}"
+        )
+    return lines

@@ -1,0 +1,57 @@
+"""A RELU or RELU6 behind a layer that clamps anyway narrows that clamp.
+
+before   %a = CONV_2D(%in, ...) NONE;  %b = RELU(%a)
+after    %b = CONV_2D(%in, ...) clamp=(zero point, 127)
+
+Only where %a and %b have the same scale and zero point (the RELU then multiplies by exactly one),
+and nothing else reads %a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from tinyfuse.fixedpoint import activation_range
+from tinyfuse.ir import Graph, Op
+from tinyfuse.ops.convolution import clamp_range
+
+
+def fold_activation(graph: Graph) -> Graph:
+    ops: list[Op] = []
+    place: dict[Op, int] = {}
+    for op in graph.ops:
+        producer = graph.producer.get(op.input) if op.kind in ("RELU", "RELU6") else None
+        at = place.get(producer)
+        # the producer as it is now: an earlier activation may have been folded into it already
+        if at is not None and _has_clamp(ops[at]) and _folds(graph, op):
+            merged = _with_clamp(ops[at], op)
+            ops[at] = merged
+            place[op] = at
+            continue
+        place[op] = len(ops)
+        ops.append(op)
+    return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
+
+
+def _folds(graph: Graph, activation: Op) -> bool:
+    source, result = activation.input, activation.output
+    return (
+        source not in graph.outputs
+        and len(graph.consumers[source]) == 1
+        and (source.scale, source.zero_point, source.dtype)
+        == (result.scale, result.zero_point, result.dtype)
+    )
+
+
+def _has_clamp(op: Op) -> bool:
+    return op.attributes is not None and "clamp" in {f.name for f in fields(op.attributes)}
+
+
+def _with_clamp(producer: Op, activation: Op) -> Op:
+    low, high = clamp_range(producer)
+    floor, ceiling = activation_range(
+        activation.kind, activation.output.scale, activation.output.zero_point, activation.output.dtype
+    )
+    clamp = (min(max(low, floor), ceiling), max(min(high, ceiling), floor))
+    attributes = replace(producer.attributes, clamp=clamp)
+    return replace(producer, attributes=attributes, outputs=activation.outputs)

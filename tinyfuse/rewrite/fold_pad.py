@@ -1,0 +1,65 @@
+"""A PAD of rows and columns in front of a convolution becomes the convolution's own padding.
+
+before   %p = PAD(%in, [[0,0],[1,1],[1,1],[0,0]]);  %out = CONV_2D(%p, ...) VALID
+after    %out = CONV_2D(%in, ...) padding=(1, 1, 1, 1)
+
+PAD writes the zero point, which is what a convolution takes for the outside of its input. Only
+where every reader of %p is such a convolution, so that %p is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Graph, Op
+from tinyfuse.ops.convolution import padded_extents
+
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+
+
+def fold_pad(graph: Graph) -> Graph:
+    folded = {op.output: op for op in graph.ops if op.kind == "PAD" and _folds(graph, op)}
+    if not folded:
+        return graph
+    ops = []
+    for op in graph.ops:
+        if op.output in folded:
+            continue
+        pad = folded.get(op.inputs[0])
+        ops.append(op if pad is None else _absorb(op, pad))
+    return replace(graph, ops=tuple(ops))
+
+
+def _folds(graph: Graph, pad: Op) -> bool:
+    amounts = pad.inputs[1].data.tolist()
+    consumers = graph.consumers.get(pad.output, ())
+    return (
+        len(amounts) == 4
+        and amounts[0] == amounts[3] == [0, 0]
+        and pad.input.zero_point == pad.output.zero_point
+        and pad.output not in graph.outputs
+        and pad.input not in graph.outputs
+        and all(op.kind in _CONVOLUTIONS and op.inputs[1] is not pad.output for op in consumers)
+        and bool(consumers)
+    )
+
+
+def _absorb(op: Op, pad: Op) -> Op:
+    (_, (top, bottom), (left, right), _) = pad.inputs[1].data.tolist()
+    (rows, own_top), (columns, own_left) = padded_extents(op)
+    attributes, (_, kernel_h, kernel_w, _) = op.attributes, op.inputs[1].shape
+    _, height, width, _ = op.input.shape
+
+    def own_after(axis: int, count: int, kernel: int, extent: int, before: int) -> int:
+        """The padding behind the input that the last output position reads; 0 if it reads none."""
+        span = (kernel - 1) * attributes.dilation[axis] + 1
+        return max(0, (count - 1) * attributes.stride[axis] + span - extent - before)
+
+    padding = (
+        top + own_top,
+        bottom + own_after(0, rows, kernel_h, height, own_top),
+        left + own_left,
+        right + own_after(1, columns, kernel_w, width, own_left),
+    )
+    inputs = (pad.input, *op.inputs[1:])
+    return replace(op, inputs=inputs, attributes=replace(attributes, padding=padding))
