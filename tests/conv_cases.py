@@ -8,8 +8,12 @@ import numpy as np
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.convolution import Conv2D, DepthwiseConv2D, padded_extents
-from tinyfuse.ops.fully_connected import FullyConnected
+from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.fully_connected import FullyConnected, FullyConnectedOperator
+
+FAMILIES = {f.kind: f for f in (Conv2DOperator(), DepthwiseConv2DOperator(), FullyConnectedOperator())}
 
 
 @dataclass(frozen=True)

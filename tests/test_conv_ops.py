@@ -6,14 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conv_cases import Shape, make_op, model_of, random_input, random_shape
+from conv_cases import FAMILIES, Shape, make_op, model_of, random_input, random_shape
 
 from tinyfuse.ir import Op, Quant
-from tinyfuse.ops.conv_2d import Conv2DOperator
-from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
-from tinyfuse.ops.fully_connected import FullyConnectedOperator
-
-FAMILIES = {f.kind: f for f in (Conv2DOperator(), DepthwiseConv2DOperator(), FullyConnectedOperator())}
 
 
 def broken_rules(op: Op) -> list[str]:

@@ -1,0 +1,43 @@
+"""Our kernels of the convolution families, on the host under sanitizers and on emulated cores."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conv_cases import FAMILIES, make_op, random_input, random_shape
+from kernel_harness import Case, run_cases
+
+from tinyfuse.ops.base import Context
+from tinyfuse.targets import load_target
+
+
+def random_cases(kind: str, target: str, count: int, seed: int) -> list[Case]:
+    """Each random operator with every kernel that accepts it."""
+    rng = np.random.default_rng(seed)
+    context = Context(load_target(target), library="tinyfuse")
+    cases: list[Case] = []
+    while len(cases) < count:
+        extreme = bool(rng.random() < 0.3)
+        op = make_op(random_shape(kind, rng, explicit_padding=bool(rng.random() < 0.2)), rng, extreme)
+        if any(rule.problem(op) for rule in FAMILIES[kind].rules):
+            continue
+        data = random_input(op, rng, bool(rng.random() < 0.3))
+        for kernel in FAMILIES[kind].kernels:
+            if kernel.library == "tinyfuse" and kernel.accepts(op, context):
+                ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
+                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4))))
+    return cases
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_random_shapes(kind: str, target: str, tmp_path: Path) -> None:
+    needed = ["gcc"] if target == "host" else ["arm-none-eabi-gcc", "qemu-system-arm"]
+    if any(shutil.which(tool) is None for tool in needed):
+        pytest.skip(f"needs {' and '.join(needed)}")
+    cases = random_cases(kind, target, 40, seed=1)
+    for case, result in zip(cases, run_cases(cases, target, tmp_path), strict=True):
+        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
