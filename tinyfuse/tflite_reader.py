@@ -1,0 +1,232 @@
+"""Reads a .tflite file into a Graph: with its two helpers, the only place that knows FlatBuffers.
+
+The file is hostile until `tinyfuse.flatbuffer_check` has walked it; after that, what it says is
+still checked, and every fault is collected, each with its operator or tensor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import stat
+from typing import Any
+
+import tflite
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.flatbuffer_check import OPTION_TABLES, TABLES, Damaged, check_flatbuffer, enumerators
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.tflite_tensors import (
+    HINT_CONVERT,
+    HINT_DAMAGED,
+    Problems,
+    TensorReader,
+    numbers,
+    text,
+)
+
+MAX_FILE_BYTES = 64 << 20
+_LONGEST_CUSTOM_CODE = 64
+#: an operator whose code is out of range
+_NO_KIND = "?"
+
+
+def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Graph:
+    """The graph of a .tflite file (of `data`, when given; then `path` is for messages only).
+
+    Constants are read-only arrays of the tensor's dtype and shape that share the file's bytes; they
+    may be unaligned. Raises CompileError with every fault that could be found.
+    """
+    name = os.fspath(path)
+    data = _load(name) if data is None else bytes(data)
+    if len(data) > MAX_FILE_BYTES:
+        message = f"the file has more than {MAX_FILE_BYTES} bytes"
+        raise CompileError(name, Problem(message, hint="no microcontroller holds such a model"))
+    if not data:
+        raise CompileError(name, Problem("the file is empty", hint=HINT_CONVERT))
+    if data[4:8] != b"TFL3":
+        message = "not a TensorFlow Lite model (no TFL3 identifier)"
+        raise CompileError(name, Problem(message, hint=HINT_CONVERT))
+    try:
+        check_flatbuffer(data)
+    except Damaged as damaged:
+        raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
+    return _graph(name, data)
+
+
+def unsupported(op: Op) -> Problem | None:
+    """Why no family of tinyfuse/ops compiles an operator of this kind; None where one does."""
+    from tinyfuse.ops import FAMILIES  # late: it loads every kernel
+
+    if op.kind in FAMILIES:
+        return None
+    hint = None
+    if op.kind == "CUSTOM ethos-u":
+        hint = "Vela compiled this file for Arm's Ethos-U NPU: give the file that Vela was given"
+    elif op.kind.startswith("CUSTOM "):
+        hint = "what a custom operator computes isn't in the file: use built-in operators"
+    elif op.kind in ("IF", "WHILE", "CALL", "CALL_ONCE"):
+        hint = "it runs another subgraph: convert the model without control flow"
+    return Problem("this operator is not supported", operator=str(op), hint=hint)
+
+
+def _load(path: str) -> bytes:
+    try:
+        # a pipe or a device could block, or never end
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise CompileError(path, Problem("not a regular file", hint=HINT_CONVERT))
+        with open(path, "rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        message = "there is no such file"
+        raise CompileError(path, Problem(message, hint="check the path")) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"the file can't be read: {reason}"
+        raise CompileError(path, Problem(message, hint="check path and permissions")) from None
+
+
+def _graph(path: str, data: bytes) -> Graph:
+    problems = Problems()
+    model = tflite.Model.GetRootAs(data, 0)
+    version, subgraphs = model.Version(), model.SubgraphsLength()
+    problems.require(version == 3, f"schema version {version} is not 3", HINT_CONVERT)
+    problems.require(subgraphs > 0, "the file has no graph", HINT_DAMAGED)
+    problems.stop(path)
+
+    tensors = TensorReader(data, model, problems)
+    reader = _OpReader(model, tensors, problems)
+    subgraph = model.Subgraphs(0)
+    inputs = reader.ends("input", numbers(subgraph, "Inputs"))
+    outputs = reader.ends("output", numbers(subgraph, "Outputs"))
+    ops = tuple(reader.op(i) for i in range(subgraph.OperatorsLength()))
+    problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
+    warnings = tensors.open_batches(inputs)
+    if subgraphs > 1:
+        warnings.append(f"only the first of {subgraphs} subgraphs is read")
+    _check_order(inputs, ops, outputs, tensors.bad, problems)
+    if problems.found:  # then all reasons at once: nobody gets to check the operators
+        for op in ops:
+            problem = unsupported(op) if op.kind != _NO_KIND else None
+            if problem is not None:
+                problems.add(problem)
+    problems.stop(path)
+    digest = hashlib.sha256(data).hexdigest()
+    return Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
+
+
+def _check_order(
+    inputs: list[Tensor],
+    ops: tuple[Op, ...],
+    outputs: list[Tensor],
+    bad: set[Tensor],
+    problems: Problems,
+) -> None:
+    """Every activation must be computed once, before it is read; `bad` tensors are let through."""
+    known: set[Tensor] = set()
+    for tensor in inputs:
+        message = "is an input of the graph, but has constant data"
+        problems.require(not tensor.is_constant, message, HINT_DAMAGED, tensor=tensor)
+        message = "is listed twice among the inputs of the graph"
+        problems.require(tensor not in known, message, HINT_DAMAGED, tensor=tensor)
+        known.add(tensor)
+    for op in ops:
+        for tensor in op.activations:
+            message = "is read before it is computed"
+            problems.require(tensor in known or tensor in bad, message, HINT_DAMAGED, op, tensor)
+        for tensor in op.outputs:
+            message = "is computed, but has constant data"
+            problems.require(not tensor.is_constant, message, HINT_DAMAGED, op, tensor)
+            message = "is computed a second time"
+            problems.require(tensor not in known, message, HINT_DAMAGED, op, tensor)
+            known.add(tensor)
+    for tensor in outputs:
+        message = "is an output of the graph, but nothing computes it"
+        problems.require(tensor in known or tensor in bad, message, HINT_DAMAGED, tensor=tensor)
+
+
+class _OpReader:
+    def __init__(self, model: tflite.Model, tensors: TensorReader, problems: Problems):
+        self.model, self.tensors, self.require = model, tensors, problems.require
+        self.problems = problems
+        self.subgraph = model.Subgraphs(0)
+
+    def ends(self, end: str, indexes: tuple[int, ...]) -> list[Tensor]:
+        """The tensors of the graph's inputs or outputs."""
+        self.require(bool(indexes), f"the graph has no {end}", HINT_CONVERT)
+        message = f"an {end} of the graph"
+        return [self.tensors.tensor(i) for i in indexes if self.in_range(i, message)]
+
+    def in_range(self, index: int, what: str, operator: Op | None = None) -> bool:
+        message = f"{what} is tensor {index}, of {self.tensors.count}"
+        return self.require(0 <= index < self.tensors.count, message, HINT_DAMAGED, operator)
+
+    def op(self, index: int) -> Op:
+        """The operator at an index; tensors out of range are left out, and a problem."""
+        table = self.subgraph.Operators(index)
+        inputs, outputs = numbers(table, "Inputs"), numbers(table, "Outputs")
+        valid = range(self.tensors.count)
+        tensor = self.tensors.tensor
+        op = Op(
+            self.kind(table.OpcodeIndex()),
+            tuple(tensor(i) if i in valid else None for i in inputs),
+            tuple(tensor(i) for i in outputs if i in valid),
+            index=index,
+        )
+        message = f"its operator code {table.OpcodeIndex()} is out of range"
+        self.require(op.kind != _NO_KIND, message, HINT_DAMAGED, op)
+        for i in inputs:
+            if i != -1:  # an optional input that is left out
+                self.in_range(i, "an input", op)
+        for i in outputs:
+            self.in_range(i, "an output", op)
+        return Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
+
+    def kind(self, number: int) -> str:
+        if number >= self.model.OperatorCodesLength():
+            return _NO_KIND
+        code = self.model.OperatorCodes(number)
+        # old files have only the first field, new ones may fill it with a placeholder, 127
+        builtin = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
+        if builtin == tflite.BuiltinOperator.CUSTOM:
+            custom = text(code.CustomCode())[:_LONGEST_CUSTOM_CODE]
+            return f"CUSTOM {repr(custom)[1:-1]}"
+        return enumerators("BuiltinOperator").get(builtin, f"BUILTIN {builtin}")
+
+    def attributes(self, op: Op, table: tflite.Operator) -> Any:
+        """What the operator's family makes of its options; None for kinds without a family."""
+        from tinyfuse.ops import FAMILIES  # late: it loads every kernel
+
+        if op.kind not in FAMILIES:
+            return None
+        before = self.problems.count
+        options = self.options(op, table)
+        return FAMILIES[op.kind].attributes(options) if self.problems.count == before else None
+
+    def options(self, op: Op, table: tflite.Operator) -> dict[str, Any]:
+        """The fields of the operator's option table: numbers, enumerators' names, or tuples."""
+        expected, number = OPTION_TABLES.get(op.kind), table.BuiltinOptionsType()
+        union = table.BuiltinOptions()
+        if expected is None or union is None or number == tflite.BuiltinOptions.NONE:
+            return {}
+        given = enumerators("BuiltinOptions").get(number, f"type {number}")
+        message = f"its options are of {given}, not of {expected}"
+        if not self.require(given == expected, message, HINT_DAMAGED, op):
+            return {}
+        accessor = getattr(tflite, expected)()
+        accessor.Init(union.Bytes, union.Pos)
+        options: dict[str, Any] = {}
+        for field in TABLES[expected]:
+            camel = "".join(part[:1].upper() + part[1:] for part in field.name.split("_"))
+            if field.type.startswith("["):
+                options[field.name] = numbers(accessor, camel)
+            elif field.type != "-":
+                value = getattr(accessor, camel)()
+                message = f"its option {field.name} is {value}, which means nothing"
+                if field.enum:
+                    value = enumerators(field.enum).get(value)
+                sound = value is not None and (field.type != "float" or math.isfinite(value))
+                self.require(sound, message, HINT_DAMAGED, op)
+                options[field.name] = value
+        return options
