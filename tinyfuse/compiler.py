@@ -21,14 +21,15 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
     return compile_graph(read_tflite(path), target, options)
 
 
-def compile_graph(graph: Graph, target: Target, options: Options) -> Plan:
+def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments."""
-    check(graph)
+    check(source)
     context = Context(target, CMSIS_NN_VERSIONS[options.cmsis_nn_version], options.kernels)
-    graph = rewrite(graph, options.fusion)
+    graph = rewrite(source, options.fusion)
     groups, storage, buffers, overlaps = lower(graph, partition(graph, context, options.fusion), context)
     placement = plan_arena(buffers, overlaps)
     plan = Plan(
+        source=source,
         graph=graph,
         context=context,
         options=options,

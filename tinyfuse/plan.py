@@ -81,8 +81,13 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that generation needs. `storage` covers every activation, aliases included."""
+    """Everything that generation needs. `storage` covers every activation, aliases included.
 
+    `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
+    inputs and outputs.
+    """
+
+    source: Graph
     graph: Graph
     context: Context
     options: Options

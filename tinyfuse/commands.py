@@ -1,0 +1,323 @@
+"""What the commands do, without printing: `tinyfuse.cli` shows what these functions return."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from tinyfuse import cmsis_nn
+from tinyfuse.compiler import compile_graph
+from tinyfuse.emit import emit
+from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
+from tinyfuse.identifiers import default_module_name, module_name
+from tinyfuse.ir import Graph
+from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
+from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder
+from tinyfuse.plan import Plan
+from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
+from tinyfuse.report.text import report_text, summary_lines
+from tinyfuse.targets import load_target
+from tinyfuse.tflite_reader import read_tflite
+
+Say = Callable[[str], None]
+
+_LATEST = "7.0"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked to generate: the arguments that gen, report and verify share."""
+
+    model: str
+    target: str
+    name: str | None = None
+    kernels: str = "auto"
+    fusion: str = "rows"
+    cmsis_nn_version: str | None = None
+    cmsis_nn_path: str | None = None
+    max_ram: str | None = None
+    max_flash: str | None = None
+
+
+REQUEST_FIELDS = tuple(Request.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """facts: the JSON; lines: what a person is shown; text: the whole report."""
+
+    facts: dict
+    lines: list[str]
+    text: str = ""
+    exact: bool = True
+
+
+# --- gen and report ----------------------------------------------------------------------------
+
+
+def report(request: Request, say: Say) -> Answer:
+    """The report of a model, nothing written. DoesNotFit where a limit is broken."""
+    plan, tree = _plan(request, say, needs_tree=False)
+    facts = plan_envelope(plan) | _facts(plan, tree, say)
+    _check_limits(plan, facts)
+    return Answer(facts, summary_lines(facts), report_text(plan, facts))
+
+
+def generate(request: Request, output: str | None, bundle: bool, force: bool, say: Say) -> Answer:
+    """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
+    plan, tree = _plan(request, say, needs_tree=bundle)
+    facts = plan_envelope(plan) | _facts(plan, tree, say)
+    _check_limits(plan, facts)
+    files = {name: text.encode() for name, text in emit(plan).items()}
+    # what the folder holds is a function of the model and the options, so it has no measured figure
+    pure = report_facts(plan, facts["unfused_arena_bytes"], None)
+    # nor the place where the model lay
+    told = replace_path(plan_envelope(plan))
+    files["report.txt"] = report_text(plan, pure).encode()
+    if bundle and plan.uses_cmsis_nn:
+        assert tree is not None
+        files |= cmsis_nn.bundle(tree, plan_functions(plan))
+    files[MANIFEST] = manifest_text(told, files).encode()
+    folder = Path(output or f"{plan.options.name}_tinyfuse")
+    say(f"writing {folder}")
+    write_folder(folder, files, force)
+    hashes = {name: _sha256(data) for name, data in sorted(files.items())}
+    lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(facts)]
+    lines += [f"warning: {warning}" for warning in plan.warnings]
+    return Answer(facts | {"output": str(folder), "files": hashes}, lines)
+
+
+def replace_path(facts: dict) -> dict:
+    """The facts with the model's file name in place of its path: a folder must not tell the machine."""
+    return facts | {"model": Path(facts["model"]).name}
+
+
+def plan_functions(plan: Plan) -> set[str]:
+    """The CMSIS-NN functions that the module's calls name."""
+    stages = [stage for group in plan.groups for stage in group.stages]
+    return {stage.kernel.name for stage in stages if stage.kernel.library == "cmsis-nn"}
+
+
+def _plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
+    """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
+
+    Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
+    else the latest; the plan then says so.
+    """
+    target = load_target(request.target)
+    options = _options(request)
+    say(f"reading {request.model}")
+    graph = read_tflite(request.model)
+    say(f"planning for {target.name}")
+    plan = compile_graph(graph, target, options)
+    if not plan.uses_cmsis_nn:
+        return plan, None
+    tree = cmsis_nn.find_cmsis_nn(request.cmsis_nn_path)
+    if not needs_tree:
+        matches = tree is not None and tree.version == plan.context.cmsis_nn
+        return plan, tree if matches else None
+    if tree is None:
+        raise ToolMissing("CMSIS-NN", cmsis_nn.HOW_TO_GET)
+    if tree.version != plan.context.cmsis_nn:
+        found = ".".join(map(str, tree.version))
+        if request.cmsis_nn_version is not None or found not in CMSIS_NN_VERSIONS:
+            raise ToolMissing(
+                f"CMSIS-NN {options.cmsis_nn_version}",
+                f"found {found} at {tree.path}; give --cmsis-nn PATH, or --cmsis-nn-version {found}",
+            )
+        warning = (
+            f"generated for CMSIS-NN {found}, the tree that was found; gen without --bundle takes "
+            f"{options.cmsis_nn_version} unless --cmsis-nn-version says otherwise"
+        )
+        graph = replace(graph, warnings=(*graph.warnings, warning))
+        plan = compile_graph(graph, target, replace(options, cmsis_nn_version=found))
+    return plan, tree
+
+
+def _options(request: Request) -> Options:
+    return Options(
+        name=module_name(request.name) if request.name else default_module_name(request.model),
+        kernels=request.kernels,
+        fusion=request.fusion,
+        cmsis_nn_version=request.cmsis_nn_version or _LATEST,
+        max_ram=parse_size(request.max_ram),
+        max_flash=parse_size(request.max_flash),
+    )
+
+
+def _facts(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> dict:
+    return report_facts(plan, _unfused_arena(plan), _measured_code(plan, tree, say))
+
+
+def _unfused_arena(plan: Plan) -> int:
+    """Arena of the same model under --fusion none, by the same planner and target."""
+    if plan.options.fusion == "none":
+        return plan.arena_bytes
+    source = plan.source
+    return compile_graph(source, plan.context.target, replace(plan.options, fusion="none")).arena_bytes
+
+
+def _check_limits(plan: Plan, facts: dict) -> None:
+    options = plan.options
+    if options.max_ram is not None and plan.arena_bytes > options.max_ram:
+        raise DoesNotFit(
+            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes, --max-ram allows "
+            f"{options.max_ram:,} (lower bound of this schedule: {plan.placement.lower_bound:,})"
+        )
+    flash = plan.weight_bytes + facts["code_bytes"]
+    if options.max_flash is not None and flash > options.max_flash:
+        sort = "measured" if facts["code_bytes_measured"] else "estimated"
+        raise DoesNotFit(
+            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code "
+            f"({facts['code_bytes']:,}) take {flash:,} bytes, --max-flash allows {options.max_flash:,}"
+        )
+
+
+def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | None:
+    """Linked code bytes of the module and of CMSIS-NN, None where they can't be measured here."""
+    if plan.context.target.cpu is None or (plan.uses_cmsis_nn and tree is None):
+        return None
+    if importlib.util.find_spec("elftools") is None:
+        return None
+    from tinyfuse.emulation.inputs import input_set
+
+    say("measuring the code with the cross compiler")
+    try:
+        with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
+            inputs = input_set(plan.graph, 1, 0)
+            return _build(plan, tree, inputs, "qemu", "O2", Path(work)).code_bytes
+    except TinyfuseError:
+        return None
+
+
+# --- verify ------------------------------------------------------------------------------------
+
+
+def verify(
+    request: Request, say: Say, emulator: str, oracle: str, runs: int, seed: int, opt: str, timeout: float
+) -> Answer:
+    """Runs the module on an emulated core and compares every output element with the oracle.
+
+    ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
+    crashed or hung; UsageError for a combination that can't run.
+    """
+    from tinyfuse.emulation import find_emulator
+    from tinyfuse.emulation.inputs import input_set
+    from tinyfuse.oracle import make_oracle
+    from tinyfuse.verification import compare, stack_problem
+
+    plan, tree = _plan(request, say, needs_tree=emulator != "host")
+    machine = find_emulator(emulator, plan.context.target)
+    if machine.name == "host" and plan.uses_cmsis_nn:
+        raise UsageError("--emulator host runs our own kernels only; add --kernels tinyfuse")
+    judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
+    inputs = input_set(plan.source, runs, seed)
+    say(f"asking {judge.name} for {runs} results")
+    expected = [judge.run(arrays) for arrays in inputs]
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
+        say(f"compiling for {plan.context.target.name if machine.name != 'host' else 'the host'}")
+        firmware = _build(plan, tree, inputs, machine.name, opt, Path(work))
+        say(f"running {runs} inferences on {machine.name}")
+        outcome = machine.run(firmware, timeout)
+    comparison = compare(plan, expected, outcome.outputs)
+    problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
+    exact = comparison.mismatches == 0 and not problems
+    command = _command(request, emulator, oracle, runs, seed, opt)
+    facts = plan_envelope(plan) | {
+        "warnings": [*plan.warnings, *judge.warnings],
+        "emulator": f"{machine.name} {machine.version}".strip(),
+        "oracle": f"{judge.name} {judge.version}".strip(),
+        "runs": runs,
+        "seed": seed,
+        "outputs": comparison.elements,
+        "mismatches": comparison.mismatches,
+        "first_mismatch": asdict(comparison.first) if comparison.first else None,
+        "problems": problems,
+        "exact": exact,
+        "instructions": outcome.instructions,
+        "macs": plan.macs,
+        "arena_bytes": plan.arena_bytes,
+        "ram_bytes": firmware.ram_bytes,
+        "stack_bytes": outcome.stack_bytes,
+        "flash_code_bytes": firmware.code_bytes,
+        "flash_weight_bytes": firmware.weight_bytes,
+        "kernel_symbols": firmware.kernel_symbols,
+        "cmsis_nn": {"path": str(tree.path), "version": ".".join(map(str, tree.version))} if tree else None,
+        "compiler": firmware.compiler,
+        "command": command,
+    }
+    return Answer(facts, _verify_lines(facts, comparison), exact=exact)
+
+
+def _build(plan: Plan, tree, inputs, emulator: str, opt: str, work: Path):
+    from tinyfuse.emulation.build import ModuleFiles, build_firmware
+    from tinyfuse.targets import all_targets
+
+    name = plan.options.name
+    folder = work / "module"
+    write_folder(folder, {n: text.encode() for n, text in emit(plan).items()}, force=False)
+    target = all_targets()["host"] if emulator == "host" else plan.context.target
+    return build_firmware(
+        ModuleFiles(name, name.upper(), folder, (f"{name}.c", f"{name}_weights.c")),
+        inputs,
+        target,
+        tree.closure(plan_functions(plan)) if tree else [],
+        tree.include_dirs if tree else [],
+        work / "build",
+        emulator,
+        f"-{opt}",
+        ["TINYFUSE_ANY_CPU"] if emulator == "host" else [],
+    )
+
+
+def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
+    """The command line that repeats a verification."""
+    words = ["tinyfuse verify", request.model, "--target", request.target]
+    for option, value, default in (
+        ("--name", request.name, None),
+        ("--kernels", request.kernels, "auto"),
+        ("--fusion", request.fusion, "rows"),
+        ("--cmsis-nn-version", request.cmsis_nn_version, None),
+        ("--cmsis-nn", request.cmsis_nn_path, None),
+        ("--emulator", emulator, "auto"),
+        ("--oracle", oracle, "auto"),
+        ("--runs", runs, 8),
+        ("--seed", seed, 0),
+        ("--optimize", opt, "O2"),
+    ):
+        if value != default:
+            words += [option, str(value)]
+    return " ".join(words)
+
+
+def _verify_lines(facts: dict, comparison) -> list[str]:
+    def figure(key: str) -> str:
+        return "not measured" if facts[key] is None else f"{facts[key]:,}"
+
+    verdict = "exact" if facts["exact"] else "NOT EXACT"
+    lines = [
+        f"{verdict}: {facts['mismatches']:,} of {facts['outputs']:,} output elements differ in "
+        f"{facts['runs']} runs ({facts['emulator']} against {facts['oracle']})",
+        f"instructions  {figure('instructions')}",
+        f"arena         {figure('arena_bytes')} bytes, stack {figure('stack_bytes')}",
+        f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
+        f"compiler      {facts['compiler']}",
+    ]
+    if facts["cmsis_nn"]:
+        lines.append(f"CMSIS-NN      {facts['cmsis_nn']['version']} at {facts['cmsis_nn']['path']}")
+    lines += [f"warning: {warning}" for warning in facts["warnings"]]
+    if comparison.first:
+        lines.append(str(comparison.first))
+    lines += facts["problems"]
+    if not facts["exact"]:
+        lines.append(f"repeat with: {facts['command']}")
+    return lines
+
+
+def _sha256(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()

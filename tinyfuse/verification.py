@@ -1,0 +1,68 @@
+"""Comparing what the firmware computed with what the oracle says, element for element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.emit.header import stack_bound
+from tinyfuse.plan import Plan
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first element that differs: run, output tensor, its index, and both values."""
+
+    run: int
+    tensor: str
+    index: tuple[int, ...]
+    expected: int | float
+    computed: int | float
+
+    def __str__(self) -> str:
+        return (
+            f"first difference: run {self.run}, output {self.tensor!r} {list(self.index)}: "
+            f"computed {self.computed}, expected {self.expected}"
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """elements: how many were compared; mismatches: how many differ in any bit."""
+
+    elements: int
+    mismatches: int
+    first: Mismatch | None
+
+
+def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[bytes]]) -> Comparison:
+    """Every element of every output of every run. Floats are compared as bits, NaN as NaN."""
+    elements = mismatches = 0
+    first = None
+    assert len(expected) == len(computed)
+    for run, (wanted_outputs, found_outputs) in enumerate(zip(expected, computed, strict=True)):
+        for tensor, wanted, data in zip(plan.graph.outputs, wanted_outputs, found_outputs, strict=True):
+            found = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
+            wanted = np.asarray(wanted, tensor.dtype).reshape(tensor.shape)
+            different = ~same_bits(found, wanted)
+            elements += tensor.elements
+            mismatches += int(different.sum())
+            if first is None and different.any():
+                index = tuple(int(i) for i in np.argwhere(different)[0])
+                first = Mismatch(run, tensor.name, index, wanted[index].item(), found[index].item())
+    return Comparison(elements, mismatches, first)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "f":
+        return (a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))
+    return a == b
+
+
+def stack_problem(plan: Plan, stack_bytes: int | None) -> list[str]:
+    """A line where the measured stack is above the bound that the header promises."""
+    bound = stack_bound(plan)
+    if stack_bytes is None or stack_bytes <= bound:
+        return []
+    return [f"the stack took {stack_bytes} bytes, above the header's bound of {bound}"]
