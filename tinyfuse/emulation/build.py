@@ -1,0 +1,216 @@
+"""Builds the verification firmware: module, CMSIS-NN, inputs and harness, in one ELF file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyfuse.emulation.cache import ObjectCache
+from tinyfuse.emulation.elf import group_symbols, linked_sections, symbol_size
+from tinyfuse.emulation.result import Firmware
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.targets import Target
+
+_FIRMWARE = Path(__file__).resolve().parent / "firmware"
+_JOBS = 2
+_WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
+_SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+
+# In the RAM, as a board's flash is the smaller one.
+_INPUTS = """\
+    .section .inputs, "aw"
+    .balign 16
+    .globl tinyfuse_inputs, tinyfuse_inputs_end
+tinyfuse_inputs:
+    .incbin "inputs.bin"
+tinyfuse_inputs_end:
+    .section .note.GNU-stack, "", %progbits
+"""
+
+_MEMORY_MAP = """\
+MEMORY
+{{
+    FLASH (rx) : ORIGIN = {flash[0]:#x}, LENGTH = {flash[1]:#x}
+    RAM (rwx) : ORIGIN = {ram[0]:#x}, LENGTH = {ram[1]:#x}
+}}
+REGION_ALIAS("CONSTANTS", {constants})
+"""
+
+
+@dataclass(frozen=True)
+class ModuleFiles:
+    """A generated module: `sources` are the .c files in `folder`, `name` the prefix of its
+    functions ("kws"), `prefix` that of its macros ("KWS")."""
+
+    name: str
+    prefix: str
+    folder: Path
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler for one target; `flags` hold for compiling every file and for linking."""
+
+    program: str
+    version: str
+    flags: tuple[str, ...]
+
+    def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
+        """Runs it in `folder`; EmulationFailed with its first messages where it fails on `what`."""
+        command = [self.program, *self.flags, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        if done.returncode == 0:
+            return
+        overflow = re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr)
+        if overflow:
+            raise UsageError(
+                f"{what} exceeds the {overflow[1]} of the emulated board by {overflow[2]} bytes"
+                " (hint: fewer --runs take less RAM)"
+            )
+        messages = "\n  ".join(done.stderr.splitlines()[:12])
+        raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
+
+
+def find_compiler(target: Target, opt: str) -> Compiler:
+    """The cross compiler of a Cortex-M target, or the host's compiler with its sanitizers."""
+    if target.cpu is None:
+        candidates = [os.environ.get("CC", ""), "gcc", "clang"]
+        package = "apt-get install gcc"
+        flags: tuple[str, ...] = (opt, "-fno-omit-frame-pointer", *_SANITIZERS)
+    else:
+        candidates = ["arm-none-eabi-gcc"]
+        package = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"
+        flags = (opt, *target.flags, "-ffunction-sections", "-fdata-sections")
+    programs = [found for name in candidates if name and (found := shutil.which(name))]
+    if not programs:
+        raise ToolMissing(candidates[-1] if target.cpu else "gcc", package)
+    version = subprocess.run([programs[0], "--version"], capture_output=True, text=True).stdout
+    return Compiler(programs[0], version.split("\n", 1)[0], flags)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One file to compile. Of the files of the same `part` (module, library, harness) sizes are
+    added up."""
+
+    part: str
+    source: Path
+    flags: tuple[str, ...]
+
+
+def build_firmware(
+    module: ModuleFiles,
+    inputs: list[list[np.ndarray]],
+    target: Target,
+    cmsis_nn_sources: Iterable[Path],
+    include_dirs: Iterable[Path],
+    work: Path,
+    emulator: str,
+    opt: str = "-O3",
+    defines: Iterable[str] = (),
+) -> Firmware:
+    """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
+
+    `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
+    for CMSIS-NN. ToolMissing without a compiler, UsageError where the firmware is too large for the
+    emulated board, EmulationFailed where a file does not compile.
+    """
+    assert inputs, "firmware without runs"
+    compiler = find_compiler(target, opt)
+    work.mkdir(parents=True, exist_ok=True)
+    work, folder = work.resolve(), module.folder.resolve()
+    include_dirs = [Path(path).resolve() for path in include_dirs]
+
+    # The second inference is the one that is measured: there must be one.
+    fed = inputs if len(inputs) > 1 else inputs * 2
+    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
+    (work / "inputs.S").write_text(_INPUTS)
+
+    define = [f"-D{text}" for text in defines]
+    own = ("-std=c99", "-g", *_WARNINGS, *define, f"-I{folder}")
+    harness = (
+        *("-std=gnu99", "-g", *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
+        *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
+        f"-DRUNS={len(fed)}",
+        *(["-DCONSOLE_UART"] if emulator == "renode" else []),
+    )
+    port = "port_host.c" if target.cpu is None else "port_cortex_m.c"
+    units = [
+        *(_Unit("module", folder / name, own) for name in module.sources),
+        *(_Unit("library", Path(path).resolve(), ("-w", *define)) for path in cmsis_nn_sources),
+        *(_Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
+        _Unit("harness", work / "inputs.S", ()),
+    ]
+    objects = _compile(compiler, units, include_dirs, work)
+    elf = work / f"{module.name}.elf"
+    if target.cpu is None:
+        compiler.run([*objects, "-lm", "-o", elf], elf.name, work)
+        return Firmware(elf, target, emulator, len(inputs), compiler.version)
+
+    weights = {path for path in objects if path.name.endswith("_weights.o")}
+    assert target.flash is not None and target.ram is not None
+    fits = 2 * sum(path.stat().st_size for path in weights) < target.flash[1]
+    (work / "memory.ld").write_text(
+        _MEMORY_MAP.format(
+            flash=target.flash, ram=target.ram, constants="FLASH" if fits else "RAM"
+        )
+    )
+    link = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
+    garbage = ("-Wl,--gc-sections", "-Wl,-Map=firmware.map")
+    compiler.run([*objects, *link, *garbage, "-lm", "-o", elf], elf.name, work)
+
+    made = {unit.source: path for unit, path in zip(units, objects)}
+    measured = {made[unit.source] for unit in units if unit.part != "harness"}
+    code_bytes = weight_bytes = ram_bytes = 0
+    for section, size, path in linked_sections(work / "firmware.map"):
+        if path not in measured:
+            continue
+        if section.startswith((".data", ".bss", "COMMON")):
+            ram_bytes += size
+        elif section.startswith(".rodata") and path in weights:
+            weight_bytes += size
+        elif section.startswith((".text", ".rodata")):
+            code_bytes += size
+    return Firmware(
+        elf,
+        target,
+        emulator,
+        len(inputs),
+        compiler.version,
+        code_bytes,
+        weight_bytes,
+        ram_bytes + symbol_size(made[_FIRMWARE / "verify.c"], "tinyfuse_arena_bytes"),
+        group_symbols(made[folder / f"{module.name}.c"], module.name),
+    )
+
+
+def _compile(
+    compiler: Compiler, units: Sequence[_Unit], include_dirs: Sequence[Path], work: Path
+) -> list[Path]:
+    """The object files of `units`, in their order."""
+    cache = ObjectCache([compiler.version, *compiler.flags], include_dirs)
+    system = [option for path in include_dirs for option in ("-isystem", path)]
+
+    def compile_one(number: int, unit: _Unit) -> Path:
+        # The number keeps files of one name apart; the linker script knows *_weights.o.
+        path = work / f"{number}_{unit.source.stem}.o"
+        cached = unit.part == "library"
+        if not (cached and cache.fetch(unit.source, unit.flags, path)):
+            compiler.run(
+                [*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work
+            )
+            if cached:
+                cache.store(unit.source, unit.flags, path)
+        return path
+
+    with ThreadPoolExecutor(_JOBS) as pool:
+        return list(pool.map(compile_one, range(len(units)), units))

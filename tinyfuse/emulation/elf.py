@@ -1,0 +1,107 @@
+"""Facts read from what the compiler made: linked sizes, and which kernels a group really uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tinyfuse.errors import ToolMissing
+
+try:
+    from elftools.elf.elffile import ELFFile
+except ImportError:  # pyelftools belongs to the extra "verify"
+    ELFFile = None
+
+
+def _open(file) -> ELFFile:
+    if ELFFile is None:
+        raise ToolMissing("pyelftools", "pip install 'tinyfuse[verify]'")
+    return ELFFile(file)
+
+
+def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
+    """(section, bytes, object file) for each input section in the image, from GNU ld's map."""
+    text = map_file.read_text()
+    memory_map = text.split("Linker script and memory map", 1)[1]
+    # A long section name stands on a line of its own.
+    entry = re.compile(r"^ (\.[\w.$-]+|COMMON)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.M)
+    for section, size, object_file in entry.findall(memory_map):
+        if int(size, 16):
+            yield section, int(size, 16), Path(object_file)
+
+
+def symbol_size(elf: Path, name: str) -> int:
+    """The size in bytes of a symbol of an ELF file."""
+    with elf.open("rb") as file:
+        (symbol,) = _open(file).get_section_by_name(".symtab").get_symbol_by_name(name)
+        return symbol["st_size"]
+
+
+def group_symbols(object_file: Path, module: str) -> dict[str, list[str]]:
+    """For each function MODULE_group_<n> of an object file: the arm_* and tinyfuse_* functions that
+    it calls or that were inlined into it, sorted; those of the MODULE_* and tinyfuse_* functions in
+    between included.
+
+    Read from the DWARF entries of inlined subroutines and call sites, so it says what the compiler
+    did, also where a group itself was inlined into its caller.
+    """
+    with object_file.open("rb") as file:
+        units = list(_open(file).get_dwarf_info().iter_CUs())
+        entered: dict[str, set[str]] = {}
+        for unit in units:
+            _collect(unit.get_top_DIE(), (), entered)
+
+    def reachable(function: str, seen: set[str]) -> set[str]:
+        for callee in entered.get(function, set()) - seen:
+            seen.add(callee)
+            reachable(callee, seen)
+        return seen
+
+    group = re.compile(re.escape(module) + r"_group_\d+")
+    everything = set(entered) | {name for names in entered.values() for name in names}
+    return {
+        name: sorted(n for n in reachable(name, set()) if n.startswith(("arm_", "tinyfuse_")))
+        for name in sorted(filter(group.fullmatch, everything), key=_number)
+    }
+
+
+def _number(group: str) -> int:
+    return int(group.rsplit("_", 1)[1])
+
+
+def _collect(die, inside: tuple[str, ...], entered: dict[str, set[str]]) -> None:
+    """Notes under each function in whose body `die` stands which functions it enters."""
+    for child in die.iter_children():
+        scope = inside
+        if child.tag == "DW_TAG_subprogram":
+            name = _name(child)
+            scope = (name,) if name else ()
+            if name:
+                entered.setdefault(name, set())
+        elif child.tag == "DW_TAG_inlined_subroutine":
+            name = _name(child)
+            _enter(name, inside, entered)
+            scope = (*inside, name) if name else inside
+        elif child.tag in ("DW_TAG_call_site", "DW_TAG_GNU_call_site"):
+            _enter(_name(child), inside, entered)
+        _collect(child, scope, entered)
+
+
+def _enter(name: str | None, inside: tuple[str, ...], entered: dict[str, set[str]]) -> None:
+    if name:
+        for function in inside:
+            entered.setdefault(function, set()).add(name)
+
+
+_REFERENCES = ("DW_AT_abstract_origin", "DW_AT_call_origin", "DW_AT_specification")
+
+
+def _name(die) -> str | None:
+    """The source name of a function, followed from an instance or a call to its declaration."""
+    if "DW_AT_name" in die.attributes:
+        return die.attributes["DW_AT_name"].value.decode()
+    for reference in _REFERENCES:
+        if reference in die.attributes:
+            return _name(die.get_DIE_from_attribute(reference))
+    return None

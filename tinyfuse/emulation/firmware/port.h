@@ -1,0 +1,29 @@
+/* What the verification firmware needs of the machine it runs on: port_cortex_m.c or port_host.c. */
+#ifndef TINYFUSE_PORT_H
+#define TINYFUSE_PORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NOT_MEASURED (-1)
+
+typedef int (*run_function)(void *arena);
+
+/* Writes text to whoever runs the firmware. */
+void port_write(const char *text, size_t length);
+
+/* Ends the firmware; does not return. */
+void port_exit(int code) __attribute__((noreturn));
+
+/* Calls run(arena) and returns its status. Stores the bytes of stack it took, or how many ticks of
+   the port's clock; a port that can't tell stores NOT_MEASURED. */
+int port_run_for_stack(run_function run, void *arena, int64_t *stack_bytes);
+int port_run_for_ticks(run_function run, void *arena, int64_t *ticks);
+
+/* Makes accesses to memory faults where the port can, and allows them again. */
+void port_forbid(const void *start, size_t bytes);
+void port_allow(const void *start, size_t bytes);
+
+int main(void);
+
+#endif

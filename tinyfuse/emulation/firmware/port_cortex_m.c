@@ -1,0 +1,240 @@
+/* The port for Cortex-M (Armv6-M to Armv8.1-M) under an emulator: startup, faults, clock, console.
+
+   The console is Arm semihosting, or with CONSOLE_UART a register that prints each word written to
+   it; the firmware then ends in test_exit(), which the emulator's script watches. */
+#include "port.h"
+
+#include <string.h>
+
+#define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define SYST_CSR REGISTER(0xE000E010u)
+#define SYST_RVR REGISTER(0xE000E014u)
+#define SYST_CVR REGISTER(0xE000E018u)
+#define SCB_ICSR REGISTER(0xE000ED04u)
+#define SCB_VTOR REGISTER(0xE000ED08u)
+#define SCB_CFSR REGISTER(0xE000ED28u)
+#define SCB_HFSR REGISTER(0xE000ED2Cu)
+#define SCB_CPACR REGISTER(0xE000ED88u)
+
+/* sections.ld */
+extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[];
+
+/* --- console ---------------------------------------------------------------------------------- */
+
+#ifdef CONSOLE_UART
+
+void test_exit(int code) __attribute__((noreturn, noinline, used));
+
+void port_write(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; ++i) {
+        REGISTER(0x40000000u) = (uint8_t)text[i];
+    }
+}
+
+/* The emulator's script reads the code from r0 and stops the machine. */
+void test_exit(int code)
+{
+    for (;;) {
+        __asm volatile("" : : "r"(code));
+    }
+}
+
+void port_exit(int code)
+{
+    test_exit(code);
+}
+
+#else
+
+/* "Semihosting for AArch32 and AArch64", Arm, 2023: operation in r0, its parameter in r1. */
+enum { SYS_WRITE0 = 0x04, SYS_EXIT_EXTENDED = 0x20, APPLICATION_EXIT = 0x20026 };
+
+static void semihosting(int operation, const void *parameter)
+{
+    register int r0 __asm("r0") = operation;
+    register const void *r1 __asm("r1") = parameter;
+
+    __asm volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+}
+
+void port_write(const char *text, size_t length)
+{
+    char terminated[129];
+
+    while (length > 0) {
+        size_t part = length < sizeof terminated - 1 ? length : sizeof terminated - 1;
+
+        memcpy(terminated, text, part);
+        terminated[part] = '\0';
+        semihosting(SYS_WRITE0, terminated);
+        text += part;
+        length -= part;
+    }
+}
+
+void port_exit(int code)
+{
+    const uint32_t reason[2] = {APPLICATION_EXIT, (uint32_t)code};
+
+    for (;;) {
+        semihosting(SYS_EXIT_EXTENDED, reason);
+    }
+}
+
+#endif
+
+/* --- faults ----------------------------------------------------------------------------------- */
+
+static void write_hex(const char *name, uint32_t value)
+{
+    char digits[8];
+
+    for (int i = 0; i < 8; ++i) {
+        digits[i] = "0123456789abcdef"[(value >> (28 - 4 * i)) & 15u];
+    }
+    port_write(name, strlen(name));
+    port_write(digits, sizeof digits);
+}
+
+/* frame: r0 to r3, r12, lr, pc, xpsr as the core stacked them; its memory may be gone. */
+static void __attribute__((noreturn, used)) crashed(const uint32_t *frame)
+{
+    write_hex("crash exception=", SCB_ICSR & 0x1FFu);
+    write_hex(" cfsr=", SCB_CFSR);
+    write_hex(" hfsr=", SCB_HFSR);
+    if (frame >= stack_limit && frame + 8 <= stack_top) {
+        write_hex(" pc=", frame[6]);
+        write_hex(" lr=", frame[5]);
+    } else {
+        port_write(" stack overflow", 15);
+    }
+    port_write("\n", 1);
+    port_exit(4);
+}
+
+/* The stack may be what is broken: the handler starts it anew. */
+static void __attribute__((naked)) fault_handler(void)
+{
+    __asm volatile("mrs r0, msp\n\t"
+                   "ldr r1, =stack_top\n\t"
+                   "msr msp, r1\n\t"
+                   "ldr r1, =crashed\n\t"
+                   "bx r1\n\t"
+                   ".ltorg");
+}
+
+/* --- measurements ----------------------------------------------------------------------------- */
+
+static volatile uint32_t clock_wraps;
+
+static void systick_handler(void)
+{
+    ++clock_wraps;
+}
+
+static int __attribute__((noinline)) count_ticks(run_function run, void *arena, int64_t *ticks)
+{
+    enum { CORE_CLOCK = 4, ENABLE_WITH_INTERRUPT = CORE_CLOCK | 3, PERIOD = 1 << 24 };
+    int status;
+
+    clock_wraps = 0;
+    SYST_RVR = PERIOD - 1;
+    SYST_CVR = 0;
+    SYST_CSR = ENABLE_WITH_INTERRUPT;
+    while (SYST_CVR == 0) { /* the first tick loads the counter: start right after it */
+    }
+    status = run(arena);
+    SYST_CSR = CORE_CLOCK; /* stops; another clock would rescale the value on some emulators */
+    __asm volatile("isb" : : : "memory");
+    *ticks = (int64_t)clock_wraps * PERIOD + (PERIOD - 1 - (int64_t)SYST_CVR);
+    return status;
+}
+
+static int run_nothing(void *arena)
+{
+    (void)arena;
+    return 0;
+}
+
+int port_run_for_ticks(run_function run, void *arena, int64_t *ticks)
+{
+    int64_t overhead;
+    int status;
+
+    (void)count_ticks(run_nothing, arena, &overhead);
+    status = count_ticks(run, arena, ticks);
+    *ticks -= overhead;
+    return status;
+}
+
+/* The stack is at the bottom of the RAM: an overflow leaves the memory and faults. */
+int __attribute__((noinline)) port_run_for_stack(run_function run, void *arena, int64_t *stack_bytes)
+{
+    enum { PAINT = 0x5AFEC0DE };
+    uint32_t *sp, *lowest;
+    int status;
+
+    __asm volatile("mov %0, sp" : "=r"(sp));
+    for (lowest = stack_limit; lowest < sp; ++lowest) {
+        *(volatile uint32_t *)lowest = PAINT;
+    }
+    status = run(arena);
+    lowest = stack_limit;
+    while (lowest < sp && *(volatile uint32_t *)lowest == PAINT) {
+        ++lowest;
+    }
+    *stack_bytes = (sp - lowest) * (int64_t)sizeof *sp;
+    return status;
+}
+
+void port_forbid(const void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+}
+
+void port_allow(const void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+}
+
+/* --- startup ---------------------------------------------------------------------------------- */
+
+static void reset_handler(void);
+
+typedef void (*handler)(void);
+
+static const struct {
+    uint32_t *stack;
+    handler reset, faults[13], systick;
+} vectors __attribute__((section(".vectors"), used)) = {
+    stack_top,
+    reset_handler,
+    {fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
+     fault_handler, fault_handler, fault_handler, fault_handler, fault_handler, fault_handler,
+     fault_handler},
+    systick_handler,
+};
+
+static void __attribute__((noreturn, used)) start(void)
+{
+    SCB_VTOR = (uint32_t)(uintptr_t)&vectors;
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+    SCB_CPACR |= 0xFu << 20; /* full access to the coprocessors 10 and 11: FPU and MVE */
+    __asm volatile("dsb\n\tisb" : : : "memory");
+#endif
+    memset(bss_start, 0, (size_t)((uintptr_t)bss_end - (uintptr_t)bss_start));
+    (void)main();
+    port_exit(0);
+}
+
+static void __attribute__((naked)) reset_handler(void)
+{
+    __asm volatile("ldr r0, =stack_top\n\t"
+                   "msr msp, r0\n\t"
+                   "ldr r0, =start\n\t"
+                   "bx r0\n\t"
+                   ".ltorg");
+}

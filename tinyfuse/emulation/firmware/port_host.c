@@ -1,0 +1,38 @@
+/* The port for the machine that runs tinyfuse, under AddressSanitizer. */
+#include "port.h"
+
+#include <sanitizer/asan_interface.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void port_write(const char *text, size_t length)
+{
+    (void)fwrite(text, 1, length, stdout);
+}
+
+void port_exit(int code)
+{
+    exit(code);
+}
+
+int port_run_for_stack(run_function run, void *arena, int64_t *stack_bytes)
+{
+    *stack_bytes = NOT_MEASURED;
+    return run(arena);
+}
+
+int port_run_for_ticks(run_function run, void *arena, int64_t *ticks)
+{
+    *ticks = NOT_MEASURED;
+    return run(arena);
+}
+
+void port_forbid(const void *start, size_t bytes)
+{
+    ASAN_POISON_MEMORY_REGION(start, bytes);
+}
+
+void port_allow(const void *start, size_t bytes)
+{
+    ASAN_UNPOISON_MEMORY_REGION(start, bytes);
+}

@@ -1,0 +1,240 @@
+/* Verification firmware: gives a generated module the embedded inputs and writes all of its outputs.
+
+   It writes one record a line, for tinyfuse/emulation/result.py:
+     output RUN INDEX HEX               the next bytes of an output
+     guard RUN before|after OFFSET      a byte outside of the arena changed, OFFSET from the arena
+     error TEXT                         the run can't go on
+     crash TEXT                         a fault handler was entered
+     result runs=R bytes=N crc=C ticks=T stack=S
+   with N bytes of outputs in all, their CRC-32 C in hex, the ticks of run 1 and the bytes of stack
+   of the others (decimal, -1: not measured).
+
+   Every even run starts from an arena full of junk and initializes it; an odd run uses it as the
+   run before left it, as an application would.
+
+   Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS) and RUNS. */
+#include "port.h"
+
+#include <string.h>
+
+#include MODULE_HEADER
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+#define MODULE(name) PASTE(MODULE_NAME, name)
+#define MODULE_MACRO(name) PASTE(MODULE_PREFIX, name)
+
+#define ARENA_BYTES MODULE_MACRO(ARENA_BYTES)
+#define ARENA_ALIGN MODULE_MACRO(ARENA_ALIGN)
+/* The inputs of all runs, one after the other (inputs.S). */
+extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
+
+/* The arena between its guards. A guard is an odd multiple of the promised alignment, so that the
+   arena has that alignment and no better one. */
+#define GUARD (33 * ARENA_ALIGN)
+static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN)));
+static uint8_t *const arena = memory + GUARD;
+
+/* Only for its size, which build.py reads: nothing refers to it, so the linker drops it. */
+uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+static char line[128];
+static size_t line_length;
+
+static void put_char(char c)
+{
+    if (line_length < sizeof line) {
+        line[line_length++] = c;
+    }
+}
+
+static void put_text(const char *text)
+{
+    while (*text != '\0') {
+        put_char(*text++);
+    }
+}
+
+static void put_hex(uint32_t value, int digits)
+{
+    while (digits-- > 0) {
+        put_char("0123456789abcdef"[(value >> (4 * digits)) & 15u]);
+    }
+}
+
+static void put_number(int64_t value)
+{
+    char digits[20];
+    int count = 0;
+    uint64_t rest = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
+
+    if (value < 0) {
+        put_char('-');
+    }
+    do {
+        digits[count++] = (char)('0' + (int)(rest % 10u));
+        rest /= 10u;
+    } while (rest != 0u);
+    while (count > 0) {
+        put_char(digits[--count]);
+    }
+}
+
+static void put_field(const char *text, int64_t value)
+{
+    put_text(text);
+    put_number(value);
+}
+
+static void end_line(void)
+{
+    put_char('\n');
+    port_write(line, line_length);
+    line_length = 0;
+}
+
+static void fail(const char *text, int64_t value)
+{
+    put_text("error ");
+    put_field(text, value);
+    end_line();
+    port_exit(1);
+}
+
+/* --- outputs ---------------------------------------------------------------------------------- */
+
+static uint32_t crc = 0xFFFFFFFFu;
+static int64_t bytes_written;
+
+static void update_crc(uint8_t byte)
+{
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit) {
+        crc = (crc >> 1) ^ (0xEDB88320u & (0u - (crc & 1u)));
+    }
+}
+
+static void write_output(int run, size_t index)
+{
+    enum { BYTES_A_LINE = 40 };
+    const uint8_t *bytes = MODULE(output)(arena, index);
+    size_t length = MODULE(output_bytes)(index);
+
+    for (size_t start = 0; start < length; start += BYTES_A_LINE) {
+        put_field("output ", run);
+        put_field(" ", (int64_t)index);
+        put_char(' ');
+        for (size_t i = start; i < length && i < start + BYTES_A_LINE; ++i) {
+            put_hex(bytes[i], 2);
+            update_crc(bytes[i]);
+            ++bytes_written;
+        }
+        end_line();
+    }
+}
+
+/* --- arena and guards ------------------------------------------------------------------------- */
+
+/* Differs from run to run, so that no module writes the expected byte by chance every time. */
+static uint8_t pattern(int run, size_t position)
+{
+    return (uint8_t)((position * 37u) ^ (position >> 8) ^ ((unsigned)run * 101u) ^ 0xA5u);
+}
+
+static void paint(int run, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; ++i) {
+        memory[i] = pattern(run, i);
+    }
+}
+
+static void check_guard(int run, const char *name, size_t from, size_t to)
+{
+    port_allow(&memory[from], to - from);
+    for (size_t i = from; i < to; ++i) {
+        if (memory[i] != pattern(run, i)) {
+            put_field("guard ", run);
+            put_text(name);
+            put_number((int64_t)i - GUARD);
+            end_line();
+            return;
+        }
+    }
+}
+
+static void check_inside(const char *what, const void *start, size_t bytes)
+{
+    uintptr_t offset = (uintptr_t)start - (uintptr_t)arena;
+
+    if (offset > ARENA_BYTES || bytes > ARENA_BYTES - offset) {
+        fail(what, (int64_t)offset);
+    }
+}
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+int main(void)
+{
+    enum { AFTER = GUARD + ARENA_BYTES, END = AFTER + GUARD };
+    const uint8_t *input = tinyfuse_inputs;
+    int64_t ticks = NOT_MEASURED, stack = NOT_MEASURED;
+    size_t input_bytes = 0;
+
+    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+        input_bytes += MODULE(input_bytes)(i);
+    }
+    if (input_bytes * RUNS != (size_t)(tinyfuse_inputs_end - tinyfuse_inputs)) {
+        fail("the module wants other input bytes a run than were given: ", (int64_t)input_bytes);
+    }
+    for (int run = 0; run < RUNS; ++run) {
+        int status;
+
+        paint(run, 0, GUARD);
+        paint(run, AFTER, END);
+        port_forbid(memory, GUARD);
+        port_forbid(&memory[AFTER], GUARD);
+        if (run % 2 == 0) {
+            paint(run, GUARD, AFTER);
+            status = MODULE(init)(arena, ARENA_BYTES);
+            if (status != MODULE_MACRO(OK)) {
+                fail("init returned ", status);
+            }
+        }
+        for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+            void *destination = MODULE(input)(arena, i);
+
+            check_inside("an input lies outside of the arena, offset ", destination,
+                         MODULE(input_bytes)(i));
+            memcpy(destination, input, MODULE(input_bytes)(i));
+            input += MODULE(input_bytes)(i);
+        }
+        if (run == 1) {
+            status = port_run_for_ticks(MODULE(run), arena, &ticks);
+        } else {
+            int64_t stack_of_run;
+
+            status = port_run_for_stack(MODULE(run), arena, &stack_of_run);
+            stack = stack_of_run > stack ? stack_of_run : stack;
+        }
+        if (status != MODULE_MACRO(OK)) {
+            fail("run returned ", status);
+        }
+        check_guard(run, " before ", 0, GUARD);
+        check_guard(run, " after ", AFTER, END);
+        for (size_t i = 0; i < MODULE_MACRO(OUTPUTS); ++i) {
+            check_inside("an output lies outside of the arena, offset ", MODULE(output)(arena, i),
+                         MODULE(output_bytes)(i));
+            write_output(run, i);
+        }
+    }
+    put_field("result runs=", RUNS);
+    put_field(" bytes=", bytes_written);
+    put_text(" crc=");
+    put_hex(~crc, 8);
+    put_field(" ticks=", ticks);
+    put_field(" stack=", stack);
+    end_line();
+    port_exit(0);
+}

@@ -1,0 +1,44 @@
+"""QEMU's system emulator: semihosting console, SysTick that counts instructions (-icount)."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from functools import cached_property
+
+from tinyfuse.emulation.process import run_limited
+from tinyfuse.emulation.result import Firmware, Outcome, parse_outcome
+from tinyfuse.errors import ToolMissing
+
+
+class Qemu:
+    name = "qemu"
+
+    def __init__(self) -> None:
+        program = shutil.which("qemu-system-arm")
+        if program is None:
+            raise ToolMissing("qemu-system-arm", "apt-get install qemu-system-arm")
+        self.program = program
+
+    @cached_property
+    def version(self) -> str:
+        text = subprocess.run([self.program, "--version"], capture_output=True, text=True).stdout
+        return text.split("\n", 1)[0]
+
+    def run(self, firmware: Firmware, time_limit: float) -> Outcome:
+        """See `Emulator.run`."""
+        assert firmware.target.qemu_machine is not None
+        # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick
+        # is as many instructions as it has nanoseconds.
+        code, log = run_limited(
+            [
+                self.program,
+                *("-machine", firmware.target.qemu_machine),
+                *("-display", "none", "-monitor", "none", "-serial", "none"),
+                *("-semihosting-config", "enable=on,target=native"),
+                *("-icount", "shift=0,align=off,sleep=off"),
+                *("-kernel", str(firmware.elf)),
+            ],
+            time_limit,
+        )
+        return parse_outcome(log, firmware, firmware.target.qemu_tick_ns)

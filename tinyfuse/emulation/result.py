@@ -1,0 +1,118 @@
+"""What building and running the verification firmware gives, and how its records are read."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tinyfuse.errors import EmulationFailed
+from tinyfuse.targets import Target
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A verification firmware, and what its ELF file says of the module in it.
+
+    runs          how many inference results it is asked for (it makes at least two)
+    emulator      "qemu", "renode" or "host": whose console it was built for
+    compiler      first line of the compiler's --version
+    code_bytes    linked code and constants of module and CMSIS-NN, without the weights
+    weight_bytes  linked constants of NAME_weights.c
+    ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena
+    kernel_symbols  group function -> the arm_* and tinyfuse_* functions it calls or inlines
+
+    The sizes leave out harness and C library. On the host they are None, and no symbols are given.
+    """
+
+    elf: Path
+    target: Target
+    emulator: str
+    runs: int
+    compiler: str
+    code_bytes: int | None = None
+    weight_bytes: int | None = None
+    ram_bytes: int | None = None
+    kernel_symbols: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a firmware said: outputs[run][index] is the bytes of an output.
+
+    instructions  of one inference, the second; None where they can't be counted
+    stack_bytes   the deepest stack of NAME_run; None where it can't be measured
+    guards        one line for each write outside of the arena that was found
+    """
+
+    outputs: list[list[bytes]]
+    instructions: int | None
+    stack_bytes: int | None
+    guards: list[str]
+    log: str = field(repr=False)
+
+
+class Emulator(Protocol):
+    """A way to run firmware. `run` raises EmulationFailed for a crash, a run that exceeds
+    `time_limit` (seconds of the host's clock), and one that ends without a valid result line."""
+
+    name: str
+    version: str
+
+    def run(self, firmware: Firmware, time_limit: float) -> Outcome: ...
+
+
+_OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
+_GUARD = re.compile(r"guard (\d+) (before|after) (-?\d+)")
+_RESULT = re.compile(
+    r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(-1|\d+) stack=(-1|\d+)"
+)
+
+
+def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
+    """The outcome that the firmware's records (firmware/verify.c) describe.
+
+    `tick_ns` is how many instructions a tick of the emulated SysTick stands for. EmulationFailed
+    where the records report a failure, are incomplete or damaged.
+    """
+    outputs: dict[int, dict[int, bytearray]] = {}
+    guards: list[str] = []
+    result = None
+    for line in log.splitlines():
+        if match := _OUTPUT.fullmatch(line):
+            run, index = int(match[1]), int(match[2])
+            of_run = outputs.setdefault(run, {})
+            of_run.setdefault(index, bytearray()).extend(bytes.fromhex(match[3]))
+        elif match := _GUARD.fullmatch(line):
+            guards.append(f"run {match[1]}: a byte {match[2]} the arena changed (arena[{match[3]}])")
+        elif match := _RESULT.fullmatch(line):
+            result = match
+        elif line.startswith(("error ", "crash ")):
+            raise failed("the firmware stopped", log)
+    if result is None:
+        raise failed("the firmware ended without a result line", log)
+    runs = [
+        [bytes(output) for _, output in sorted(outputs.get(run, {}).items())]
+        for run in range(int(result[1]))
+    ]
+    written = b"".join(output for run in runs for output in run)
+    if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
+        raise failed("the outputs were damaged on their way (length or CRC differs)", log)
+    ticks, stack = int(result[4]), int(result[5])
+    if firmware.runs == 1 and runs[0] != runs[1]:
+        guards.append("run 1: the same inputs gave other outputs than in run 0")
+    return Outcome(
+        outputs=runs[: firmware.runs],
+        instructions=None if ticks < 0 else round(ticks * tick_ns),
+        stack_bytes=None if stack < 0 else stack,
+        guards=guards,
+        log=log,
+    )
+
+
+def failed(reason: str, log: str) -> EmulationFailed:
+    """An EmulationFailed with the log's last lines."""
+    lines = [line for line in log.splitlines() if line and not line.startswith("output ")]
+    return EmulationFailed("\n  ".join([reason, *lines[-12:]]))
