@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,9 @@ _ENUMS = {
     "kernel_type": tflite.LSTMKernelType,
 }
 
+#: more than any table of the schema has
+_MOST_SLOTS = 16
+
 #: operator versions of the schema from which on int8 is allowed; 1 for every other kind
 _VERSIONS = {
     "CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "AVERAGE_POOL_2D": 2,
@@ -65,6 +68,14 @@ def camel_case(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class Outside:
+    """Data of a constant that lies in the file, but behind the flatbuffer."""
+
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
 class _Tensor:
     name: str | bytes
     shape: tuple[int, ...]
@@ -72,9 +83,9 @@ class _Tensor:
     scale: Sequence[float] | None
     zero_point: Sequence[int] | None
     axis: int
-    data: bytes | None
+    data: bytes | Outside | None
     shape_signature: tuple[int, ...] | None
-    is_variable: bool
+    fields: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -100,15 +111,17 @@ class ModelBuilder:
         scale: float | Sequence[float] | None = None,
         zero_point: int | Sequence[int] | None = None,
         axis: int = 0,
-        data: np.ndarray | bytes | None = None,
+        data: np.ndarray | bytes | Outside | None = None,
         shape_signature: Sequence[int] | None = None,
-        is_variable: bool = False,
+        **fields: Any,
     ) -> int:
         """Adds a tensor and returns its index.
 
         `dtype` is a TensorType of the schema in lower case. Scale and zero point are scalars, or
         sequences of one value an index of dimension `axis`; a scale alone gets zero points 0.
         `data` makes a constant: an array of that dtype and shape, or raw bytes, unchecked.
+        `fields` are others of the schema's Tensor (is_variable, ...): numbers, or functions that
+        write a table and return its offset. They win over fields that follow from the rest.
         """
         if isinstance(data, np.ndarray):
             assert data.shape == tuple(shape) and data.dtype == dtype, (name, data.shape, data.dtype)
@@ -120,7 +133,7 @@ class ModelBuilder:
             zero_point = [0] * len(scales)
         signature = None if shape_signature is None else tuple(shape_signature)
         self._tensors.append(
-            _Tensor(name, tuple(shape), dtype, scales, zero_point, axis, data, signature, is_variable)
+            _Tensor(name, tuple(shape), dtype, scales, zero_point, axis, data, signature, fields)
         )
         return len(self._tensors) - 1
 
@@ -145,9 +158,20 @@ class ModelBuilder:
         code = (kind, custom_code, version or _VERSIONS.get(kind, 1))
         self._ops.append(_Op(code, tuple(inputs), tuple(outputs), options if table else None))
 
-    def build(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        """The file's bytes, with the graph inputs and outputs given as tensor indexes."""
+    def build(
+        self,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        subgraphs: int = 1,
+        force_defaults: bool = False,
+    ) -> bytes:
+        """The file's bytes, with the graph inputs and outputs given as tensor indexes.
+
+        The one graph is listed `subgraphs` times. With `force_defaults`, fields that have their
+        default value are stored all the same.
+        """
         builder = flatbuffers.Builder(1024)
+        builder.ForceDefaults(force_defaults)
         codes = list(dict.fromkeys(op.code for op in self._ops))
         contents = [tensor.data for tensor in self._tensors if tensor.data is not None]
         buffers = [_write_buffer(builder, None)] + [_write_buffer(builder, c) for c in contents]
@@ -157,64 +181,68 @@ class ModelBuilder:
             tensors.append(_write_tensor(builder, tensor, 0 if tensor.data is None else next_buffer))
             next_buffer += tensor.data is not None
         operators = [_write_op(builder, op, codes.index(op.code)) for op in self._ops]
-        subgraph = _table(
+        subgraph = write_table(
             builder,
             "SubGraph",
-            tensors=_offsets(builder, tensors),
-            inputs=_ints(builder, inputs),
-            outputs=_ints(builder, outputs),
-            operators=_offsets(builder, operators),
+            tensors=write_offsets(builder, tensors),
+            inputs=write_numbers(builder, inputs),
+            outputs=write_numbers(builder, outputs),
+            operators=write_offsets(builder, operators),
             name=builder.CreateString("main"),
         )
-        model = _table(
+        model = write_table(
             builder,
             "Model",
             version=3,
-            operator_codes=_offsets(builder, [_write_code(builder, *code) for code in codes]),
-            subgraphs=_offsets(builder, [subgraph]),
+            operator_codes=write_offsets(builder, [_write_code(builder, *code) for code in codes]),
+            subgraphs=write_offsets(builder, [subgraph] * subgraphs),
             description=builder.CreateString("tests/tflite_builder.py"),
-            buffers=_offsets(builder, buffers),
+            buffers=write_offsets(builder, buffers),
         )
         builder.Finish(model, b"TFL3")
         return bytes(builder.Output())
 
 
-def _table(builder: flatbuffers.Builder, table: str, **fields: Any) -> int:
+def write_table(builder: flatbuffers.Builder, table: str, /, **fields: Any) -> int:
     """Writes one table; fields that are None stay absent. Offsets must be written before."""
-    getattr(tflite, f"{table}Start")(builder)
+    builder.StartObject(_MOST_SLOTS)
     for name, value in fields.items():
-        if value is not None:
+        if name == "external_buffer":  # PyPI's `tflite` is older than this field
+            builder.PrependUint32Slot(10, value, 0)
+        elif value is not None:
             getattr(tflite, f"{table}Add{camel_case(name)}")(builder, value)
     return getattr(tflite, f"{table}End")(builder)
 
 
-def _ints(builder: flatbuffers.Builder, values: Sequence[int], dtype: Any = np.int32) -> int:
+def write_numbers(builder: flatbuffers.Builder, values: Sequence[int], dtype: Any = np.int32) -> int:
     return builder.CreateNumpyVector(np.array(values, dtype))
 
 
-def _offsets(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
+def write_offsets(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
     builder.StartVector(4, len(offsets), 4)
     for offset in reversed(offsets):
         builder.PrependUOffsetTRelative(offset)
     return builder.EndVector()
 
 
-def _write_buffer(builder: flatbuffers.Builder, data: bytes | None) -> int:
+def _write_buffer(builder: flatbuffers.Builder, data: bytes | Outside | None) -> int:
     if data is None:
-        return _table(builder, "Buffer")
+        return write_table(builder, "Buffer")
+    if isinstance(data, Outside):
+        return write_table(builder, "Buffer", offset=data.offset, size=data.size)
     # CreateByteVector knows no alignment; TFLM reads constants where they lie
     builder.StartVector(1, len(data), 16)
     builder.head -= len(data)
     builder.Bytes[builder.head : builder.head + len(data)] = data
-    return _table(builder, "Buffer", data=builder.EndVector())
+    return write_table(builder, "Buffer", data=builder.EndVector())
 
 
 def _write_tensor(builder: flatbuffers.Builder, tensor: _Tensor, buffer: int) -> int:
     quantization = None
     if tensor.scale is not None or tensor.zero_point is not None:
-        scale = None if tensor.scale is None else _ints(builder, tensor.scale, np.float32)
-        zero = None if tensor.zero_point is None else _ints(builder, tensor.zero_point, np.int64)
-        quantization = _table(
+        scale = None if tensor.scale is None else write_numbers(builder, tensor.scale, np.float32)
+        zero = None if tensor.zero_point is None else write_numbers(builder, tensor.zero_point, np.int64)
+        quantization = write_table(
             builder,
             "QuantizationParameters",
             scale=scale,
@@ -222,25 +250,26 @@ def _write_tensor(builder: flatbuffers.Builder, tensor: _Tensor, buffer: int) ->
             quantized_dimension=tensor.axis,
         )
     signature = tensor.shape_signature
-    return _table(
-        builder,
-        "Tensor",
-        shape=_ints(builder, tensor.shape),
-        type=getattr(tflite.TensorType, tensor.dtype.upper()),
-        buffer=buffer,
-        name=builder.CreateString(tensor.name),
-        quantization=quantization,
-        is_variable=tensor.is_variable,
-        shape_signature=None if signature is None else _ints(builder, signature),
-        has_rank=True,
-    )
+    fields = {
+        "shape": write_numbers(builder, tensor.shape),
+        "type": getattr(tflite.TensorType, tensor.dtype.upper()),
+        "buffer": buffer,
+        "name": builder.CreateString(tensor.name),
+        "quantization": quantization,
+        "is_variable": False,
+        "shape_signature": None if signature is None else write_numbers(builder, signature),
+        "has_rank": True,
+    }
+    for name, value in tensor.fields.items():
+        fields[name] = value(builder) if isinstance(value, Callable) else value
+    return write_table(builder, "Tensor", **fields)
 
 
 def _write_code(
     builder: flatbuffers.Builder, kind: str, custom_code: bytes | None, version: int
 ) -> int:
     number = getattr(tflite.BuiltinOperator, kind)
-    return _table(
+    return write_table(
         builder,
         "OperatorCode",
         # files keep the old 8-bit field filled: 127 sends the reader to the new one
@@ -256,15 +285,15 @@ def _write_op(builder: flatbuffers.Builder, op: _Op, code: int) -> int:
     options = None
     if table is not None and op.options is not None:
         values = {name: _option(builder, name, value) for name, value in op.options.items()}
-        options = _table(builder, table, **values)
+        options = write_table(builder, table, **values)
     else:
         assert not op.options, f"{op.code[0]} has no options, got {op.options}"
-    return _table(
+    return write_table(
         builder,
         "Operator",
         opcode_index=code,
-        inputs=_ints(builder, op.inputs),
-        outputs=_ints(builder, op.outputs),
+        inputs=write_numbers(builder, op.inputs),
+        outputs=write_numbers(builder, op.outputs),
         builtin_options_type=None if options is None else getattr(tflite.BuiltinOptions, table),
         builtin_options=options,
     )
@@ -274,5 +303,5 @@ def _option(builder: flatbuffers.Builder, name: str, value: Any) -> int | float:
     if isinstance(value, str):
         return getattr(_ENUMS.get(name, tflite.TensorType), value)
     if isinstance(value, (tuple, list, np.ndarray)):
-        return _ints(builder, value)
+        return write_numbers(builder, value)
     return value
