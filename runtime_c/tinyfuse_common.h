@@ -20,6 +20,16 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE static inline
 #endif
 
+/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Without
+   optimization a compiler keeps a frame pointer and too few registers. Define TINYFUSE_NO_ASM to
+   get the twins. */
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__OPTIMIZE__) && \
+    defined(__thumb__) && !defined(TINYFUSE_NO_ASM)
+#define TINYFUSE_DSP 1
+#else
+#define TINYFUSE_DSP 0
+#endif
+
 /* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a
    whole tensor). */
 TINYFUSE_INLINE const int8_t *tinyfuse_ring_row(const int8_t *memory, int32_t y, int32_t ring,

@@ -1,14 +1,17 @@
 /* Fixed-point requantization as TensorFlow Lite Micro rounds it: a saturating rounding doubling high
    multiply, then a rounding shift whose halves go away from zero. The algorithms are gemmlowp's
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
-   Integer-Arithmetic-Only Inference", section 2.2). This is the general form, exact for all inputs.
-*/
+   Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
+   for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
+   proves for every channel (tinyfuse/kernels/packing.py). */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
 #include "tinyfuse_common.h"
 
-/* Requantization of one output channel: real multiplier = multiplier / 2^31 * 2^shift. */
+/* Requantization of one output channel. General form: bias of the layer, real multiplier =
+   multiplier / 2^31 * 2^shift. Bounded form: bias with -zero point * sum of weights folded in,
+   2 * multiplier - 2^32, and how far to shift right, less one. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
@@ -44,6 +47,66 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize(int32_t value, int32_t multiplier, i
 TINYFUSE_INLINE int32_t tinyfuse_clamp(int32_t value, int32_t low, int32_t high)
 {
     return value < low ? low : (value > high ? high : value);
+}
+
+#if TINYFUSE_DSP
+
+TINYFUSE_INLINE int32_t tinyfuse_high_multiply_add(int32_t add, int32_t a, int32_t b)
+{
+    int32_t result;
+    __asm("smmlar %0, %1, %2, %3" : "=r"(result) : "r"(a), "r"(b), "r"(add));
+    return result;
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_halve_to_int8(int32_t value)
+{
+    int32_t result;
+    __asm("ssat %0, #8, %1, asr #1" : "=r"(result) : "r"(value) : "cc");
+    return result;
+}
+
+#else
+
+/* add + floor(a * b / 2^32 + 1/2) */
+TINYFUSE_INLINE int32_t tinyfuse_high_multiply_add(int32_t add, int32_t a, int32_t b)
+{
+    return (int32_t)(add + (((int64_t)a * b + ((int64_t)1 << 31)) >> 32));
+}
+
+/* floor(value / 2), saturated to int8 */
+TINYFUSE_INLINE int32_t tinyfuse_halve_to_int8(int32_t value)
+{
+    return tinyfuse_clamp(value >> 1, -128, 127);
+}
+
+#endif
+
+/* The stored output, saturated to int8 but not clamped further, of an accumulator.
+
+   With m the multiplier in 2^31sts, s the right shift and z the output zero point, the two roundings
+   and the zero point are (v + (v < 0 ? -1 : 0) + 2^(s-1) + z * 2^s) >> s with
+   v = floor(value * m / 2^31 + 1/2). Here `multiplier` is 2m - 2^32, so that value + value *
+   multiplier / 2^32 is value * m / 2^31; `rounding` is 2z + 1, so that rounding << (s - 1) is the sum
+   of the last two terms; and `shift` is s - 1. v < 0 exactly if value < 0, or v is 0 and the term
+   makes no difference. `ramp` (a constant) says that no output is below z: then that term makes no
+   difference either, as all of v <= 0 gives z or less, and is left out. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multiplier, int32_t shift,
+                                                    int32_t rounding, int ramp)
+{
+    int32_t sum = value + rounding * (int32_t)((uint32_t)1 << shift);
+    if (!ramp) {
+        sum += value >> 31;
+    }
+    return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(sum, value, multiplier) >> shift);
+}
+
+/* Clamps `count` outputs in place: what a bounded kernel does where the clamp is not all of int8. */
+TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        row[i] = (int8_t)tinyfuse_clamp(row[i], low, high);
+    }
 }
 
 #endif

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.packing import conv_params, general_channels, plain_weights
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.kernels.packing import (
+    bounded,
+    conv_params,
+    general_channels,
+    matmul_constants,
+    matmul_depth,
+    output_fields,
+    plain_weights,
+)
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.convolution import geometry
 
 
 class ConvRow(Kernel):
@@ -26,4 +35,74 @@ class ConvRow(Kernel):
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels")),
+        )  # fmt: skip
+
+
+class PackedConvRow(Kernel):
+    """Convolution of one group by im2col and tinyfuse_matmul.h, requantized in the bounded form.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_packed_row_s8"
+    headers = ("tinyfuse_conv_packed.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and bounded(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        bytes_path = op.input.shape[3] % 4 != 0
+        return matmul_depth(op) * (6 + bytes_path)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+             site.constant("weights"), site.constant("channels"), site.scratch,
+             int(bounded(op).ramp)),
+        )  # fmt: skip
+
+
+class Pointwise(Kernel):
+    """1x1 convolution with stride 1 by tinyfuse_matmul.h, requantized in the bounded form.
+
+    A call for row y reads only input row y, and writes only its output row, which must not overlap
+    it. A whole call's output must not overlap its input.
+    """
+
+    name = "tinyfuse_pointwise_s8"
+    headers = ("tinyfuse_pointwise.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        plain = (g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_top, g.pad_left, g.groups)
+        same_size = (g.in_h, g.in_w) == (g.out_h, g.out_w)
+        return (
+            plain == (1, 1, 1, 1, 0, 0, 1) and same_size and g.in_c % 4 == 0
+            and bounded(op) is not None
+        )  # fmt: skip
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return 6 * op.input.shape[3]
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        g, source = geometry(op), site.inputs[0]
+        fields = {"in_c": g.in_c, "out_c": g.out_c, "ramp": int(bounded(op).ramp)}
+        pointer, pixels = source.pointer, g.out_h * g.out_w
+        if site.row is not None:
+            row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
+            pointer, pixels = f"({source.pointer} + {row} * {g.in_w * g.in_c})", g.out_w
+        return Let("tinyfuse_pointwise", "p", fields | output_fields(op)), Call(
+            self.name,
+            ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
+             site.constant("channels"), site.scratch),
         )  # fmt: skip

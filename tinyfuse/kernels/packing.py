@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 
+from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op
 from tinyfuse.ops.base import Constant, Let, Site
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
@@ -43,3 +47,89 @@ def conv_params(op: Op, site: Site) -> Let:
         "in_zero_point": op.input.zero_point,
     }  # fmt: skip
     return Let("tinyfuse_conv", "p", fields | output_fields(op))
+
+
+# --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """A layer proven fit for tinyfuse_requantize_bounded.
+
+    weights   int8 [out_c, terms], the terms of an output in the order of the file's weights
+    channels  tinyfuse_requant in the bounded form
+    ramp      no output is below the output zero point
+    """
+
+    weights: np.ndarray
+    channels: np.ndarray
+    ramp: bool
+
+
+@lru_cache(maxsize=512)
+def bounded(op: Op) -> Bounded | None:
+    """The layer in the bounded form, or None where the proof fails for some channel.
+
+    A channel whose output is one constant, whatever the input, needs no proof: it gets zero weights
+    and a bias that gives the constant.
+    """
+    low, high = clamp_range(op)
+    weights = channel_weights(op)
+    multipliers, shifts = channel_multipliers(op)
+    zero_point = op.output.zero_point
+    if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
+        return None
+    wide = weights.astype(np.int64)
+    bias = bias_values(op) - op.input.zero_point * wide.sum(1)
+    # the least and the greatest accumulator, over all int8 inputs; padding is within int8, too
+    least = bias - 128 * np.maximum(wide, 0).sum(1) + 127 * np.minimum(wide, 0).sum(1)
+    most = bias + 127 * np.maximum(wide, 0).sum(1) - 128 * np.minimum(wide, 0).sum(1)
+    in_range = (np.abs(bias) + 128 * np.abs(wide).sum(1)) < 2**31
+
+    def stored(accumulators: np.ndarray) -> np.ndarray:
+        scaled = multiply_by_quantized_multiplier(accumulators, multipliers, shifts)
+        return clamp(scaled + zero_point, low, high)
+
+    # requantization is monotone unless its left shift wraps
+    constant = in_range & (shifts <= 0) & (stored(least) == stored(most))
+    rounding = 2 * zero_point + 1
+    term = rounding * 2 ** np.maximum(-shifts - 1, 0)
+    fits = in_range & (shifts <= -1) & (least + term > -(2**31)) & (most + term < 2**31)
+    if not (fits | constant).all():
+        return None
+
+    channels = np.zeros(len(bias), REQUANT)
+    channels["bias"] = np.where(constant, 2 * (stored(least).astype(np.int64) - zero_point), bias)
+    channels["multiplier"] = np.where(constant, 0, 2 * multipliers - 2**32)
+    channels["shift"] = np.where(constant, 0, -shifts - 1)
+    return Bounded(np.where(constant[:, None], np.int8(0), weights), channels, low >= zero_point)
+
+
+def channel_weights(op: Op) -> np.ndarray:
+    """int8 [out_c, terms] from the weights of any of the three families."""
+    data = op.inputs[1].data
+    if op.kind == "DEPTHWISE_CONV_2D":
+        return data.reshape(-1, data.shape[3]).T
+    return data.reshape(data.shape[0], -1)
+
+
+def matmul_depth(op: Op) -> int:
+    """Terms of an output, rounded up to a multiple of 4 (runtime_c/tinyfuse_matmul.h)."""
+    return -(-channel_weights(op).shape[1] // 4) * 4
+
+
+def matmul_constants(op: Op) -> tuple[Constant, ...]:
+    """Weights and channels in the layout of runtime_c/tinyfuse_matmul.h."""
+    layer = bounded(op)
+    assert layer is not None
+    out_c, terms = layer.weights.shape
+    pairs, depth = -(-out_c // 2), matmul_depth(op)
+    weights = np.zeros((pairs * 2, depth), np.int8)
+    weights[:out_c, :terms] = layer.weights
+    weights = weights.reshape(pairs, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+    channels = np.zeros(pairs * 2, REQUANT)
+    channels[:out_c] = layer.channels
+    return (
+        Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
+        Constant("channels", channels, "tinyfuse_requant"),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.conv import ConvRow
+from tinyfuse.kernels.conv import ConvRow, PackedConvRow, Pointwise
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -43,7 +43,7 @@ class Conv2DOperator(Operator):
         weights_scale_rule(axis=0),
         *QUANTIZATION_RULES,
     )  # fmt: skip
-    kernels = (ConvRow(),)
+    kernels = (Pointwise(), PackedConvRow(), ConvRow())
 
     def attributes(self, options: Mapping[str, Any]) -> Conv2D:
         return Conv2D(**conv_options(options))

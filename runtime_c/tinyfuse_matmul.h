@@ -1,0 +1,215 @@
+/* The inner product of convolutions and fully connected layers: columns of int16 inputs times packed
+   int8 weights, requantized in the bounded form (tinyfuse_requantize.h).
+
+   A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is
+   widened once for all pixels. Layouts:
+
+   columns  [depth / 4][pixels][4] int16; the four inputs of a pixel in the order 0 2 1 3, which is
+            what SXTB16 makes of four bytes. Aligned to 8.
+   weights  [ceil(out_c / 2)][depth / 4][2][4] int8, zeros beyond the layer's own depth and channels.
+            Aligned to 4.
+   channels ceil(out_c / 2) * 2 entries.
+*/
+#ifndef TINYFUSE_MATMUL_H
+#define TINYFUSE_MATMUL_H
+
+#include "tinyfuse_requantize.h"
+
+/* `depth` is a multiple of 4; `rounding` is 2 * output zero point + 1. */
+typedef struct {
+    int32_t depth, out_c, rounding;
+} tinyfuse_matmul;
+
+/* Four bytes to int16 in the order 0 2 1 3. */
+TINYFUSE_INLINE void tinyfuse_widen(const int8_t *from, int16_t *to)
+{
+#if TINYFUSE_DSP
+    uint32_t word = tinyfuse_load_u32(from), even, odd;
+    __asm("sxtb16 %0, %1" : "=r"(even) : "r"(word));
+    __asm("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(word));
+    memcpy(to, &even, 4);
+    memcpy(to + 2, &odd, 4);
+#else
+    to[0] = from[0];
+    to[1] = from[2];
+    to[2] = from[1];
+    to[3] = from[3];
+#endif
+}
+
+#if TINYFUSE_DSP
+
+/* w: weights of two channels; e, f: their widened even halves; wa, wb become the odd halves. */
+#define TINYFUSE_WEIGHTS_2                       \
+    "ldrd %[wa], %[wb], [%[w]], #8\n\t"          \
+    "sxtb16 %[e], %[wa]\n\t"                     \
+    "sxtb16 %[f], %[wb]\n\t"                     \
+    "sxtb16 %[wa], %[wa], ror #8\n\t"            \
+    "sxtb16 %[wb], %[wb], ror #8\n\t"
+#define TINYFUSE_PIXEL_2(a, b)                   \
+    "ldrd %[i], %[j], [%[x]], #8\n\t"            \
+    "smlad %[" a "], %[i], %[e], %[" a "]\n\t"   \
+    "smlad %[" b "], %[i], %[f], %[" b "]\n\t"   \
+    "smlad %[" a "], %[j], %[wa], %[" a "]\n\t"  \
+    "smlad %[" b "], %[j], %[wb], %[" b "]\n\t"
+/* A loop of two steps; an odd count of steps enters in the middle. */
+#define TINYFUSE_LOOP(step)                      \
+    "ldr %[i], %[depth]\n\t"                     \
+    "lsls %[i], %[i], #29\n\t"                   \
+    "bmi 2f\n\t"                                 \
+    "1:\n\t" step                                \
+    "2:\n\t" step                                \
+    "ldr %[i], %[end]\n\t"                       \
+    "cmp %[w], %[i]\n\t"                         \
+    "bne 1b"
+
+TINYFUSE_INLINE const int8_t *tinyfuse_dot_3(int32_t *s, const int8_t *w, const int16_t *x,
+                                             int32_t depth)
+{
+    const int8_t *const end = w + 2 * depth;
+    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3], s4 = s[4], s5 = s[5];
+    uint32_t wa, wb, e, f, i, j;
+    __asm volatile(TINYFUSE_LOOP(TINYFUSE_WEIGHTS_2 TINYFUSE_PIXEL_2("s0", "s1")
+                                     TINYFUSE_PIXEL_2("s2", "s3") TINYFUSE_PIXEL_2("s4", "s5"))
+                   : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [s4] "+r"(s4),
+                     [s5] "+r"(s5), [w] "+r"(w), [x] "+r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb),
+                     [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i), [j] "=&r"(j)
+                   : [end] "m"(end), [depth] "m"(depth)
+                   : "cc", "memory");
+    s[0] = s0, s[1] = s1, s[2] = s2, s[3] = s3, s[4] = s4, s[5] = s5;
+    return w;
+}
+
+TINYFUSE_INLINE const int8_t *tinyfuse_dot_2(int32_t *s, const int8_t *w, const int16_t *x,
+                                             int32_t depth)
+{
+    const int8_t *const end = w + 2 * depth;
+    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
+    uint32_t wa, wb, e, f, i, j;
+    __asm volatile(TINYFUSE_LOOP(TINYFUSE_WEIGHTS_2 TINYFUSE_PIXEL_2("s0", "s1")
+                                     TINYFUSE_PIXEL_2("s2", "s3"))
+                   : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w),
+                     [x] "+r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb), [e] "=&r"(e), [f] "=&r"(f),
+                     [i] "=&r"(i), [j] "=&r"(j)
+                   : [end] "m"(end), [depth] "m"(depth)
+                   : "cc", "memory");
+    s[0] = s0, s[1] = s1, s[2] = s2, s[3] = s3;
+    return w;
+}
+
+TINYFUSE_INLINE const int8_t *tinyfuse_dot_1(int32_t *s, const int8_t *w, const int16_t *x,
+                                             int32_t depth)
+{
+    const int8_t *const end = w + 2 * depth;
+    int32_t s0 = s[0], s1 = s[1];
+    uint32_t wa, wb, e, f, i, j;
+    __asm volatile(TINYFUSE_LOOP(TINYFUSE_WEIGHTS_2 TINYFUSE_PIXEL_2("s0", "s1"))
+                   : [s0] "+r"(s0), [s1] "+r"(s1), [w] "+r"(w), [x] "+r"(x), [wa] "=&r"(wa),
+                     [wb] "=&r"(wb), [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i), [j] "=&r"(j)
+                   : [end] "m"(end), [depth] "m"(depth)
+                   : "cc", "memory");
+    s[0] = s0, s[1] = s1;
+    return w;
+}
+
+#else
+
+/* Adds to s[pixel][2] the products of two channels; returns the weights behind. */
+TINYFUSE_INLINE const int8_t *tinyfuse_dot(int32_t *s, const int8_t *w, const int16_t *x,
+                                           int32_t depth, int32_t pixels)
+{
+    int32_t k, i;
+    for (k = 0; k < depth; k += 4) {
+        for (i = 0; i < pixels; ++i) {
+            s[2 * i] += x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3];
+            s[2 * i + 1] += x[0] * w[4] + x[1] * w[6] + x[2] * w[5] + x[3] * w[7];
+            x += 4;
+        }
+        w += 8;
+    }
+    return w;
+}
+
+#define tinyfuse_dot_3(s, w, x, depth) tinyfuse_dot(s, w, x, depth, 3)
+#define tinyfuse_dot_2(s, w, x, depth) tinyfuse_dot(s, w, x, depth, 2)
+#define tinyfuse_dot_1(s, w, x, depth) tinyfuse_dot(s, w, x, depth, 1)
+
+#endif
+
+/* One block: all channels of `pixels` (a constant) pixels, to out[pixels][out_c]. */
+TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16_t *columns,
+                                           const int8_t *weights, const tinyfuse_requant *channels,
+                                           int8_t *out, int pixels, int ramp)
+{
+    const int32_t depth = p->depth, out_c = p->out_c, rounding = p->rounding;
+    const tinyfuse_requant *const end = channels + (out_c & ~1);
+    int32_t s[6];
+    int i;
+    for (;;) {
+        const int last_odd = channels == end;
+        if (last_odd && (out_c & 1) == 0) {
+            return;
+        }
+        for (i = 0; i < pixels; ++i) {
+            s[2 * i] = channels[0].bias;
+            s[2 * i + 1] = channels[1].bias;
+        }
+        if (pixels == 3) {
+            weights = tinyfuse_dot_3(s, weights, columns, depth);
+        } else if (pixels == 2) {
+            weights = tinyfuse_dot_2(s, weights, columns, depth);
+        } else {
+            weights = tinyfuse_dot_1(s, weights, columns, depth);
+        }
+        for (i = 0; i < pixels; ++i) {
+            out[i * out_c] = (int8_t)tinyfuse_requantize_bounded(
+                s[2 * i], channels[0].multiplier, channels[0].shift, rounding, ramp);
+        }
+        if (last_odd) {
+            return;
+        }
+        for (i = 0; i < pixels; ++i) {
+            out[i * out_c + 1] = (int8_t)tinyfuse_requantize_bounded(
+                s[2 * i + 1], channels[1].multiplier, channels[1].shift, rounding, ramp);
+        }
+        out += 2;
+        channels += 2;
+    }
+}
+
+#define TINYFUSE_MATMUL(name, pixels, ramp)                                                        \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul *p, const int16_t *columns,                    \
+                              const int8_t *weights, const tinyfuse_requant *channels,             \
+                              int8_t *out)                                                         \
+    {                                                                                              \
+        tinyfuse_matmul_block(p, columns, weights, channels, out, pixels, ramp);                   \
+    }
+TINYFUSE_MATMUL(tinyfuse_matmul_3_ramp, 3, 1)
+TINYFUSE_MATMUL(tinyfuse_matmul_2_ramp, 2, 1)
+TINYFUSE_MATMUL(tinyfuse_matmul_1_ramp, 1, 1)
+TINYFUSE_MATMUL(tinyfuse_matmul_3, 3, 0)
+TINYFUSE_MATMUL(tinyfuse_matmul_2, 2, 0)
+TINYFUSE_MATMUL(tinyfuse_matmul_1, 1, 0)
+
+/* The block size that leaves no single pixel at the end of a row of two or more. */
+TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left)
+{
+    return left == 4 ? 2 : (left < 3 ? left : 3);
+}
+
+/* `ramp` is a constant: whether no output is below the zero point. */
+TINYFUSE_INLINE void tinyfuse_matmul_pixels(const tinyfuse_matmul *p, const int16_t *columns,
+                                            const int8_t *weights,
+                                            const tinyfuse_requant *channels, int8_t *out,
+                                            int32_t pixels, int ramp)
+{
+    if (pixels == 3) {
+        (ramp ? tinyfuse_matmul_3_ramp : tinyfuse_matmul_3)(p, columns, weights, channels, out);
+    } else if (pixels == 2) {
+        (ramp ? tinyfuse_matmul_2_ramp : tinyfuse_matmul_2)(p, columns, weights, channels, out);
+    } else {
+        (ramp ? tinyfuse_matmul_1_ramp : tinyfuse_matmul_1)(p, columns, weights, channels, out);
+    }
+}
+
+#endif

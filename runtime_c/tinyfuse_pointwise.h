@@ -1,0 +1,50 @@
+/* 1x1 convolution with stride 1, int8: consecutive pixels times packed weights. */
+#ifndef TINYFUSE_POINTWISE_H
+#define TINYFUSE_POINTWISE_H
+
+#include "tinyfuse_matmul.h"
+
+/* in_c is a multiple of 4. `ramp`: act_min is not below the output zero point. */
+typedef struct {
+    int32_t in_c, out_c, out_zero_point, act_min, act_max, ramp;
+} tinyfuse_pointwise;
+
+/* Widens `pixels` consecutive pixels into columns; in_c is a multiple of 4. */
+TINYFUSE_SHARED void tinyfuse_pointwise_columns(const int8_t *in, int32_t in_c, int32_t pixels,
+                                                int16_t *columns)
+{
+    int32_t i, k;
+    for (i = 0; i < pixels; ++i) {
+        int16_t *to = columns + 4 * i;
+        for (k = 0; k < in_c; k += 4) {
+            tinyfuse_widen(in, to);
+            in += 4;
+            to += 4 * pixels;
+        }
+    }
+}
+
+/* in [pixels][in_c] to out [pixels][out_c], which must not overlap; weights and channels packed for
+   tinyfuse_matmul.h; scratch: 3 * in_c int16, aligned to 8. */
+TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const int8_t *in,
+                                           int32_t pixels, int8_t *out, const int8_t *weights,
+                                           const tinyfuse_requant *channels, void *scratch)
+{
+    const tinyfuse_matmul m = {p->in_c, p->out_c, 2 * p->out_zero_point + 1};
+    int16_t *const columns = (int16_t *)scratch;
+    int8_t *const first = out;
+    int32_t left = pixels;
+    while (left > 0) {
+        const int32_t block = tinyfuse_block_pixels(left);
+        tinyfuse_pointwise_columns(in, p->in_c, block, columns);
+        tinyfuse_matmul_pixels(&m, columns, weights, channels, out, block, p->ramp);
+        in += block * p->in_c;
+        out += block * p->out_c;
+        left -= block;
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
+    }
+}
+
+#endif
