@@ -1,10 +1,48 @@
-"""Runs a generated module on an emulated Cortex-M, or on this machine, and returns its outputs."""
+"""Runs a generated module on an emulated Cortex-M, or on this machine, and returns its outputs.
+
+    emulator = find_emulator("auto", target)
+    firmware = build_firmware(module, inputs, target, ..., emulator.name)
+    outcome = emulator.run(firmware, time_limit=60)
+"""
 
 from __future__ import annotations
 
 from tinyfuse.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.emulation.host import Host
 from tinyfuse.emulation.qemu import Qemu
+from tinyfuse.emulation.renode import Renode
 from tinyfuse.emulation.result import Emulator, Firmware, Outcome
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.targets import Target
 
-__all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware"]
+__all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "find_emulator"]
+
+EMULATORS = ("auto", "renode", "qemu", "host")
+
+
+def find_emulator(kind: str, target: Target, renode: str | None = None) -> Emulator:
+    """The emulator of that kind, one of EMULATORS; `renode` is where to find Renode.
+
+    "auto" is this machine for the target "host", else Renode where it is installed and runs the
+    target, else QEMU. ToolMissing with how to get the program; UsageError where the emulator can't
+    run the target.
+    """
+    if kind not in EMULATORS:
+        raise UsageError(f"unknown emulator {kind!r}; known: {', '.join(EMULATORS)}")
+    if kind == "host" or (kind == "auto" and target.cpu is None):
+        return Host()
+    if kind == "auto":
+        try:
+            return find_emulator("renode", target, renode)
+        except (ToolMissing, UsageError):
+            # A path given for this run must be right.
+            if renode is not None:
+                raise
+            return find_emulator("qemu", target)
+    if kind == "renode":
+        emulator = Renode(renode)
+        emulator.check(target)
+        return emulator
+    if target.qemu_machine is None:
+        raise UsageError(f"QEMU has no board with a {target.name}; use another --emulator")
+    return Qemu()

@@ -21,6 +21,7 @@ from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parent / "firmware"
 _JOBS = 2
+_CROSS_PACKAGES = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 _SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
@@ -70,6 +71,8 @@ class Compiler:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode == 0:
             return
+        if re.search(r"string\.h: No such file|nano\.specs", done.stderr):
+            raise ToolMissing("newlib", _CROSS_PACKAGES)
         overflow = re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr)
         if overflow:
             raise UsageError(
@@ -80,19 +83,19 @@ class Compiler:
         raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
 
 
-def find_compiler(target: Target, opt: str) -> Compiler:
-    """The cross compiler of a Cortex-M target, or the host's compiler with its sanitizers."""
-    if target.cpu is None:
+def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
+    """The target's cross compiler, or for "host" this machine's compiler with its sanitizers."""
+    if emulator == "host":
         candidates = [os.environ.get("CC", ""), "gcc", "clang"]
-        package = "apt-get install gcc"
+        missing = ToolMissing("gcc", "apt-get install gcc")
         flags: tuple[str, ...] = (opt, "-fno-omit-frame-pointer", *_SANITIZERS)
     else:
         candidates = ["arm-none-eabi-gcc"]
-        package = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"
+        missing = ToolMissing("arm-none-eabi-gcc", _CROSS_PACKAGES)
         flags = (opt, *target.flags, "-ffunction-sections", "-fdata-sections")
     programs = [found for name in candidates if name and (found := shutil.which(name))]
     if not programs:
-        raise ToolMissing(candidates[-1] if target.cpu else "gcc", package)
+        raise missing
     version = subprocess.run([programs[0], "--version"], capture_output=True, text=True).stdout
     return Compiler(programs[0], version.split("\n", 1)[0], flags)
 
@@ -125,7 +128,7 @@ def build_firmware(
     emulated board, EmulationFailed where a file does not compile.
     """
     assert inputs, "firmware without runs"
-    compiler = find_compiler(target, opt)
+    compiler = find_compiler(target, emulator, opt)
     work.mkdir(parents=True, exist_ok=True)
     work, folder = work.resolve(), module.folder.resolve()
     include_dirs = [Path(path).resolve() for path in include_dirs]
@@ -143,7 +146,7 @@ def build_firmware(
         f"-DRUNS={len(fed)}",
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
-    port = "port_host.c" if target.cpu is None else "port_cortex_m.c"
+    port = "port_host.c" if emulator == "host" else "port_cortex_m.c"
     units = [
         *(_Unit("module", folder / name, own) for name in module.sources),
         *(_Unit("library", Path(path).resolve(), ("-w", *define)) for path in cmsis_nn_sources),
@@ -152,7 +155,7 @@ def build_firmware(
     ]
     objects = _compile(compiler, units, include_dirs, work)
     elf = work / f"{module.name}.elf"
-    if target.cpu is None:
+    if emulator == "host":
         compiler.run([*objects, "-lm", "-o", elf], elf.name, work)
         return Firmware(elf, target, emulator, len(inputs), compiler.version)
 

@@ -6,16 +6,25 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from tinyfuse.emulation.result import failed
 
 
 def run_limited(
-    command: Sequence[str], time_limit: float, env: Mapping[str, str] | None = None
+    command: Sequence[str | Path],
+    time_limit: float,
+    env: Mapping[str, str] | None = None,
+    done: Callable[[str], bool] | None = None,
 ) -> tuple[int, str]:
-    """(exit code, standard output and error as one text). EmulationFailed after `time_limit`
-    seconds: the program and its children are killed by then."""
+    """(exit code, standard output and error as one text) of a program without input.
+
+    Where `done` is given it is asked now and then, with the text so far, whether the program may be
+    ended. EmulationFailed after `time_limit` seconds. In every case the program and its children
+    are gone when this returns.
+    """
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command,
@@ -25,20 +34,33 @@ def run_limited(
             env=None if env is None else {**os.environ, **env},
             start_new_session=True,
         )
+
+        def text() -> str:
+            # The program shares the file's position, so it must not be moved.
+            size = os.fstat(output.fileno()).st_size
+            return os.pread(output.fileno(), size, 0).decode("utf-8", "replace")
+
         try:
-            code = process.wait(time_limit)
-            timed_out = False
-        except subprocess.TimeoutExpired:
-            timed_out = True
+            deadline = time.monotonic() + time_limit
+            while not (done and done(text())):
+                try:
+                    # Without a question to ask there is nothing to wake up for.
+                    process.wait(min(0.1 if done else time_limit, deadline - time.monotonic()))
+                    break
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= deadline:
+                        reason = f"{Path(command[0]).name} did not end within {time_limit:g} s"
+                        raise failed(reason, text()) from None
         finally:
-            # Also where the program ended well or we were interrupted: a launcher may leave children.
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
-        output.seek(0)
-        text = output.read().decode("utf-8", "replace")
-    if timed_out:
-        raise failed(f"{command[0]} did not end within {time_limit:g} s", text)
-    return code, text
+            _end(process)
+        return process.returncode, text()
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Ends a process group: politely, so that it removes its temporary files, then for good."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(2)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass

@@ -136,6 +136,7 @@ static void systick_handler(void)
 static int __attribute__((noinline)) count_ticks(run_function run, void *arena, int64_t *ticks)
 {
     enum { CORE_CLOCK = 4, ENABLE_WITH_INTERRUPT = CORE_CLOCK | 3, PERIOD = 1 << 24 };
+    uint32_t now;
     int status;
 
     clock_wraps = 0;
@@ -145,9 +146,13 @@ static int __attribute__((noinline)) count_ticks(run_function run, void *arena, 
     while (SYST_CVR == 0) { /* the first tick loads the counter: start right after it */
     }
     status = run(arena);
+    now = SYST_CVR;
     SYST_CSR = CORE_CLOCK; /* stops; another clock would rescale the value on some emulators */
-    __asm volatile("isb" : : : "memory");
-    *ticks = (int64_t)clock_wraps * PERIOD + (PERIOD - 1 - (int64_t)SYST_CVR);
+    __asm volatile("dsb\n\tisb" : : : "memory");
+    if (SYST_CVR > now) {
+        --clock_wraps; /* it wrapped after it was read */
+    }
+    *ticks = (int64_t)clock_wraps * PERIOD + (PERIOD - 1 - (int64_t)now);
     return status;
 }
 

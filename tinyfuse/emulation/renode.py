@@ -1,0 +1,152 @@
+"""Renode: a platform made from the target's description, and a UART as the console.
+
+Renode's exit code says nothing and RunFor does not return after a CPU abort, so the verdict is what
+the firmware wrote, and the host's clock limits the run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from functools import cached_property
+from pathlib import Path
+
+from tinyfuse.emulation.process import run_limited
+from tinyfuse.emulation.result import Firmware, Outcome, failed, parse_outcome
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.targets import Target
+
+#: the first nightly builds that run MVE code of CMSIS-NN
+_MVE_SINCE = "20260525"
+
+# One instruction takes one tick of the SysTick.
+_PLATFORM = """\
+nvic: IRQControllers.NVIC @ sysbus 0xE000E000
+    priorityMask: 0xF0
+    systickFrequency: 100000000
+    IRQ -> cpu@0
+
+cpu: CPU.CortexM @ sysbus
+    cpuType: "{target.renode_cpu}"
+    nvic: nvic
+    PerformanceInMips: 100
+
+flash: Memory.MappedMemory @ sysbus {target.flash[0]:#010x}
+    size: {target.flash[1]:#x}
+
+ram: Memory.MappedMemory @ sysbus {target.ram[0]:#010x}
+    size: {target.ram[1]:#x}
+
+uart0: UART.TrivialUart @ sysbus 0x40000000
+"""
+
+# RunFor takes seconds of virtual time; the firmware ends long before, in test_exit.
+_SCRIPT = """\
+mach create "tinyfuse"
+machine LoadPlatformDescription {platform}
+uart0 CreateFileBackend {uart} true
+sysbus LoadELF {elf}
+cpu VectorTableOffset {vectors:#010x}
+cpu AddHook `sysbus GetSymbolAddress "test_exit"` "self.IsHalted = True"
+emulation RunFor "100000"
+quit
+"""
+
+
+def platform_description(target: Target) -> str:
+    """A platform (.repl) with the target's core and memories."""
+    return _PLATFORM.format(target=target)
+
+
+def script(target: Target, elf: Path, platform: Path, uart: Path) -> str:
+    """A script (.resc) that runs `elf` and writes its console to the new file `uart`."""
+    assert target.flash is not None
+    return _SCRIPT.format(
+        platform=_path(platform), uart=_path(uart), elf=_path(elf), vectors=target.flash[0]
+    )
+
+
+def _path(path: Path) -> str:
+    """A path as the Monitor reads it: absolute, spaces escaped."""
+    return "@" + str(path.resolve()).replace(" ", "\\ ")
+
+
+class Renode:
+    name = "renode"
+
+    def __init__(self, path: str | None = None):
+        """Finds Renode: at `path`, at RENODE_PATH (both a program or its folder), on PATH, or where
+        renode-run installed it. ToolMissing where there is none."""
+        self.program = _find(path)
+
+    @cached_property
+    def version(self) -> str:
+        return run_limited([self.program, "--version"], 60)[1].strip()
+
+    def check(self, target: Target) -> None:
+        """UsageError where this Renode can't run the target's code."""
+        if target.renode_cpu is None:
+            raise UsageError(f"Renode has no {target.name}; use another --emulator")
+        built = re.search(r"-(\d{8})\d{4}\)", self.version)
+        if target.mve and not (built and built[1] >= _MVE_SINCE):
+            raise UsageError(
+                f"{self.version} can't run {target.name}'s MVE code; use --emulator qemu, or a"
+                f" nightly build of Renode from {_MVE_SINCE} on"
+            )
+
+    def run(self, firmware: Firmware, time_limit: float) -> Outcome:
+        """See `Emulator.run`."""
+        folder = firmware.elf.parent
+        uart, platform = folder / "uart.txt", folder / "platform.repl"
+        resc = folder / "verify.resc"
+        uart.unlink(missing_ok=True)
+        platform.write_text(platform_description(firmware.target))
+        resc.write_text(script(firmware.target, firmware.elf, platform, uart))
+
+        def console() -> str:
+            return uart.read_text(errors="replace") if uart.exists() else ""
+
+        def done(log: str) -> bool:
+            ended = re.search(r"^(result|error|crash) .*\n", console(), re.M)
+            return ended is not None or "CPU abort" in log
+
+        try:
+            _, log = run_limited(
+                [
+                    *(self.program, "--disable-gui", "--console", "--plain"),
+                    *("-e", f"include {_path(resc)}"),
+                ],
+                time_limit,
+                done=done,
+            )
+        except EmulationFailed as error:
+            raise failed(str(error), console()) from None
+        if "CPU abort" in log:
+            raise failed("Renode aborted the CPU", log)
+        if not console():
+            raise failed("the firmware wrote nothing under Renode", log)
+        return parse_outcome(console(), firmware, tick_ns=1)
+
+
+def _find(path: str | None) -> Path:
+    given = path or os.environ.get("RENODE_PATH")
+    if given:
+        program = Path(given, "renode") if Path(given).is_dir() else Path(given)
+        if not (program.is_file() and os.access(program, os.X_OK)):
+            raise UsageError(f"{given} is not Renode's program or folder")
+        return program
+    found = shutil.which("renode")
+    if found:
+        return Path(found)
+    installer = shutil.which("renode-run")
+    if installer:
+        # Its "exec" would download Renode unasked; "default" names the folder it has, if any.
+        code, folder = run_limited([installer, "default"], 60)
+        if code == 0 and Path(folder.strip(), "renode").is_file():
+            return Path(folder.strip(), "renode")
+    raise ToolMissing(
+        "Renode",
+        "https://renode.io, or pip install git+https://github.com/antmicro/renode-run and"
+        " renode-run download; RENODE_PATH may name it",
+    )
