@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options
 from tinyfuse.plan import Plan
@@ -26,18 +26,24 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     check(source)
     context = Context(target, CMSIS_NN_VERSIONS[options.cmsis_nn_version], options.kernels)
     graph = rewrite(source, options.fusion)
-    groups, storage, buffers, overlaps = lower(graph, partition(graph, context, options.fusion), context)
-    placement = plan_arena(buffers, overlaps)
+    return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+
+
+def plan_groups(
+    source: Graph, graph: Graph, groups: list[list[Op]], context: Context, options: Options
+) -> Plan:
+    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups."""
+    lowered, storage, buffers, overlaps = lower(graph, groups, context)
     plan = Plan(
         source=source,
         graph=graph,
         context=context,
         options=options,
-        groups=groups,
+        groups=lowered,
         storage=storage,
         buffers=buffers,
         overlaps=overlaps,
-        placement=placement,
+        placement=plan_arena(buffers, overlaps),
         warnings=graph.warnings,
     )
     verify_plan(plan)

@@ -169,12 +169,8 @@ class _Writer:
             constant=lambda name: self._symbol(stage, name),
         )
         statements = stage.kernel.call(stage.op, site, self.plan.context)
-        self._line("{")
-        self.depth += 1
         for statement in statements:
             self._statement(statement)
-        self.depth -= 1
-        self._line("}")
 
     def _input(self, tensor: Tensor | None) -> View | None:
         if tensor is None or tensor.is_constant:

@@ -1,0 +1,212 @@
+"""Random small networks as .tflite bytes: chains, branches, residuals, odd sizes, every padding.
+
+`Sketch` adds layers to a ModelBuilder and keeps track of shapes and quantization; `networks` is the
+hypothesis strategy that draws what to add. Weights come from a seeded generator, so that hypothesis
+shrinks the structure, not a million numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+from tflite_builder import ModelBuilder
+
+
+@dataclass(frozen=True)
+class Value:
+    """An activation of the sketch: its tensor index, shape and quantization."""
+
+    index: int
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+
+
+class Sketch:
+    """Layers with random weights; every method takes and returns Values."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+        self.model = ModelBuilder()
+        self.names = 0
+
+    def value(self, shape, scale: float | None = None, zero_point: int | None = None) -> Value:
+        if scale is None:
+            scale = float(np.float32(self.rng.uniform(0.02, 0.2)))
+        if zero_point is None:
+            zero_point = int(self.rng.choice([-128, int(self.rng.integers(-128, 128))]))
+        self.names += 1
+        index = self.model.tensor(f"v{self.names}", shape, scale=scale, zero_point=zero_point)
+        return Value(index, tuple(shape), scale, zero_point)
+
+    def _layer(self, kind: str, x: Value, weights_shape, axis: int, out_shape, **options) -> Value:
+        channels = weights_shape[axis]
+        per_channel = kind != "FULLY_CONNECTED" and self.rng.random() < 0.7
+        scales = self.rng.uniform(0.002, 0.02, channels if per_channel else 1).astype(np.float32)
+        weights = self.rng.integers(-127, 128, weights_shape).astype(np.int8)
+        spread = 60 * 60 * np.sqrt(weights.size / channels)
+        bias = self.rng.integers(-int(spread), int(spread) + 1, channels).astype(np.int32)
+        reach = x.scale * float(np.median(scales)) * spread
+        y = self.value(out_shape, scale=float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)))
+        self.names += 1
+        w = self.model.tensor(f"w{self.names}", weights_shape, "int8", scales, np.zeros(scales.size), axis, weights)
+        b = self.model.tensor(
+            f"b{self.names}", (channels,), "int32", scales * np.float32(x.scale), np.zeros(scales.size), 0, bias
+        )
+        self.model.op(kind, [x.index, w, b], [y.index], **options)
+        return y
+
+    def conv(self, x: Value, filters: int, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE"):
+        rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
+        return self._layer(
+            "CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (1, rows, columns, filters),
+            **_options(stride, padding, dilation, activation),
+        )  # fmt: skip
+
+    def depthwise(self, x: Value, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE", multiplier=1):
+        rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
+        channels = x.shape[3] * multiplier
+        return self._layer(
+            "DEPTHWISE_CONV_2D", x, (1, *kernel, channels), 3, (1, rows, columns, channels),
+            depth_multiplier=multiplier, **_options(stride, padding, dilation, activation),
+        )  # fmt: skip
+
+    def fully_connected(self, x: Value, units: int, activation="NONE") -> Value:
+        depth = int(np.prod(x.shape))
+        if len(x.shape) != 2:
+            x = self.reshape(x, (1, depth))
+        return self._layer(
+            "FULLY_CONNECTED", x, (units, depth), 0, (1, units), fused_activation_function=activation
+        )
+
+    def reshape(self, x: Value, shape) -> Value:
+        y = self.value(shape, x.scale, x.zero_point)
+        self.names += 1
+        new_shape = self.model.tensor(f"s{self.names}", (len(shape),), "int32", data=np.array(shape, np.int32))
+        self.model.op("RESHAPE", [x.index, new_shape], [y.index], new_shape=tuple(shape))
+        return y
+
+    def relu(self, x: Value, kind="RELU", same: bool = True) -> Value:
+        y = self.value(x.shape, x.scale, x.zero_point) if same else self.value(x.shape)
+        self.model.op(kind, [x.index], [y.index], table=False)
+        return y
+
+    def add(self, x: Value, other: Value, activation="NONE", kind="ADD") -> Value:
+        y = self.value(x.shape)
+        self.model.op(kind, [x.index, other.index], [y.index], fused_activation_function=activation)
+        return y
+
+    def scale_channels(self, x: Value, kind: str) -> Value:
+        """MUL or ADD by a constant a channel: what is left of a batch normalization."""
+        self.names += 1
+        data = self.rng.integers(-127, 128, (x.shape[-1],)).astype(np.int8)
+        constant = self.model.tensor(f"k{self.names}", data.shape, scale=0.03, zero_point=3, data=data)
+        y = self.value(x.shape)
+        self.model.op(kind, [x.index, constant], [y.index], fused_activation_function="NONE")
+        return y
+
+    def pad(self, x: Value, top: int, bottom: int, left: int, right: int) -> Value:
+        _, h, w, c = x.shape
+        amounts = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
+        self.names += 1
+        constant = self.model.tensor(f"p{self.names}", (4, 2), "int32", data=amounts)
+        y = self.value((1, h + top + bottom, w + left + right, c), x.scale, x.zero_point)
+        self.model.op("PAD", [x.index, constant], [y.index])
+        return y
+
+    def pool(self, x: Value, kind: str, size, stride, padding="VALID") -> Value:
+        rows, columns = _extents(x.shape, size, stride, padding, (1, 1))
+        y = self.value((1, rows, columns, x.shape[3]), x.scale, x.zero_point)
+        self.model.op(
+            kind, [x.index], [y.index], padding=padding, filter_height=size[0], filter_width=size[1],
+            stride_h=stride[0], stride_w=stride[1],
+        )  # fmt: skip
+        return y
+
+    def softmax(self, x: Value) -> Value:
+        y = self.value(x.shape, 1 / 256, -128)
+        self.model.op("SOFTMAX", [x.index], [y.index], beta=1.0)
+        return y
+
+    def build(self, inputs: list[Value], outputs: list[Value]) -> bytes:
+        return self.model.build([v.index for v in inputs], [v.index for v in outputs])
+
+
+def _extents(shape, kernel, stride, padding, dilation) -> tuple[int, int]:
+    result = []
+    for extent, k, s, d in zip(shape[1:3], kernel, stride, dilation, strict=True):
+        span = (k - 1) * d + 1
+        result.append(-(-extent // s) if padding == "SAME" else (extent - span) // s + 1)
+    return result[0], result[1]
+
+
+def _options(stride, padding, dilation, activation) -> dict:
+    return {
+        "padding": padding, "stride_h": stride[0], "stride_w": stride[1],
+        "dilation_h_factor": dilation[0], "dilation_w_factor": dilation[1],
+        "fused_activation_function": activation,
+    }  # fmt: skip
+
+
+ACTIVATIONS = st.sampled_from(["NONE", "NONE", "RELU", "RELU6"])
+
+
+@st.composite
+def networks(draw, most_layers: int = 8) -> bytes:
+    """A .tflite of up to `most_layers` layers and a tail."""
+    sketch = Sketch(draw(st.integers(0, 2**20)))
+    channels = draw(st.integers(1, 20) | st.sampled_from([31, 64, 70]))
+    start = sketch.value((1, draw(st.integers(1, 12)), draw(st.integers(1, 10)), channels))
+    x, older = start, []
+    for _ in range(draw(st.integers(1, most_layers))):
+        older.append(x)
+        x = _draw_layer(draw, sketch, x, older)
+    outputs = [x]
+    tail = draw(st.sampled_from(["none", "fc", "pool", "softmax"]))
+    if tail == "pool":
+        outputs = [sketch.pool(x, "AVERAGE_POOL_2D", x.shape[1:3], (1, 1))]
+    elif tail != "none":
+        outputs = [sketch.fully_connected(x, draw(st.integers(1, 12)), draw(ACTIVATIONS))]
+        if tail == "softmax":
+            outputs = [sketch.softmax(outputs[0])]
+    if older and draw(st.booleans()):
+        outputs.append(draw(st.sampled_from(older)))  # an inner tensor that the caller wants too
+    return sketch.build([start], list(dict.fromkeys(outputs)))
+
+
+def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
+    kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad"]
+    twins = [v for v in older[:-1] if v.shape == x.shape]
+    kind = draw(st.sampled_from(kinds + ["residual"] * 3 if twins else kinds))
+    kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    stride = (draw(st.integers(1, 3)), draw(st.integers(1, 2)))
+    dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1), (1, 2)]))
+    padding = "SAME"
+    span = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    if span[0] <= x.shape[1] and span[1] <= x.shape[2]:
+        padding = draw(st.sampled_from(["SAME", "VALID"]))
+    activation = draw(ACTIVATIONS)
+    filters = draw(st.integers(1, 20))
+    if kind == "conv":
+        return sketch.conv(x, filters, kernel, stride, padding, dilation, activation)
+    if kind == "depthwise":
+        multiplier = draw(st.sampled_from([1, 1, 1, 2]))
+        return sketch.depthwise(x, kernel, stride, padding, dilation, activation, multiplier)
+    if kind == "pointwise":
+        return sketch.conv(x, filters, (1, 1), activation=activation)
+    if kind == "separable":
+        middle = sketch.depthwise(x, kernel, stride, padding, dilation, activation)
+        return sketch.conv(middle, filters, (1, 1), activation=draw(ACTIVATIONS))
+    if kind == "relu":
+        return sketch.relu(x, draw(st.sampled_from(["RELU", "RELU6"])), draw(st.booleans()))
+    if kind == "norm":
+        return sketch.scale_channels(sketch.scale_channels(x, "MUL"), "ADD")
+    if kind == "residual":
+        return sketch.add(x, draw(st.sampled_from(twins)), activation)
+    if kind == "pad":
+        return sketch.pad(x, *(draw(st.integers(0, 2)) for _ in range(4)))
+    size = (min(kernel[0], x.shape[1]), min(kernel[1], x.shape[2]))
+    which = draw(st.sampled_from(["AVERAGE_POOL_2D", "MAX_POOL_2D"]))
+    return sketch.pool(x, which, size, stride, draw(st.sampled_from(["SAME", "VALID"])))

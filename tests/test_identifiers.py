@@ -1,0 +1,42 @@
+"""Names of models and tensors are hostile text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinyfuse.errors import UsageError
+from tinyfuse.identifiers import comment, default_module_name, identifier, module_name, unique_identifiers
+
+
+@given(st.lists(st.text()))
+def test_identifiers_are_valid_c_and_unique(texts: list[str]) -> None:
+    names = unique_identifiers(texts)
+    assert len({name.upper() for name in names}) == len(texts)
+    for name in names:
+        assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and "__" not in name, name
+
+
+@given(st.text())
+def test_comments_cannot_end_early(text: str) -> None:
+    safe = comment(text)
+    assert "*/" not in safe and "/*" not in safe and "??" not in safe and "\\" not in safe
+    assert all(" " <= c <= "~" for c in safe)
+
+
+def test_reserved_words_are_no_names() -> None:
+    assert identifier("int") == "int_" and identifier("main") == "main_"
+
+
+@pytest.mark.parametrize("bad", ["", "1a", "a b", "a;b", "int", "a" * 49, "../x", "é"])
+def test_a_bad_name_is_refused(bad: str) -> None:
+    with pytest.raises(UsageError, match="--name"):
+        module_name(bad)
+
+
+def test_the_default_name_comes_from_the_file() -> None:
+    assert default_module_name("/a/b.c/KWS ref-model.v2.tflite") == "kws_ref_model_v2"
+    assert default_module_name("2.tflite") == "model_2"

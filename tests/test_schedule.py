@@ -1,0 +1,120 @@
+"""Row streaming: ring sizes, overlaps, and that chains and residual blocks of any length lower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_graphs import Sketch, networks
+
+from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.ops.base import Context
+from tinyfuse.options import FUSION, Options
+from tinyfuse.plan import Plan
+from tinyfuse.targets import load_target
+from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.verify_plan import verify_plan
+
+M4 = load_target("cortex-m4")
+
+
+def one_group(data: bytes) -> Plan:
+    """The plan in which the whole model is one fusion group; verified as every plan is."""
+    graph = read_tflite("model.tflite", data)
+    return plan_groups(graph, graph, [list(graph.ops)], Context(M4), Options("net"))
+
+
+def rings(plan: Plan) -> list[int]:
+    """Ring sizes in rows of the tensors inside the only group, in its order."""
+    inner = [op.output for op in plan.graph.ops if op.output not in plan.graph.outputs]
+    return [plan.storage[tensor].ring_rows for tensor in inner]
+
+
+def separable(rows: int = 9) -> bytes:
+    sketch = Sketch(1)
+    x = sketch.value((1, rows, 7, 8))
+    y = sketch.conv(x, 8, (3, 3))
+    y = sketch.depthwise(y, (3, 3))
+    return sketch.build([x], [sketch.conv(y, 16, (1, 1))])
+
+
+def test_a_chain_of_three_keeps_only_the_windows() -> None:
+    assert rings(one_group(separable())) == [3, 1]
+
+
+def test_one_row_images_keep_one_row() -> None:
+    assert rings(one_group(separable(rows=1))) == [1, 1]
+
+
+def test_strides_do_not_grow_rings() -> None:
+    sketch = Sketch(2)
+    x = sketch.value((1, 23, 5, 3))
+    y = sketch.conv(x, 4, (3, 3), (2, 2))
+    y = sketch.depthwise(y, (5, 3), (2, 1))
+    y = sketch.conv(y, 6, (1, 1))
+    assert rings(one_group(sketch.build([x], [sketch.depthwise(y, (3, 3), (2, 2))]))) == [5, 1, 3]
+
+
+def test_an_inverted_residual_lags_by_the_window() -> None:
+    sketch = Sketch(3)
+    start = sketch.value((1, 12, 6, 4))
+    x = sketch.conv(start, 8, (1, 1))
+    wide = sketch.conv(x, 24, (1, 1))
+    deep = sketch.depthwise(wide, (3, 3))
+    narrow = sketch.conv(deep, 8, (1, 1))
+    plan = one_group(sketch.build([start], [sketch.add(x, narrow)]))
+    # x keeps the ADD's row while the depthwise reads one row below it
+    assert rings(plan) == [2, 3, 1, 1]
+
+
+def test_a_residual_block_with_projection_streams_both_branches() -> None:
+    sketch = Sketch(4)
+    x = sketch.value((1, 16, 8, 8))
+    left = sketch.conv(sketch.conv(x, 16, (3, 3), (2, 2)), 16, (3, 3))
+    right = sketch.conv(x, 16, (1, 1), (2, 2))
+    plan = one_group(sketch.build([x], [sketch.add(left, right)]))
+    assert rings(plan) == [3, 1, 1]
+
+
+def test_the_output_lies_over_the_input_rows_that_are_used_up() -> None:
+    sketch = Sketch(5)
+    x = sketch.value((1, 10, 5, 16))
+    plan = one_group(sketch.build([x], [sketch.conv(sketch.depthwise(x, (3, 3)), 16, (1, 1))]))
+    (overlap,) = plan.overlaps
+    assert overlap.distance == 5 * 16  # one row: the window's first row is still needed
+    assert plan.arena_bytes < 2 * x.shape[1] * 5 * 16
+
+
+def test_verify_plan_finds_what_a_wrong_overlap_breaks() -> None:
+    plan = one_group(separable())
+    wrong = dict(plan.placement.offsets)
+    source, output = plan.storage[plan.graph.inputs[0]], plan.storage[plan.graph.outputs[0]]
+    wrong[output.buffer] = wrong[source.buffer]
+    placement = type(plan.placement)(wrong, plan.arena_bytes, 0, False)
+    with pytest.raises(AssertionError):
+        verify_plan(replace(plan, placement=placement))
+
+
+def test_verify_plan_finds_a_ring_that_is_too_small() -> None:
+    plan = one_group(separable())
+    ring = next(t for t, s in plan.storage.items() if s.ring_rows == 3)
+    storage = dict(plan.storage)
+    storage[ring] = replace(storage[ring], ring_rows=2)
+    with pytest.raises(AssertionError, match="overwritten"):
+        verify_plan(replace(plan, storage=storage))
+
+
+@settings(max_examples=150, deadline=None)
+@given(networks(), st.sampled_from(FUSION))
+def test_every_plan_survives_its_checker(data: bytes, fusion: str) -> None:
+    graph = read_tflite("model.tflite", data)
+    plan = compile_graph(graph, M4, Options("net", fusion=fusion))
+    scheduled = [op for group in plan.groups for op in group.ops]
+    assert len(set(scheduled)) == len(scheduled)
+    if fusion == "none":
+        assert len(plan.groups) == len(plan.graph.ops)
+    for tensor, storage in plan.storage.items():
+        if len(tensor.shape) == 4:
+            assert storage.ring_rows <= tensor.shape[1]
