@@ -1,0 +1,138 @@
+"""Who says what a model computes: TensorFlow Lite Micro, LiteRT, or our own numpy references.
+
+TensorFlow Lite Micro (TFLM) is the reference for every bit. LiteRT's reference kernels agree with it
+but for FULLY_CONNECTED, which they round once where TFLM rounds twice, so LiteRT stands in only
+where TFLM can't run a model, and that is said.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+import tinyfuse
+from tinyfuse.emulation.process import run_limited
+from tinyfuse.errors import TinyfuseError, ToolMissing, UsageError
+from tinyfuse.ir import Graph
+
+ORACLES = ("auto", "tflm", "litert", "reference")
+
+_TIME_LIMIT = 600.0
+
+
+class Oracle(Protocol):
+    """`run_all` maps inputs[run][index] to outputs[run][index]: arrays with the dtypes and shapes of
+    the graph's inputs and outputs. `run` does so for one run; many in one call are faster."""
+
+    name: str
+    version: str
+    warnings: tuple[str, ...]
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]: ...
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]: ...
+
+
+def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
+    """The oracle of that kind, one of ORACLES, for the file `model_bytes` that `graph` was read from.
+
+    "auto" takes the first of the three that is installed and can run the model, and warns where it
+    isn't TFLM. ToolMissing where an interpreter isn't installed, UsageError where it can't run the
+    model.
+    """
+    if kind == "reference":
+        return ReferenceOracle(graph)
+    if kind in _INTERPRETERS:
+        return InterpreterOracle(kind, model_bytes, graph)
+    if kind != "auto":
+        raise UsageError(f"unknown oracle {kind!r}; known: {', '.join(ORACLES)}")
+    reasons: list[str] = []
+    for interpreter in _INTERPRETERS:
+        try:
+            oracle: Oracle = InterpreterOracle(interpreter, model_bytes, graph)
+            break
+        except (ToolMissing, UsageError) as error:
+            reasons.append(str(error).splitlines()[0])
+    else:
+        oracle = ReferenceOracle(graph)
+    if reasons:
+        oracle.warnings = (f"compared with {oracle.name}, not with TFLM: {'; '.join(reasons)}",)
+    return oracle
+
+
+#: kind -> what is imported, and the package that has it
+_INTERPRETERS = {
+    "tflm": ("tflite_micro", "tflite-micro"),
+    "litert": ("ai_edge_litert", "ai-edge-litert"),
+}
+
+
+class InterpreterOracle:
+    """An interpreter from PyPI, in a process of its own."""
+
+    def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
+        module, package = _INTERPRETERS[kind]
+        if importlib.util.find_spec(module) is None:
+            raise ToolMissing(package, f"pip install {'--pre ' if kind == 'tflm' else ''}{package}")
+        self.name = kind
+        self.version = version(package)
+        self.warnings: tuple[str, ...] = ()
+        self._model = model_bytes
+        self._outputs = graph.outputs
+        tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
+        # More than enough: every tensor twice (scratch), and TFLM's own structures.
+        self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
+        self.run_all([])  # a model that can't be run is found here
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return self.run_all([inputs])[0]
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+            Path(folder, "model.tflite").write_bytes(self._model)
+            named = {f"{r}_{i}": a for r, run in enumerate(inputs) for i, a in enumerate(run)}
+            np.savez(Path(folder, "inputs.npz"), **named)
+            worker = Path(__file__).with_name("oracle_worker.py")
+            # -P: modules beside the worker must not hide others' of the same name.
+            command = [sys.executable, "-P", worker, self.name, str(self._arena_bytes), folder]
+            code, log = run_limited(command, _TIME_LIMIT)
+            if code != 0:
+                end = f"killed by signal {-code}" if code < 0 else ""
+                reasons = [line for line in [*log.splitlines(), end] if line.strip()]
+                raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-2:])}")
+            with np.load(Path(folder, "outputs.npz")) as arrays:
+                return [
+                    [arrays[f"{run}_{i}"].reshape(t.shape) for i, t in enumerate(self._outputs)]
+                    for run in range(len(inputs))
+                ]
+
+
+class ReferenceOracle:
+    """The exact references of our own operator families: no witness from outside."""
+
+    name = "reference"
+    version = tinyfuse.__version__
+
+    def __init__(self, graph: Graph):
+        self.warnings: tuple[str, ...] = ()
+        self._graph = graph
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        from tinyfuse.ops import FAMILIES  # late: it loads every kernel
+
+        values = dict(zip(self._graph.inputs, inputs, strict=True))
+        for op in self._graph.ops:
+            arguments = [
+                None if t is None else t.data if t.is_constant else values[t] for t in op.inputs
+            ]
+            values.update(zip(op.outputs, FAMILIES[op.kind].reference(op, *arguments), strict=True))
+        return [t.data if t.is_constant else values[t] for t in self._graph.outputs]
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        return [self.run(run) for run in inputs]
