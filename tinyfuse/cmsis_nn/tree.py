@@ -1,0 +1,113 @@
+"""What a CMSIS-NN tree is: its version, its functions, and the files that some of them need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tinyfuse.errors import UsageError
+
+#: the header that makes a folder a CMSIS-NN tree
+API = Path("Include") / "arm_nnfunctions.h"
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+# CMSIS-NN starts every definition in the first column: return type, name, parameters, brace
+_FUNCTION = re.compile(
+    r"^(?!static|__STATIC|typedef|return|else)[A-Za-z_][\w \t*]*?\b(\w+)\s*\([^;{}()]*\)\s*\{",
+    re.MULTILINE,
+)
+_TABLE = re.compile(r"^(?:extern )?const \w+ (\w+)\s*\[[^;={]*=", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A CMSIS-NN tree: `path` holds Include/ and Source/.
+
+    version       (major, minor) of the API, told from the headers
+    found_by      where it was found, for people
+    core_include  the folder of CMSIS core's cmsis_compiler.h; None where this version needs none
+    """
+
+    path: Path
+    version: tuple[int, int]
+    found_by: str
+    core_include: Path | None
+
+    @property
+    def include_dirs(self) -> list[Path]:
+        """Include paths of code that calls CMSIS-NN, and of CMSIS-NN itself."""
+        return [self.path / "Include", *([self.core_include] if self.core_include else [])]
+
+    @cached_property
+    def _sources(self) -> dict[Path, str]:
+        """The C sources of the tree and their text without comments, in the order of their paths."""
+        return {path: without_comments(path) for path in sorted((self.path / "Source").rglob("*.c"))}
+
+    @cached_property
+    def _defined(self) -> dict[str, Path]:
+        """What each source defines for others, functions and tables -> the source."""
+        return {
+            name: path
+            for path, text in self._sources.items()
+            for name in _FUNCTION.findall(text) + _TABLE.findall(text)
+        }
+
+    def functions(self) -> frozenset[str]:
+        """The public functions: those that the tree declares and defines."""
+        declared = set(re.findall(r"\b(arm_\w+)\s*\(", without_comments(self.path / API)))
+        return frozenset(declared & set(self._defined))
+
+    def missing(self, functions: Iterable[str]) -> frozenset[str]:
+        """Those of `functions` that the tree has not; a copy may be a part of CMSIS-NN."""
+        return frozenset(functions) - self.functions()
+
+    def closure(self, functions: Iterable[str]) -> list[Path]:
+        """The .c files that link `functions`, in the order of their paths.
+
+        UsageError where the tree lacks one of them.
+        """
+        lacking = self.missing(functions)
+        if lacking:
+            raise UsageError(
+                f"CMSIS-NN {self.version[0]}.{self.version[1]} at {self.path} has no "
+                f"{', '.join(sorted(lacking))} (hint: give a whole tree with --cmsis-nn, or "
+                "--kernels tinyfuse)"
+            )
+        waiting, needed = set(functions), set()
+        while waiting:
+            path = self._defined[waiting.pop()]
+            if path not in needed:
+                needed.add(path)
+                waiting |= set(re.findall(r"\w+", self._sources[path])) & set(self._defined)
+        return sorted(needed)
+
+
+def without_comments(path: Path) -> str:
+    return _COMMENT.sub(" ", path.read_text(errors="replace"))
+
+
+def api_version(root: Path) -> tuple[int, int]:
+    """The API's version, by what the headers declare: the .pdsc of a checkout says 0.0.0, a copy has
+    none. A release after 7.0 counts as 7.0. UsageError before 4.0."""
+    api = (root / API).read_text(errors="replace")
+    if "arm_cmsis_nn_status" not in api:
+        raise UsageError(f"{root} is CMSIS-NN before 4.0, whose functions differ; take 4.0 or later")
+    row_sums = re.search(r"\barm_vector_sum_s8\(([^)]*)\)", api)
+    if "upscale_dims" in api:
+        return 7, 0
+    if row_sums and "lhs_offset" in row_sums[1]:
+        return 6, 0
+    if row_sums:
+        return 5, 0
+    if "arm_convolve_wrapper_s8_get_buffer_size_mve" in api:
+        return 4, 1
+    return 4, 0
+
+
+def needs_core(root: Path) -> bool:
+    """Whether the tree's headers include CMSIS core's: 4.0's do, later ones do not."""
+    headers = (root / "Include").glob("*.h")
+    return any('"cmsis_compiler.h"' in header.read_text(errors="replace") for header in headers)
