@@ -20,20 +20,43 @@ typedef struct {
     int32_t depth, out_c, rounding;
 } tinyfuse_matmul;
 
-/* Four bytes to int16 in the order 0 2 1 3. */
-TINYFUSE_INLINE void tinyfuse_widen(const int8_t *from, int16_t *to)
+/* Widens 4 * words bytes, words > 0: four int16 in the order 0 2 1 3 to each `step` bytes from `to`.
+   Returns the next place. */
+TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16_t *to, int32_t step)
 {
 #if TINYFUSE_DSP
-    uint32_t word = tinyfuse_load_u32(from), even, odd;
-    __asm("sxtb16 %0, %1" : "=r"(even) : "r"(word));
-    __asm("sxtb16 %0, %1, ror #8" : "=r"(odd) : "r"(word));
-    memcpy(to, &even, 4);
-    memcpy(to + 2, &odd, 4);
+    const int8_t *const end = from + 4 * words;
+    uint32_t even, odd;
+    __asm volatile("tst %[words], #1\n\t"
+                   "bne 2f\n\t"
+                   "1:\n\t"
+                   "ldr %[odd], [%[from]], #4\n\t"
+                   "sxtb16 %[even], %[odd]\n\t"
+                   "sxtb16 %[odd], %[odd], ror #8\n\t"
+                   "strd %[even], %[odd], [%[to]]\n\t"
+                   "add %[to], %[step]\n\t"
+                   "2:\n\t"
+                   "ldr %[odd], [%[from]], #4\n\t"
+                   "sxtb16 %[even], %[odd]\n\t"
+                   "sxtb16 %[odd], %[odd], ror #8\n\t"
+                   "strd %[even], %[odd], [%[to]]\n\t"
+                   "add %[to], %[step]\n\t"
+                   "cmp %[from], %[end]\n\t"
+                   "bne 1b"
+                   : [from] "+r"(from), [to] "+r"(to), [even] "=&r"(even), [odd] "=&r"(odd)
+                   : [words] "r"(words), [step] "r"(step), [end] "r"(end)
+                   : "cc", "memory");
+    return to;
 #else
-    to[0] = from[0];
-    to[1] = from[2];
-    to[2] = from[1];
-    to[3] = from[3];
+    for (; words > 0; --words) {
+        to[0] = from[0];
+        to[1] = from[2];
+        to[2] = from[1];
+        to[3] = from[3];
+        from += 4;
+        to += step / 2;
+    }
+    return to;
 #endif
 }
 
@@ -136,20 +159,33 @@ TINYFUSE_INLINE const int8_t *tinyfuse_dot(int32_t *s, const int8_t *w, const in
 
 #endif
 
+/* Requantizes one channel of `pixels` sums, every second of s, to out, out + stride, ... */
+TINYFUSE_INLINE void tinyfuse_matmul_store(const int32_t *s, const tinyfuse_requant *channel,
+                                           int32_t rounding, int8_t *out, int32_t stride,
+                                           int pixels, int ramp)
+{
+    const int32_t multiplier = channel->multiplier, shift = channel->shift;
+    int32_t value[3];
+    int i;
+    /* read everything before the first store: an int8_t may alias anything */
+    for (i = 0; i < pixels; ++i) {
+        value[i] = tinyfuse_requantize_bounded(s[2 * i], multiplier, shift, rounding, ramp);
+    }
+    for (i = 0; i < pixels; ++i) {
+        out[i * stride] = (int8_t)value[i];
+    }
+}
+
 /* One block: all channels of `pixels` (a constant) pixels, to out[pixels][out_c]. */
 TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16_t *columns,
                                            const int8_t *weights, const tinyfuse_requant *channels,
                                            int8_t *out, int pixels, int ramp)
 {
     const int32_t depth = p->depth, out_c = p->out_c, rounding = p->rounding;
-    const tinyfuse_requant *const end = channels + (out_c & ~1);
-    int32_t s[6];
-    int i;
+    int32_t left = out_c;
     for (;;) {
-        const int last_odd = channels == end;
-        if (last_odd && (out_c & 1) == 0) {
-            return;
-        }
+        int32_t s[6];
+        int i;
         for (i = 0; i < pixels; ++i) {
             s[2 * i] = channels[0].bias;
             s[2 * i + 1] = channels[1].bias;
@@ -161,16 +197,14 @@ TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16
         } else {
             weights = tinyfuse_dot_1(s, weights, columns, depth);
         }
-        for (i = 0; i < pixels; ++i) {
-            out[i * out_c] = (int8_t)tinyfuse_requantize_bounded(
-                s[2 * i], channels[0].multiplier, channels[0].shift, rounding, ramp);
-        }
-        if (last_odd) {
+        tinyfuse_matmul_store(s, channels, rounding, out, out_c, pixels, ramp);
+        left -= 2;
+        if (left < 0) {
             return;
         }
-        for (i = 0; i < pixels; ++i) {
-            out[i * out_c + 1] = (int8_t)tinyfuse_requantize_bounded(
-                s[2 * i + 1], channels[1].multiplier, channels[1].shift, rounding, ramp);
+        tinyfuse_matmul_store(s + 1, channels + 1, rounding, out + 1, out_c, pixels, ramp);
+        if (left == 0) {
+            return;
         }
         out += 2;
         channels += 2;

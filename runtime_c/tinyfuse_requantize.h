@@ -93,7 +93,7 @@ TINYFUSE_INLINE int32_t tinyfuse_halve_to_int8(int32_t value)
 TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multiplier, int32_t shift,
                                                     int32_t rounding, int ramp)
 {
-    int32_t sum = value + rounding * (int32_t)((uint32_t)1 << shift);
+    int32_t sum = value + (int32_t)((uint32_t)rounding << shift);
     if (!ramp) {
         sum += value >> 31;
     }

@@ -11,6 +11,7 @@ from tinyfuse.kernels.packing import (
     matmul_depth,
     output_fields,
     plain_weights,
+    pointer_bytes,
 )
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.convolution import geometry
@@ -56,8 +57,9 @@ class PackedConvRow(Kernel):
         return matmul_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        bytes_path = op.input.shape[3] % 4 != 0
-        return matmul_depth(op) * (6 + bytes_path)
+        by_bytes = op.input.shape[3] % 4 != 0
+        rows = op.inputs[1].shape[1] * pointer_bytes(context)
+        return matmul_depth(op) * (6 + by_bytes) + rows
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(

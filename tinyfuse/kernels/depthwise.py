@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tinyfuse.ir import Op
-from tinyfuse.kernels.packing import conv_params, general_channels, plain_weights
+from tinyfuse.kernels.packing import bounded, conv_params, general_channels, plain_weights, pointer_bytes
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.ops.convolution import geometry
 
 
 class DepthwiseRow(Kernel):
@@ -26,4 +29,52 @@ class DepthwiseRow(Kernel):
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels")),
+        )  # fmt: skip
+
+
+def quad_starts(channels: int) -> list[int]:
+    """First channels of the groups of four: the last group ends with the last channel."""
+    return [min(start, channels - 4) for start in range(0, channels, 4)]
+
+
+class PackedDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1 and at least four channels, taps in pairs.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_packed_row_s8"
+    headers = ("tinyfuse_depthwise_packed.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 4 and bounded(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = bounded(op)
+        channels, taps = layer.weights.shape
+        weights = np.zeros((channels, taps + taps % 2), np.int8)
+        weights[:, :taps] = layer.weights
+        groups = [
+            # [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
+            weights[start : start + 4].reshape(2, 2, -1, 2).transpose(2, 0, 3, 1)
+            for start in quad_starts(channels)
+        ]
+        return (
+            Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
+            Constant("channels", layer.channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + g.in_c
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+             site.constant("weights"), site.constant("channels"), site.scratch,
+             int(bounded(op).ramp)),
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.depthwise import DepthwiseRow
+from tinyfuse.kernels.depthwise import DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -40,7 +40,7 @@ class DepthwiseConv2DOperator(Operator):
         weights_scale_rule(axis=3),
         *QUANTIZATION_RULES,
     )
-    kernels = (DepthwiseRow(),)
+    kernels = (PackedDepthwiseRow(), DepthwiseRow())
 
     def attributes(self, options: Mapping[str, Any]) -> DepthwiseConv2D:
         multiplier = options.get("depth_multiplier", 0)
