@@ -1,0 +1,127 @@
+"""What the records of CMSIS-NN's functions share (docs/cmsis-nn.md has the facts they rest on)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Constant, Context, Kernel, Let, RowWindow, Site, View
+from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
+
+SUCCESS = "ARM_CMSIS_NN_SUCCESS"
+
+#: CMSIS-NN keeps extents in uint16_t and positions in int16_t variables
+MAX_EXTENT = 32767
+
+
+class CmsisKernel(Kernel):
+    """A function of CMSIS-NN on a Cortex-M; the host has no arm_acle.h to compile it with."""
+
+    library = "cmsis-nn"
+    headers = ("arm_nnfunctions.h",)
+    stack_bytes = 768
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.cpu is not None
+
+
+class CmsisRows(CmsisKernel):
+    """A function that computes a whole image, or one output row from the image of its window.
+
+    By rows the window's rows must lie in order: the input is whole, or one row of it is all that a
+    window takes.
+    """
+
+    headers = ("arm_nnfunctions.h", "tinyfuse_window.h")
+    by_row = True
+
+
+# --- rows ------------------------------------------------------------------------------------
+
+
+def row_extents(window: RowWindow, out_h: int, in_h: int) -> set[tuple[int, int]]:
+    """(rows that exist, padding rows above them) of every output row's window, as
+    tinyfuse_window_at has them."""
+    extents = set()
+    for y in range(out_h):
+        rows = max(0, window.needed(y, in_h) - window.first(y))
+        extents.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride))))
+    return extents
+
+
+def row_window(window: RowWindow, site: Site, in_h: int) -> Let:
+    """`const tinyfuse_window window`: the rows that the site's output row reads."""
+    return Let(
+        "tinyfuse_window",
+        "window",
+        f"tinyfuse_window_at({site.row}, {window.stride}, {window.pad_top}, {window.kernel}, {in_h})",
+    )
+
+
+def window_pointer(window: RowWindow, view: View) -> str:
+    """C for the first row of `window`, a tinyfuse_window in scope."""
+    in_h = view.tensor.shape[1]
+    row_bytes = view.tensor.bytes // in_h
+    if view.ring_rows >= in_h:
+        return f"{view.pointer} + window.first * {row_bytes}"
+    assert window.kernel == 1, "rows of a ring are not in order"
+    return f"tinyfuse_ring_row({view.pointer}, window.first, {view.ring_rows}, {row_bytes})"
+
+
+# --- arguments -------------------------------------------------------------------------------
+
+
+def function_context(site: Site, scratch: int) -> Let:
+    return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
+
+
+def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
+    return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})
+
+
+def tile(h: int | str, w: int) -> dict[str, int | str]:
+    return {"w": w, "h": h}
+
+
+def activation(op: Op) -> dict[str, int]:
+    low, high = clamp_range(op)
+    return {"min": low, "max": high}
+
+
+def channel_constants(op: Op) -> tuple[Constant, ...]:
+    """Weights as in the file, bias, multipliers and shifts, one an output channel.
+
+    The bias is there even when the operator has none: some functions add an offset to the pointer.
+    """
+    multipliers, shifts = channel_multipliers(op)
+    return weights_constant(op), bias_constant(op), int32s("multipliers", multipliers), int32s("shifts", shifts)  # fmt: skip
+
+
+def weights_constant(op: Op) -> Constant:
+    return Constant("weights", np.ascontiguousarray(op.inputs[1].data).reshape(-1), "int8_t")
+
+
+def bias_constant(op: Op) -> Constant:
+    return int32s("bias", bias_values(op))
+
+
+def int32s(name: str, values: np.ndarray) -> Constant:
+    return Constant(name, values.astype(np.int32), "int32_t")
+
+
+def per_channel(site: Site) -> Let:
+    """CMSIS-NN's struct has pointers to non-const, though it only reads."""
+    return Let(
+        "cmsis_nn_per_channel_quant_params",
+        "quantization",
+        {
+            "multiplier": f"(int32_t *){site.constant('multipliers')}",
+            "shift": f"(int32_t *){site.constant('shifts')}",
+        },
+    )
+
+
+def max_scratch(sizes: Iterator[int]) -> int:
+    return max(sizes, default=0)

@@ -1,0 +1,68 @@
+"""CMSIS-NN's depthwise convolution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.cmsis_common import MAX_EXTENT, CmsisRows, channel_constants, max_scratch
+from tinyfuse.kernels.cmsis_conv import image_call
+from tinyfuse.kernels.cmsis_conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch
+from tinyfuse.ops.base import Constant, Context, Site, Statement
+
+#: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
+_MVE_BLOCK = 124
+
+
+class CmsisDepthwise(CmsisRows):
+    """DEPTHWISE_CONV_2D. The output must not overlap the input: MVE goes by blocks of channels."""
+
+    name = "arm_depthwise_conv_wrapper_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return channel_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max_scratch(depthwise_scratch(call, context) for call in all_calls(op))
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        params = {"ch_mult": op.attributes.depth_multiplier}
+        scratch = self.scratch(op, context)
+        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, scratch)
+
+
+def depthwise_path(call: ConvCall, context: Context) -> str:
+    """"convolution", "3x3", "opt" or "general"."""
+    if context.target.mve and context.cmsis_nn >= (7, 0) and call.in_c == 1 and call.out_c > 1:
+        return "convolution"
+    if call.in_c != call.out_c or not call.undilated:
+        return "general"
+    small = call.kernel_h == call.kernel_w == 3 and call.pad_h <= 1 and call.pad_w <= 1
+    return "3x3" if small and not context.target.mve else "opt"
+
+
+def depthwise_scratch(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf must have."""
+    path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
+    if path == "convolution":
+        # the weights are transposed behind the convolution's own scratch
+        return convolve_scratch(replace(call, kernel_c=1), context) + call.out_c * taps
+    if path != "opt":  # 4.0's getter wants scratch for 3x3, but the function ignores it
+        return 0
+    if context.target.mve:
+        return 4 * _MVE_BLOCK * taps
+    return 2 * call.in_c * taps if context.target.dsp else 0
+
+
+def _exact(call: ConvCall, context: Context) -> bool:
+    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_EXTENT:
+        return False
+    path = depthwise_path(call, context)
+    if path == "convolution":
+        return convolve_exact(replace(call, kernel_c=1), context)
+    if path == "3x3":  # always reads the middle column, so at most one column of padding at the right
+        return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
+    return True
