@@ -1,0 +1,85 @@
+"""A lower bound of every placement: the buffers that are alive at one step, placed best."""
+
+from __future__ import annotations
+
+from tinyfuse.arena.problem import Problem
+
+#: buffers alive at once up to which the bound of a step is exact (the work doubles with each)
+_EXACT = 12
+
+
+def lower_bound(problem: Problem) -> int:
+    """The largest optimum over the steps at which a buffer begins; every placement is at least it."""
+    buffers = problem.buffers
+    best = 0
+    seen: set[frozenset[int]] = set()
+    for step in sorted({buffer.first_step for buffer in buffers}):
+        alive = frozenset(
+            i for i, b in enumerate(buffers) if b.first_step <= step <= b.last_step and b.bytes
+        )
+        if alive and alive not in seen:
+            seen.add(alive)
+            best = max(best, _clique(problem, alive))
+    return best
+
+
+def _clique(problem: Problem, alive: frozenset[int]) -> int:
+    """The least arena for buffers that are all alive together.
+
+    They have an order by offset, and then the lowest offsets are a longest path: a buffer lies
+    behind every earlier one by that pair's distance. With an overlap those distances are not sums
+    of sizes, so the bound is found over orders. A buffer `x` placed after the set S starts at
+    max over s in S of offset(s) + apart(s, x); the dynamic program keeps, for every set, the
+    orders that no other order beats at every buffer's offset.
+    """
+    items = sorted(alive)
+    if not any(problem.apart[i][j] < problem.buffers[i].bytes for i in items for j in items if i != j):
+        return sum(problem.buffers[i].bytes for i in items)
+    if len(items) > _EXACT:
+        return _weak(problem, items)
+    best = [_weak_upper(problem, items)]
+    _extend(problem, items, {}, best)
+    return best[0]
+
+
+def _extend(problem: Problem, items: list[int], offsets: dict[int, int], best: list[int]) -> None:
+    """Branch and bound over orders by offset (alignment left out: the bound may only be too low)."""
+    floor = _weak(problem, items)
+    stack = [(offsets, 0)]
+    visited: dict[frozenset[int], list[dict[int, int]]] = {}
+    while stack:
+        placed, top = stack.pop()
+        if best[0] <= floor:
+            return
+        if top >= best[0]:
+            continue
+        if len(placed) == len(items):
+            best[0] = top
+            continue
+        key = frozenset(placed)
+        rivals = visited.setdefault(key, [])
+        if any(all(rival[i] <= placed[i] for i in placed) for rival in rivals):
+            continue
+        rivals.append(placed)
+        for item in items:
+            if item in placed:
+                continue
+            offset = max((placed[o] + problem.apart[o][item] for o in placed), default=0)
+            end = max(top, offset + problem.buffers[item].bytes)
+            if end < best[0]:
+                stack.append(({**placed, item: offset}, end))
+
+
+def _weak(problem: Problem, items: list[int]) -> int:
+    """Cheap and safe: an order's arena is at least the last one's size and the least distances of
+    the others, each to whatever follows it."""
+    least = {i: min((problem.apart[i][j] for j in items if j != i), default=0) for i in items}
+    total = sum(least.values())
+    return max(
+        max(problem.buffers[i].bytes for i in items),
+        min(total - least[i] + problem.buffers[i].bytes for i in items),
+    )
+
+
+def _weak_upper(problem: Problem, items: list[int]) -> int:
+    return sum(problem.buffers[i].bytes for i in items) + 1
