@@ -71,7 +71,9 @@ def patch(data: bytes, values: dict[str, float]) -> bytes:
         found.setdefault(site.place, site)
     changed = bytearray(data)
     for place, value in values.items():
-        struct.pack_into(found[place].format, changed, found[place].position, value)
+        site = found[place]
+        format = site.format if value >= 0 else site.format.lower()  # the walk reads most unsigned
+        struct.pack_into(format, changed, site.position, value)
     return bytes(changed)
 
 

@@ -19,7 +19,7 @@ import tflite
 #: elements in any one vector of tables: operators, tensors, buffers
 MAX_TABLES_A_VECTOR = 10_000
 #: tables in all, each counted as often as it is referred to
-MAX_TABLES = 100_000
+MAX_TABLES = 60_000
 #: elements of number vectors and bytes of strings in all, each counted as often as referred to
 MAX_ITEMS = 1 << 22
 #: bytes of one string; names of fused layers, joined by the converter, reach thousands
@@ -191,7 +191,6 @@ class Walk:
         self.data = data
         self.tables = MAX_TABLES
         self.items = MAX_ITEMS
-        self.seen: set[tuple[str, int]] = set()
         self.stack: list[tuple[str, int, str]] = []
 
     def run(self) -> None:
@@ -219,10 +218,8 @@ class Walk:
         self.tables -= 1
         if self.tables < 0:
             raise Damaged(f"it has more than {MAX_TABLES} tables")
-        target = position + self.number("<I", position, place)
-        if (table, target) not in self.seen:
-            self.seen.add((table, target))
-            self.stack.append((table, target, place))
+        # a table that was seen before is walked again: it costs the reader as much each time
+        self.stack.append((table, position + self.number("<I", position, place), place))
 
     def table(self, table: str, position: int, place: str) -> None:
         vtable = position - self.number("<i", position, place)

@@ -106,11 +106,11 @@ def _graph(path: str, data: bytes) -> Graph:
     if subgraphs > 1:
         warnings.append(f"only the first of {subgraphs} subgraphs is read")
     _check_order(inputs, ops, outputs, tensors.bad, problems)
-    if problems.found:  # then all reasons at once: nobody gets to check the operators
+    if problems.found:  # then all reasons at once: nobody else gets to see the operators
         for op in ops:
             problem = unsupported(op) if op.kind != _NO_KIND else None
             if problem is not None:
-                problems.add(problem)
+                problems.require(False, problem.message, problem.hint, op)
     problems.stop(path)
     digest = hashlib.sha256(data).hexdigest()
     return Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
@@ -155,12 +155,15 @@ class _OpReader:
     def ends(self, end: str, indexes: tuple[int, ...]) -> list[Tensor]:
         """The tensors of the graph's inputs or outputs."""
         self.require(bool(indexes), f"the graph has no {end}", HINT_CONVERT)
-        message = f"an {end} of the graph"
-        return [self.tensors.tensor(i) for i in indexes if self.in_range(i, message)]
+        found = []
+        for i in indexes:
+            message = self.out_of_range(f"an {end} of the graph", i)
+            if self.require(0 <= i < self.tensors.count, message, HINT_DAMAGED):
+                found.append(self.tensors.tensor(i))
+        return found
 
-    def in_range(self, index: int, what: str, operator: Op | None = None) -> bool:
-        message = f"{what} is tensor {index}, of {self.tensors.count}"
-        return self.require(0 <= index < self.tensors.count, message, HINT_DAMAGED, operator)
+    def out_of_range(self, what: str, index: int) -> str:
+        return f"{what} is tensor {index}, of {self.tensors.count}"
 
     def op(self, index: int) -> Op:
         """The operator at an index; tensors out of range are left out, and a problem."""
@@ -176,11 +179,11 @@ class _OpReader:
         )
         message = f"its operator code {table.OpcodeIndex()} is out of range"
         self.require(op.kind != _NO_KIND, message, HINT_DAMAGED, op)
-        for i in inputs:
-            if i != -1:  # an optional input that is left out
-                self.in_range(i, "an input", op)
-        for i in outputs:
-            self.in_range(i, "an output", op)
+        for end, indexes in (("an input", inputs), ("an output", outputs)):
+            for i in indexes:
+                # -1 is an optional input that is left out
+                if i not in valid and (i, end) != (-1, "an input"):
+                    self.require(False, self.out_of_range(end, i), HINT_DAMAGED, op)
         return Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
 
     def kind(self, number: int) -> str:

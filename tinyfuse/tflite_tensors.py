@@ -54,14 +54,11 @@ class Problems:
     ) -> bool:
         """Notes a problem where a condition doesn't hold; gives the condition back."""
         if not holds:
-            place = [None if where is None else str(where) for where in (operator, tensor)]
-            self.add(Problem(message, *place, hint=hint))
+            self.count += 1
+            if self.count <= MAX_PROBLEMS:
+                place = [None if where is None else str(where) for where in (operator, tensor)]
+                self.found.append(Problem(message, *place, hint=hint))
         return holds
-
-    def add(self, problem: Problem) -> None:
-        self.count += 1
-        if self.count <= MAX_PROBLEMS:
-            self.found.append(problem)
 
     def stop(self, path: str) -> None:
         """Raises what was found, if anything."""
