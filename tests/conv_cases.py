@@ -126,6 +126,8 @@ def random_shape(kind: str, rng: np.random.Generator, explicit_padding: bool = F
         return values[int(rng.integers(len(values)))]
 
     kernel = (1, 1) if rng.random() < 0.2 else (int(rng.integers(1, 6)), int(rng.integers(1, 5)))
+    if rng.random() < 0.3:
+        kernel = (3, 3)
     dilation = pick((1, 1), (1, 1), (2, 1), (1, 3))
     span = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     height, width = (s + int(rng.integers(0, 8)) for s in span)
@@ -139,7 +141,7 @@ def random_shape(kind: str, rng: np.random.Generator, explicit_padding: bool = F
         kind,
         int(rng.integers(1, 4)) if fully_connected else height,
         width,
-        int(rng.integers(1, 40)) if fully_connected else groups * int(rng.integers(1, 12)),
+        int(rng.integers(1, 40)) if fully_connected else groups * pick(4, 8, *range(1, 12)),
         groups * int(rng.integers(1, 9)),
         kernel,
         pick((1, 1), (2, 2), (1, 2), (3, 1)),

@@ -78,3 +78,47 @@ class PackedDepthwiseRow(Kernel):
              site.constant("weights"), site.constant("channels"), site.scratch,
              int(bounded(op).ramp)),
         )  # fmt: skip
+
+
+class Depthwise3x3Row(Kernel):
+    """3x3 with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_3x3_row_s8"
+    headers = ("tinyfuse_depthwise_3x3.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        plain = (g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w) == (3, 3, 1, 1)
+        return plain and g.in_c == g.out_c >= 4 and bounded(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = bounded(op)
+        columns = layer.weights.reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
+        groups = []
+        for start in quad_starts(layer.weights.shape[0]):
+            group = columns[:, :, start : start + 4]
+            # per column: for two channels at a time, the upper two rows; then the lower row
+            upper = group[:, :2].reshape(3, 2, 2, 2).transpose(0, 2, 1, 3).reshape(3, 8)
+            groups.append(np.concatenate([upper, group[:, 2]], axis=1))
+        return (
+            Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
+            Constant("channels", layer.channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        quad = 144 + 2 * pointer_bytes(context)  # sizeof(tinyfuse_quad)
+        return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + g.in_w * g.in_c
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+             site.constant("weights"), site.constant("channels"), site.scratch,
+             int(bounded(op).ramp)),
+        )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.depthwise import DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -40,7 +40,7 @@ class DepthwiseConv2DOperator(Operator):
         weights_scale_rule(axis=3),
         *QUANTIZATION_RULES,
     )
-    kernels = (PackedDepthwiseRow(), DepthwiseRow())
+    kernels = (Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow())
 
     def attributes(self, options: Mapping[str, Any]) -> DepthwiseConv2D:
         multiplier = options.get("depth_multiplier", 0)
