@@ -75,13 +75,20 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
     "smlad %[" b "], %[i], %[f], %[" b "]\n\t"   \
     "smlad %[" a "], %[j], %[wa], %[" a "]\n\t"  \
     "smlad %[" b "], %[j], %[wb], %[" b "]\n\t"
-/* A loop of two steps; an odd count of steps enters in the middle. */
+/* A loop of four steps; the first time it is entered where depth / 4 is whole loops from its end. The
+   shift puts bit 2 of the depth into N and bit 3 into C. */
 #define TINYFUSE_LOOP(step)                      \
     "ldr %[i], %[depth]\n\t"                     \
     "lsls %[i], %[i], #29\n\t"                   \
+    "bcc 5f\n\t"                                 \
     "bmi 2f\n\t"                                 \
+    "b 3f\n\t"                                   \
+    "5:\n\t"                                     \
+    "bmi 4f\n\t"                                 \
     "1:\n\t" step                                \
     "2:\n\t" step                                \
+    "3:\n\t" step                                \
+    "4:\n\t" step                                \
     "ldr %[i], %[end]\n\t"                       \
     "cmp %[w], %[i]\n\t"                         \
     "bne 1b"

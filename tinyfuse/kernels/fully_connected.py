@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tinyfuse.ir import Op
-from tinyfuse.kernels.packing import general_channels, output_fields, plain_weights
+from tinyfuse.kernels.packing import (
+    REQUANT,
+    bounded,
+    general_channels,
+    matmul_depth,
+    output_fields,
+    plain_weights,
+)
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
 
 
@@ -28,3 +37,66 @@ class FullyConnectedWhole(Kernel):
             ("&p", site.inputs[0].pointer, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels")),
         )  # fmt: skip
+
+
+class Dense(Kernel):
+    """A layer whose weights have no zero point, four outputs at a time, requantized in the bounded
+    form; inputs are bytes, a multiple of four. The output must not overlap the input."""
+
+    name = "tinyfuse_dense_s8"
+    headers = ("tinyfuse_fully_connected_packed.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        whole_words = op.inputs[1].shape[1] % 4 == 0
+        return whole_words and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = bounded(op)
+        out_c, terms = layer.weights.shape
+        fours, depth = -(-out_c // 4), matmul_depth(op)
+        weights = np.zeros((fours * 4, depth), np.int8)
+        weights[:out_c, :terms] = layer.weights
+        weights = weights.reshape(fours, 4, depth // 4, 4).transpose(0, 2, 1, 3)
+        channels = np.zeros(fours * 4, REQUANT)
+        channels[:out_c] = layer.channels
+        return (
+            Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
+            Constant("channels", channels, "tinyfuse_requant"),
+        )
+
+    def arguments(self, site: Site) -> tuple[str, ...]:
+        return (
+            "&p", site.inputs[0].pointer, site.outputs[0].pointer,
+            site.constant("weights"), site.constant("channels"),
+        )  # fmt: skip
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        out_c, in_c = op.inputs[1].shape
+        fields = {
+            "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
+            "ramp": int(bounded(op).ramp),
+        }  # fmt: skip
+        params = Let("tinyfuse_dense", "p", fields | output_fields(op))
+        return params, Call(self.name, self.arguments(site))
+
+
+class DenseWide(Dense):
+    """The same with the inputs widened to int16 in scratch first, where that takes little memory or
+    is needed: each input is then widened once and not for every four outputs."""
+
+    name = "tinyfuse_dense_wide_s8"
+    #: inputs whose copy is small beside a model's activations
+    few_inputs = 256
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        in_c = op.inputs[1].shape[1]
+        return (
+            (in_c <= self.few_inputs or in_c % 4 != 0)
+            and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
+        )  # fmt: skip
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return 2 * matmul_depth(op)
+
+    def arguments(self, site: Site) -> tuple[str, ...]:
+        return (*super().arguments(site), site.scratch)
