@@ -110,11 +110,7 @@ TINYFUSE_SHARED void tinyfuse_window_any(const tinyfuse_conv *p, const int8_t *c
     (void)tinyfuse_widen(bytes, depth / 4, to, step);
 }
 
-/* Output row y, packed for tinyfuse_matmul.h. Reads only the input rows of y's own window, writes
-   only the out_w * out_c bytes of out_row. `ramp`: act_min is not below the output zero point.
-   scratch, aligned to 8: 3 * depth int16, then kernel_h pointers, then `depth` bytes where in_c is no
-   multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. */
-TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
                                                  const tinyfuse_requant *channels, void *scratch,
                                                  int ramp)
@@ -152,6 +148,35 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
     }
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_packed_row_ramp(const tinyfuse_conv *p, const int8_t *in,
+                                                   int32_t y, int8_t *out_row,
+                                                   const int8_t *weights,
+                                                   const tinyfuse_requant *channels, void *scratch)
+{
+    tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_conv_packed_row_plain(const tinyfuse_conv *p, const int8_t *in,
+                                                    int32_t y, int8_t *out_row,
+                                                    const int8_t *weights,
+                                                    const tinyfuse_requant *channels, void *scratch)
+{
+    tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, 0);
+}
+
+/* Output row y, packed for tinyfuse_matmul.h. Reads only the input rows of y's own window, writes
+   only the out_w * out_c bytes of out_row. `ramp` (a constant): act_min is not below the output zero point.
+   scratch, aligned to 8: 3 * depth int16, then kernel_h pointers, then `depth` bytes where in_c is no
+   multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                 int8_t *out_row, const int8_t *weights,
+                                                 const tinyfuse_requant *channels, void *scratch,
+                                                 int ramp)
+{
+    (ramp ? tinyfuse_conv_packed_row_ramp
+          : tinyfuse_conv_packed_row_plain)(p, in, y, out_row, weights, channels, scratch);
 }
 
 #endif

@@ -17,29 +17,28 @@ typedef struct {
     "ldr %[j], [%[x]], #4\n\t"      \
     "sxtb16 %[i], %[j]\n\t"         \
     "sxtb16 %[j], %[j], ror #8\n\t"
-#define TINYFUSE_DENSE_PAIR(a, b)             \
-    "ldrd %[u], %[v], [%[w]], #8\n\t"         \
-    "sxtb16 %[e], %[u]\n\t"                   \
-    "sxtb16 %[u], %[u], ror #8\n\t"           \
-    "smlad %[" a "], %[i], %[e], %[" a "]\n\t" \
-    "sxtb16 %[e], %[v]\n\t"                   \
-    "sxtb16 %[v], %[v], ror #8\n\t"           \
-    "smlad %[" b "], %[i], %[e], %[" b "]\n\t" \
-    "smlad %[" a "], %[j], %[u], %[" a "]\n\t" \
-    "smlad %[" b "], %[j], %[v], %[" b "]\n\t"
-#define TINYFUSE_DENSE_STEP(inputs) \
-    inputs TINYFUSE_DENSE_PAIR("s0", "s1") TINYFUSE_DENSE_PAIR("s2", "s3")
+#define TINYFUSE_DENSE_OUTPUT(sum, weights)              \
+    "sxtb16 %[e], " weights "\n\t"                       \
+    "sxtb16 " weights ", " weights ", ror #8\n\t"        \
+    "smlad %[" sum "], %[i], %[e], %[" sum "]\n\t"       \
+    "smlad %[" sum "], %[j], " weights ", %[" sum "]\n\t"
+#define TINYFUSE_DENSE_STEP(inputs)                     \
+    inputs "ldm %[w]!, {r8, r9, r10, r11}\n\t"          \
+    TINYFUSE_DENSE_OUTPUT("s0", "r8")                   \
+    TINYFUSE_DENSE_OUTPUT("s1", "r9")                   \
+    TINYFUSE_DENSE_OUTPUT("s2", "r10")                  \
+    TINYFUSE_DENSE_OUTPUT("s3", "r11")
 #define TINYFUSE_DENSE_LOOP(inputs)                                                           \
     __asm volatile("tst %[depth], #4\n\t"                                                     \
                    "bne 2f\n\t"                                                               \
                    "1:\n\t" TINYFUSE_DENSE_STEP(inputs) "2:\n\t" TINYFUSE_DENSE_STEP(inputs)  \
-                   "cmp %[w], %[end]\n\t"                                                     \
+                   "ldr %[i], %[end]\n\t"                                                     \
+                   "cmp %[w], %[i]\n\t"                                                       \
                    "bne 1b"                                                                   \
                    : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), \
-                     [x] "+r"(x), [u] "=&r"(u), [v] "=&r"(v), [e] "=&r"(e), [i] "=&r"(i),     \
-                     [j] "=&r"(j)                                                             \
-                   : [end] "r"(end), [depth] "r"(depth)                                       \
-                   : "cc", "memory")
+                     [x] "+r"(x), [e] "=&r"(e), [i] "=&r"(i), [j] "=&r"(j)                    \
+                   : [end] "m"(end), [depth] "r"(depth)                                       \
+                   : "r8", "r9", "r10", "r11", "cc", "memory")
 
 /* Adds to s[4] the products of four outputs with `depth` inputs: int16 in the order of
    tinyfuse_widen, or bytes. */
@@ -49,7 +48,7 @@ TINYFUSE_INLINE void tinyfuse_dense_dot(int32_t *s, const int8_t *w, const void 
     const int8_t *const end = w + 4 * depth;
     const char *x = (const char *)inputs;
     int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    uint32_t u, v, e, i, j;
+    uint32_t e, i, j;
     if (wide) {
         TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_WIDE);
     } else {
@@ -91,8 +90,7 @@ TINYFUSE_INLINE void tinyfuse_dense_batch(const tinyfuse_dense *p, const void *i
     const int32_t depth = (p->in_c + 3) & ~3;
     const int32_t rounding = 2 * p->out_zero_point + 1;
     int32_t o, i;
-    for (o = 0; o < p->out_c; o += 4) {
-        const int32_t valid = tinyfuse_min(p->out_c - o, 4);
+    for (o = p->out_c; o > 0; o -= 4) {
         int32_t s[4];
         for (i = 0; i < 4; ++i) {
             s[i] = channels[i].bias;
@@ -103,9 +101,16 @@ TINYFUSE_INLINE void tinyfuse_dense_batch(const tinyfuse_dense *p, const void *i
             s[i] = tinyfuse_requantize_bounded(s[i], channels[i].multiplier, channels[i].shift,
                                                rounding, ramp);
         }
-        for (i = 0; i < valid; ++i) {
-            *out++ = (int8_t)s[i];
+        if (o >= 4) {
+            for (i = 0; i < 4; ++i) {
+                out[i] = (int8_t)s[i];
+            }
+        } else {
+            for (i = 0; i < o; ++i) {
+                out[i] = (int8_t)s[i];
+            }
         }
+        out += 4;
         channels += 4;
     }
 }

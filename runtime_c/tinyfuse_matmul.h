@@ -78,8 +78,8 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
 /* A loop of four steps; the first time it is entered where depth / 4 is whole loops from its end. The
    shift puts bit 2 of the depth into N and bit 3 into C. */
 #define TINYFUSE_LOOP(step)                      \
-    "ldr %[i], %[depth]\n\t"                     \
-    "lsls %[i], %[i], #29\n\t"                   \
+    "ldr %[f], %[depth]\n\t"                     \
+    "lsls %[f], %[f], #29\n\t"                   \
     "bcc 5f\n\t"                                 \
     "bmi 2f\n\t"                                 \
     "b 3f\n\t"                                   \
@@ -89,8 +89,8 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
     "2:\n\t" step                                \
     "3:\n\t" step                                \
     "4:\n\t" step                                \
-    "ldr %[i], %[end]\n\t"                       \
-    "cmp %[w], %[i]\n\t"                         \
+    "ldr %[f], %[end]\n\t"                       \
+    "cmp %[w], %[f]\n\t"                         \
     "bne 1b"
 
 TINYFUSE_INLINE const int8_t *tinyfuse_dot_3(int32_t *s, const int8_t *w, const int16_t *x,
@@ -110,19 +110,30 @@ TINYFUSE_INLINE const int8_t *tinyfuse_dot_3(int32_t *s, const int8_t *w, const 
     return w;
 }
 
+/* As TINYFUSE_WEIGHTS_2 and twice TINYFUSE_PIXEL_2, with one load for both pixels. */
+#define TINYFUSE_STEP_2x2                        \
+    TINYFUSE_WEIGHTS_2                           \
+    "ldm %[x]!, {r8, r9, r10, r11}\n\t"          \
+    "smlad %[s0], r8, %[e], %[s0]\n\t"           \
+    "smlad %[s1], r8, %[f], %[s1]\n\t"           \
+    "smlad %[s2], r10, %[e], %[s2]\n\t"          \
+    "smlad %[s3], r10, %[f], %[s3]\n\t"          \
+    "smlad %[s0], r9, %[wa], %[s0]\n\t"          \
+    "smlad %[s1], r9, %[wb], %[s1]\n\t"          \
+    "smlad %[s2], r11, %[wa], %[s2]\n\t"         \
+    "smlad %[s3], r11, %[wb], %[s3]\n\t"
+
 TINYFUSE_INLINE const int8_t *tinyfuse_dot_2(int32_t *s, const int8_t *w, const int16_t *x,
                                              int32_t depth)
 {
     const int8_t *const end = w + 2 * depth;
     int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    uint32_t wa, wb, e, f, i, j;
-    __asm volatile(TINYFUSE_LOOP(TINYFUSE_WEIGHTS_2 TINYFUSE_PIXEL_2("s0", "s1")
-                                     TINYFUSE_PIXEL_2("s2", "s3"))
+    uint32_t wa, wb, e, f;
+    __asm volatile(TINYFUSE_LOOP(TINYFUSE_STEP_2x2)
                    : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w),
-                     [x] "+r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb), [e] "=&r"(e), [f] "=&r"(f),
-                     [i] "=&r"(i), [j] "=&r"(j)
+                     [x] "+r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb), [e] "=&r"(e), [f] "=&r"(f)
                    : [end] "m"(end), [depth] "m"(depth)
-                   : "cc", "memory");
+                   : "r8", "r9", "r10", "r11", "cc", "memory");
     s[0] = s0, s[1] = s1, s[2] = s2, s[3] = s3;
     return w;
 }

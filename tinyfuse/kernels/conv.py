@@ -98,7 +98,7 @@ class Pointwise(Kernel):
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         g, source = geometry(op), site.inputs[0]
-        fields = {"in_c": g.in_c, "out_c": g.out_c, "ramp": int(bounded(op).ramp)}
+        fields = {"in_c": g.in_c, "out_c": g.out_c}
         pointer, pixels = source.pointer, g.out_h * g.out_w
         if site.row is not None:
             row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
@@ -106,5 +106,5 @@ class Pointwise(Kernel):
         return Let("tinyfuse_pointwise", "p", fields | output_fields(op)), Call(
             self.name,
             ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch),
+             site.constant("channels"), site.scratch, int(bounded(op).ramp)),
         )  # fmt: skip
