@@ -1,0 +1,54 @@
+# tinyfuse_add_model: a quantized .tflite as a library of a CMake project.
+#
+#   find_package(Python3 REQUIRED COMPONENTS Interpreter)
+#   execute_process(COMMAND "${Python3_EXECUTABLE}" -m tinyfuse cmake-dir
+#                   OUTPUT_VARIABLE dir OUTPUT_STRIP_TRAILING_WHITESPACE)
+#   include("${dir}/tinyfuse.cmake")
+#   tinyfuse_add_model(digits_model digits.tflite TARGET cortex-m4)
+#   target_link_libraries(firmware PRIVATE digits_model)
+
+# tinyfuse_add_model(<library> <model.tflite> TARGET <core> [NAME <name>] [OPTIONS <option>...])
+#
+# Generates C from the model and adds it as a static library under the name <library>. What links
+# it can include <name>.h.
+#
+#   <model.tflite>  absolute, or relative to the current source directory
+#   TARGET          a core that `tinyfuse targets` lists; the compiler's CPU flags are the project's
+#   NAME            prefix of the module's C names; the model file's name in lower case without one
+#   OPTIONS         further options of `tinyfuse gen`, such as --kernels tinyfuse or --bundle
+#
+# The module is generated when CMake configures, so that its own CMakeLists.txt (a library target
+# called <name>) says what to compile. A changed model, or another version of tinyfuse, makes the next
+# build configure again; files that come out the same are not compiled again.
+function(tinyfuse_add_model library model)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TARGET;NAME" "OPTIONS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tinyfuse_add_model: unexpected arguments: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_TARGET)
+    message(FATAL_ERROR "tinyfuse_add_model: TARGET is missing, for example: TARGET cortex-m4")
+  endif()
+  get_filename_component(model "${model}" ABSOLUTE)
+  if(NOT arg_NAME)
+    get_filename_component(arg_NAME "${model}" NAME_WLE)
+    string(TOLOWER "${arg_NAME}" arg_NAME)
+    string(MAKE_C_IDENTIFIER "${arg_NAME}" arg_NAME)
+  endif()
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse/${arg_NAME}")
+
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    "${model}" "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../__init__.py")
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  execute_process(
+    COMMAND "${Python3_EXECUTABLE}" -m tinyfuse gen "${model}"
+      --target "${arg_TARGET}" --name "${arg_NAME}" -o "${folder}" ${arg_OPTIONS}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(result)
+    message(FATAL_ERROR "tinyfuse gen failed (${result}):\n${output}")
+  endif()
+
+  add_subdirectory("${folder}" "${folder}.build")
+  if(NOT library STREQUAL arg_NAME)
+    add_library("${library}" ALIAS "${arg_NAME}")
+  endif()
+endfunction()
