@@ -19,7 +19,7 @@ import numpy as np
 import tinyfuse
 from tinyfuse.emulation.process import run_limited
 from tinyfuse.errors import TinyfuseError, ToolMissing, UsageError
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Tensor
 
 ORACLES = ("auto", "tflm", "litert", "reference")
 
@@ -88,7 +88,8 @@ class InterpreterOracle:
         tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
-        self.run_all([])  # a model that can't be run is found here
+        # A model that can't be run is found here; some fail only in an inference.
+        self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs])
 
     def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         return self.run_all([inputs])[0]
@@ -104,13 +105,20 @@ class InterpreterOracle:
             code, log = run_limited(command, _TIME_LIMIT)
             if code != 0:
                 end = f"killed by signal {-code}" if code < 0 else ""
-                reasons = [line for line in [*log.splitlines(), end] if line.strip()]
-                raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-2:])}")
+                reasons = [line.strip() for line in [*log.splitlines(), end] if line.strip()]
+                raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-3:])}")
             with np.load(Path(folder, "outputs.npz")) as arrays:
                 return [
-                    [arrays[f"{run}_{i}"].reshape(t.shape) for i, t in enumerate(self._outputs)]
-                    for run in range(len(inputs))
+                    [self._checked(arrays[f"{r}_{i}"], t) for i, t in enumerate(self._outputs)]
+                    for r in range(len(inputs))
                 ]
+
+    def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
+        if (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
+            raise UsageError(
+                f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}"
+            )
+        return array
 
 
 class ReferenceOracle:
