@@ -105,8 +105,32 @@ TINYFUSE_SHARED void tinyfuse_window_any(const tinyfuse_conv *p, const int8_t *c
                                          int32_t x, int16_t *to, int32_t step, int8_t *bytes,
                                          int32_t depth)
 {
-    tinyfuse_column column = {bytes, NULL, 0};
-    tinyfuse_window(p, rows, x, &column);
+    const int32_t from = x * p->stride_w - p->pad_left, count = p->kernel_w * p->in_c;
+    if (p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w && count >= 4) {
+        /* each kernel row lies in one piece */
+        const int8_t *const *const end = rows + p->kernel_h;
+        const int32_t offset = from * p->in_c;
+        int8_t *put = bytes;
+        do {
+            const int8_t *get = *rows;
+            int8_t *const last = put + count - 4;
+            if (get == NULL) {
+                memset(put, p->in_zero_point, (size_t)count);
+            } else {
+                get += offset;
+                while (put < last) {
+                    memcpy(put, get, 4);
+                    put += 4;
+                    get += 4;
+                }
+                memcpy(last, get - (put - last), 4); /* may overlap the word before */
+            }
+            put = last + 4;
+        } while (++rows != end);
+    } else {
+        tinyfuse_column column = {bytes, NULL, 0};
+        tinyfuse_window(p, rows, x, &column);
+    }
     (void)tinyfuse_widen(bytes, depth / 4, to, step);
 }
 

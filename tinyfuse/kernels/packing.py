@@ -128,13 +128,11 @@ def matmul_constants(op: Op) -> tuple[Constant, ...]:
     layer = bounded(op)
     assert layer is not None
     out_c, terms = layer.weights.shape
-    pairs, depth = -(-out_c // 2), matmul_depth(op)
-    weights = np.zeros((pairs * 2, depth), np.int8)
-    weights[:out_c, :terms] = layer.weights
-    weights = weights.reshape(pairs, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-    channels = np.zeros(pairs * 2, REQUANT)
-    channels[:out_c] = layer.channels
+    depth, even = matmul_depth(op), out_c // 2 * 2
+    weights = np.zeros((out_c, depth), np.int8)
+    weights[:, :terms] = layer.weights
+    pairs = weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
     return (
-        Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
-        Constant("channels", channels, "tinyfuse_requant"),
+        Constant("weights", np.concatenate([pairs.reshape(-1), weights[even:].reshape(-1)]), "int8_t"),
+        Constant("channels", layer.channels, "tinyfuse_requant"),
     )
