@@ -142,9 +142,10 @@ def _find(path: str | None) -> Path:
     installer = shutil.which("renode-run")
     if installer:
         # Its "exec" would download Renode unasked; "default" names the folder it has, if any.
-        code, folder = run_limited([installer, "default"], 60)
-        if code == 0 and Path(folder.strip(), "renode").is_file():
-            return Path(folder.strip(), "renode")
+        code, output = run_limited([installer, "default"], 60)
+        program = Path(output.strip().rpartition("\n")[2], "renode")
+        if code == 0 and program.is_file():
+            return program
     raise ToolMissing(
         "Renode",
         "https://renode.io, or pip install git+https://github.com/antmicro/renode-run and"
