@@ -5,9 +5,7 @@ from __future__ import annotations
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-
-_UNSUPPORTED_HINT = "`tinyfuse --help` names the guide to supported operators, docs/operators.md"
-
+from tinyfuse.tflite_reader import unsupported
 
 def check(graph: Graph) -> None:
     """CompileError with every reason why `graph` can't be compiled; None where there is none."""
@@ -19,7 +17,7 @@ def check(graph: Graph) -> None:
 
 def _operator_problems(op: Op) -> list[Problem]:
     if op.kind not in FAMILIES:
-        return [Problem("this operator is not supported", str(op), hint=_UNSUPPORTED_HINT)]
+        return [unsupported(op)]
     for rule in FAMILIES[op.kind].rules:
         problem = rule.problem(op)
         if problem is not None:

@@ -1,5 +1,25 @@
-"""The operator families, by kind (the schema's name)."""
+"""The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
 from tinyfuse.ops.base import Operator
+from tinyfuse.ops.concatenation import ConcatenationOperator
+from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.elementwise import AddOperator, MulOperator
+from tinyfuse.ops.fully_connected import FullyConnectedOperator
+from tinyfuse.ops.pad import PadOperator
+from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 
-FAMILIES: dict[str, Operator] = {}
+FAMILIES: dict[str, Operator] = {
+    family.kind: family
+    for family in (
+        Conv2DOperator(),
+        DepthwiseConv2DOperator(),
+        FullyConnectedOperator(),
+        AddOperator(),
+        MulOperator(),
+        PadOperator(),
+        ConcatenationOperator(),
+        QuantizeOperator(),
+        DequantizeOperator(),
+    )
+}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.cmsis_conv import CmsisConv
 from tinyfuse.kernels.conv import ConvRow, PackedConvRow, Pointwise
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
@@ -43,7 +44,7 @@ class Conv2DOperator(Operator):
         weights_scale_rule(axis=0),
         *QUANTIZATION_RULES,
     )  # fmt: skip
-    kernels = (Pointwise(), PackedConvRow(), ConvRow())
+    kernels = (Pointwise(), PackedConvRow(), ConvRow(), CmsisConv())
 
     def attributes(self, options: Mapping[str, Any]) -> Conv2D:
         return Conv2D(**conv_options(options))

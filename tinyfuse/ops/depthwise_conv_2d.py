@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.cmsis_depthwise import CmsisDepthwise
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
@@ -40,7 +41,7 @@ class DepthwiseConv2DOperator(Operator):
         weights_scale_rule(axis=3),
         *QUANTIZATION_RULES,
     )
-    kernels = (Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow())
+    kernels = (Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise())
 
     def attributes(self, options: Mapping[str, Any]) -> DepthwiseConv2D:
         multiplier = options.get("depth_multiplier", 0)

@@ -1,0 +1,21 @@
+/* CONCATENATION: every input is blocks of bytes that are dealt into the output. */
+#ifndef TINYFUSE_CONCATENATION_H
+#define TINYFUSE_CONCATENATION_H
+
+#include "tinyfuse_common.h"
+
+/* `blocks` blocks of `bytes` bytes, packed in `in`, `stride` bytes apart in `out`. */
+TINYFUSE_INLINE void tinyfuse_deal_blocks(const void *in, void *out, int32_t blocks, int32_t bytes,
+                                          int32_t stride)
+{
+    const uint8_t *from = (const uint8_t *)in;
+    uint8_t *to = (uint8_t *)out;
+    int32_t i;
+    for (i = 0; i < blocks; ++i) {
+        memcpy(to, from, (size_t)bytes);
+        from += bytes;
+        to += stride;
+    }
+}
+
+#endif

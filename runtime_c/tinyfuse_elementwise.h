@@ -1,0 +1,111 @@
+/* ADD and MUL of int8 tensors with TensorFlow Lite Micro's arithmetic: every operand is rescaled
+   with two roundings, operands of equal shape in a flat loop, others by strides. */
+#ifndef TINYFUSE_ELEMENTWISE_H
+#define TINYFUSE_ELEMENTWISE_H
+
+#include "tinyfuse_requantize.h"
+
+/* Left shift of ADD's operands before they are rescaled: the bits that keep the fraction. */
+#define TINYFUSE_ADD_SHIFT 20
+
+/* ADD: real multipliers as multiplier / 2^31 / 2^right, all below one. MUL reads out_multiplier and
+   out_shift (positive to the left) alone. */
+typedef struct {
+    int32_t a_zero_point, a_multiplier, a_right;
+    int32_t b_zero_point, b_multiplier, b_right;
+    int32_t out_zero_point, out_multiplier, out_shift;
+    int32_t act_min, act_max;
+} tinyfuse_binary;
+
+/* How a loop nest of four extents walks over both operands; a stride of 0 repeats. */
+typedef struct {
+    int32_t extent[4];
+    int32_t a_stride[4];
+    int32_t b_stride[4];
+} tinyfuse_broadcast;
+
+/* value * multiplier / 2^31 / 2^right with two roundings; |value| < 2^30, right in 0..31. */
+TINYFUSE_INLINE int32_t tinyfuse_scale_down(int32_t value, int32_t multiplier, int32_t right)
+{
+#if TINYFUSE_DSP
+    int32_t high;
+    __asm("smmulr %0, %1, %2" : "=r"(high) : "r"(2 * value), "r"(multiplier));
+#else
+    const int32_t high = (int32_t)(((int64_t)value * multiplier + ((int64_t)1 << 30)) >> 31);
+#endif
+    if (right == 0) {
+        return high;
+    }
+    return (high + (high >> 31) + (int32_t)((uint32_t)1 << (right - 1))) >> right;
+}
+
+TINYFUSE_INLINE int8_t tinyfuse_add_one(const tinyfuse_binary *p, int32_t a, int32_t b)
+{
+    /* 255 * 2^20 < 2^28, so the sum of both rescaled operands stays below 2^29 */
+    const int32_t x = (a - p->a_zero_point) * (1 << TINYFUSE_ADD_SHIFT);
+    const int32_t y = (b - p->b_zero_point) * (1 << TINYFUSE_ADD_SHIFT);
+    const int32_t sum = tinyfuse_scale_down(x, p->a_multiplier, p->a_right) +
+                        tinyfuse_scale_down(y, p->b_multiplier, p->b_right);
+    const int32_t scaled = tinyfuse_scale_down(sum, p->out_multiplier, -p->out_shift);
+    return (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
+}
+
+TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int32_t b)
+{
+    const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
+    const int32_t scaled = tinyfuse_requantize(product, p->out_multiplier, p->out_shift);
+    /* the sum may not fit where the multiplier is huge: clamp what is left of the zero point */
+    const int32_t low = p->act_min - p->out_zero_point, high = p->act_max - p->out_zero_point;
+    return (int8_t)(tinyfuse_clamp(scaled, low, high) + p->out_zero_point);
+}
+
+/* `count` elements of equal-shaped operands; `out` may be `a` or `b`, or lie below them. */
+TINYFUSE_INLINE void tinyfuse_add_s8(const tinyfuse_binary *p, const int8_t *a, const int8_t *b,
+                                     int8_t *out, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        out[i] = tinyfuse_add_one(p, a[i], b[i]);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, const int8_t *b,
+                                     int8_t *out, int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        out[i] = tinyfuse_mul_one(p, a[i], b[i]);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_binary_broadcast(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
+                                               const int8_t *a, const int8_t *b, int8_t *out,
+                                               int8_t (*one)(const tinyfuse_binary *, int32_t, int32_t))
+{
+    int32_t i, j, k, l;
+    for (i = 0; i < s->extent[0]; ++i) {
+        for (j = 0; j < s->extent[1]; ++j) {
+            for (k = 0; k < s->extent[2]; ++k) {
+                const int8_t *x = a + i * s->a_stride[0] + j * s->a_stride[1] + k * s->a_stride[2];
+                const int8_t *y = b + i * s->b_stride[0] + j * s->b_stride[1] + k * s->b_stride[2];
+                for (l = 0; l < s->extent[3]; ++l) {
+                    *out++ = one(p, x[l * s->a_stride[3]], y[l * s->b_stride[3]]);
+                }
+            }
+        }
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_add_broadcast_s8(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
+                                               const int8_t *a, const int8_t *b, int8_t *out)
+{
+    tinyfuse_binary_broadcast(p, s, a, b, out, tinyfuse_add_one);
+}
+
+TINYFUSE_INLINE void tinyfuse_mul_broadcast_s8(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
+                                               const int8_t *a, const int8_t *b, int8_t *out)
+{
+    tinyfuse_binary_broadcast(p, s, a, b, out, tinyfuse_mul_one);
+}
+
+#endif

@@ -1,0 +1,82 @@
+/* QUANTIZE and DEQUANTIZE: between float32 and integers, and between integer quantizations. */
+#ifndef TINYFUSE_QUANTIZE_H
+#define TINYFUSE_QUANTIZE_H
+
+#include "tinyfuse_requantize.h"
+
+/* Integer to integer: (value - in_zero_point) * multiplier / 2^31 * 2^shift + out_zero_point. */
+typedef struct {
+    int32_t in_zero_point, out_zero_point;
+    int32_t multiplier, shift;
+} tinyfuse_rescale;
+
+/* round(value / scale) with halves away from zero, in float32 as TensorFlow Lite Micro divides;
+   beyond +-65536, where every integer type here saturates, the sign alone is kept. NaN counts as
+   minus infinity. */
+TINYFUSE_INLINE int32_t tinyfuse_round_quotient(float value, float scale)
+{
+    float quotient = value / scale;
+    float rest;
+    int32_t whole;
+    if (!(quotient > -65536.0f)) {
+        quotient = -65536.0f;
+    }
+    if (quotient > 65536.0f) {
+        quotient = 65536.0f;
+    }
+    whole = (int32_t)quotient;
+    rest = quotient - (float)whole; /* exact */
+    return whole + (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0);
+}
+
+/* All functions below go forward, element by element: the output may begin where the input does, or
+   below, if its elements are not larger. */
+#define TINYFUSE_DEFINE_QUANTIZE(suffix, out_type, low, high)                                          \
+    TINYFUSE_INLINE void tinyfuse_quantize_f32_##suffix(const float *in, out_type *out, int32_t count, \
+                                                        float scale, int32_t zero_point)              \
+    {                                                                                                  \
+        int32_t i;                                                                                     \
+        for (i = 0; i < count; ++i) {                                                                  \
+            const int32_t value = tinyfuse_round_quotient(in[i], scale) + zero_point;                  \
+            out[i] = (out_type)tinyfuse_clamp(value, low, high);                                       \
+        }                                                                                              \
+    }
+
+/* The product of a float32 and an integer of at most 17 bits fits a double exactly, so one float32
+   multiplication rounds as TensorFlow Lite Micro's double product does when it is stored. */
+#define TINYFUSE_DEFINE_DEQUANTIZE(suffix, in_type)                                                  \
+    TINYFUSE_INLINE void tinyfuse_dequantize_##suffix##_f32(const in_type *in, float *out,           \
+                                                            int32_t count, float scale,              \
+                                                            int32_t zero_point)                      \
+    {                                                                                                \
+        int32_t i;                                                                                   \
+        for (i = 0; i < count; ++i) {                                                                \
+            out[i] = scale * (float)(in[i] - zero_point);                                            \
+        }                                                                                            \
+    }
+
+#define TINYFUSE_DEFINE_RESCALE(suffix, in_type, out_type, low, high)                                \
+    TINYFUSE_INLINE void tinyfuse_rescale_##suffix(const tinyfuse_rescale *p, const in_type *in,     \
+                                                   out_type *out, int32_t count)                     \
+    {                                                                                                \
+        int32_t i;                                                                                   \
+        for (i = 0; i < count; ++i) {                                                                \
+            const int32_t value = tinyfuse_requantize(in[i] - p->in_zero_point, p->multiplier,       \
+                                                      p->shift);                                     \
+            out[i] = (out_type)tinyfuse_clamp(value + p->out_zero_point, low, high);                 \
+        }                                                                                            \
+    }
+
+TINYFUSE_DEFINE_QUANTIZE(s8, int8_t, -128, 127)
+TINYFUSE_DEFINE_QUANTIZE(s16, int16_t, -32768, 32767)
+TINYFUSE_DEFINE_DEQUANTIZE(s8, int8_t)
+TINYFUSE_DEFINE_DEQUANTIZE(u8, uint8_t)
+TINYFUSE_DEFINE_DEQUANTIZE(s16, int16_t)
+TINYFUSE_DEFINE_RESCALE(s8_s8, int8_t, int8_t, -128, 127)
+TINYFUSE_DEFINE_RESCALE(s8_u8, int8_t, uint8_t, 0, 255)
+TINYFUSE_DEFINE_RESCALE(u8_s8, uint8_t, int8_t, -128, 127)
+TINYFUSE_DEFINE_RESCALE(s8_s16, int8_t, int16_t, -32768, 32767)
+TINYFUSE_DEFINE_RESCALE(s16_s8, int16_t, int8_t, -128, 127)
+TINYFUSE_DEFINE_RESCALE(s16_s16, int16_t, int16_t, -32768, 32767)
+
+#endif

@@ -1,0 +1,75 @@
+"""CONCATENATION, int8, along any axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.concatenation import Concatenate
+from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+
+
+@dataclass(frozen=True)
+class Concatenation:
+    """axis: counted from the end where negative; activation: as in the file."""
+
+    axis: int = 0
+    activation: str = "NONE"
+
+
+def _requantized(op: Op) -> Tensor | None:
+    def parameters(tensor: Tensor):
+        return tensor.quant and (tensor.quant.scale, tensor.quant.zero_point)
+
+    return next((t for t in op.inputs if parameters(t) != parameters(op.output)), None)
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    axis = op.attributes.axis % len(op.output.shape)
+    total = 0
+    for tensor in op.inputs:
+        if len(tensor.shape) != len(op.output.shape):
+            return tensor
+        rest = zip(tensor.shape, op.output.shape, strict=True)
+        if any(a != b for i, (a, b) in enumerate(rest) if i != axis):
+            return tensor
+        total += tensor.shape[axis]
+    return None if total == op.output.shape[axis] else op.output
+
+
+class ConcatenationOperator(Operator):
+    kind = "CONCATENATION"
+    rules = (
+        Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
+        Rule(
+            "inputs and output are int8",
+            lambda op: next((t for t in (*op.inputs, op.output) if t.dtype != "int8"), None),
+            "quantize the model to int8 (full integer quantization)",
+        ),
+        Rule(
+            "inputs have the output's scale and zero point",
+            _requantized,
+            "TensorFlow Lite Micro refuses it too; quantize with shared ranges, as the converter does",
+        ),
+        Rule("no fused activation", lambda op: op.attributes.activation != "NONE"),
+        Rule(
+            "the axis is one of the output's",
+            lambda op: not -len(op.output.shape) <= op.attributes.axis < len(op.output.shape),
+        ),
+        Rule("shapes agree but for the axis", _bad_shape),
+    )
+    kernels = (Concatenate(),)
+
+    def attributes(self, options: Mapping[str, Any]) -> Concatenation:
+        return Concatenation(options.get("axis", 0), options.get("fused_activation_function", "NONE"))
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (np.concatenate(inputs, axis=op.attributes.axis),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        image = len(op.output.shape) == 4 and op.output.shape[0] == 1
+        return SAME_ROW if image and op.attributes.axis % 4 >= 2 else None

@@ -1,0 +1,58 @@
+"""PAD, int8, with the output's zero point."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.pad import Pad, PadRow
+from tinyfuse.ops.base import Operator, RowWindow, Rule
+
+
+def amounts(op: Op) -> list[tuple[int, int]]:
+    """(before, after) of each dimension."""
+    return [(int(before), int(after)) for before, after in op.inputs[1].data]
+
+
+def _bad_amounts(op: Op) -> Tensor | None:
+    tensor = op.inputs[1]
+    good = (
+        tensor.is_constant
+        and tensor.dtype in ("int32", "int64")
+        and tensor.shape == (len(op.input.shape), 2)
+        and bool((tensor.data >= 0).all() and (tensor.data < 1 << 16).all())
+    )
+    return None if good else tensor
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    shape = tuple(b + extent + a for extent, (b, a) in zip(op.input.shape, amounts(op), strict=True))
+    return None if shape == op.output.shape else op.output
+
+
+class PadOperator(Operator):
+    kind = "PAD"
+    rules = (
+        Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
+        Rule(
+            "input and output are int8",
+            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
+            "quantize the model to int8 (full integer quantization)",
+        ),
+        Rule(
+            "the output has one scale and one zero point",
+            lambda op: op.output if op.output.quant is None or op.output.quant.per_channel else None,
+        ),
+        Rule("rank 1 to 4", lambda op: op.input if not 1 <= len(op.input.shape) <= 4 else None),
+        Rule("the padding is a constant [rank, 2] of numbers from 0 to 65535", _bad_amounts),
+        Rule("the output has the padded shape", _bad_shape),
+    )
+    kernels = (PadRow(), Pad())
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (np.pad(inputs[0], amounts(op), constant_values=op.output.zero_point),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
+            return None
+        return RowWindow(1, 1, amounts(op)[1][0])

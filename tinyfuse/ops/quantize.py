@@ -1,0 +1,85 @@
+"""QUANTIZE and DEQUANTIZE: the float borders of a model, and changes of quantization inside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.fixedpoint import RANGE, multiply_by_quantized_multiplier, quantize_multiplier
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.quantize import Convert
+from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+
+_RESCALES = (
+    ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"),
+    ("int8", "int16"), ("int16", "int8"), ("int16", "int16"),
+)  # fmt: skip
+_QUANTIZES = (("float32", "int8"), ("float32", "int16"), *_RESCALES)
+_DEQUANTIZES = (("int8", "float32"), ("uint8", "float32"), ("int16", "float32"))
+
+
+def _unquantized(op: Op) -> Tensor | None:
+    for tensor in (op.input, op.output):
+        if tensor.dtype != "float32" and (tensor.quant is None or tensor.quant.per_channel):
+            return tensor
+    return None
+
+
+def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
+    names = ", ".join(f"{a} to {b}" for a, b in pairs)
+    return (
+        Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
+        Rule(
+            f"the dtypes are one of: {names}",
+            lambda op: (op.input.dtype, op.output.dtype) not in pairs,
+            "TensorFlow Lite Micro has no kernel for other pairs",
+        ),
+        Rule("integer tensors have one scale and one zero point", _unquantized),
+        Rule("input and output have one shape", lambda op: op.input.shape != op.output.shape),
+    )
+
+
+class _Elementwise(Operator):
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
+
+
+class QuantizeOperator(_Elementwise):
+    """From float32: round(value / scale) in float32, halves away from zero, saturated. A NaN, which
+    TFLM leaves undefined, becomes the lowest value, as does minus infinity."""
+
+    kind = "QUANTIZE"
+    rules = (
+        *_rules(_QUANTIZES),
+        Rule(
+            "the input's scale is below 2^13 times the output's",
+            lambda op: op.input.dtype != "float32" and quantize_multiplier(op.input.scale / op.output.scale)[1] > 13,
+        ),
+    )
+    kernels = tuple(Convert(*pair) for pair in _QUANTIZES)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        low, high = RANGE[op.output.dtype]
+        if op.input.dtype == "float32":
+            with np.errstate(over="ignore", invalid="ignore"):
+                quotient = inputs[0] / np.float32(op.output.scale)
+            quotient = np.nan_to_num(quotient, nan=-65536.0, posinf=65536.0, neginf=-65536.0)
+            exact = np.clip(quotient.astype(np.float64), -65536, 65536)
+            rounded = np.copysign(np.floor(np.abs(exact) + 0.5), exact).astype(np.int64)
+        else:
+            multiplier = quantize_multiplier(op.input.scale / op.output.scale)
+            rounded = multiply_by_quantized_multiplier(
+                inputs[0].astype(np.int64) - op.input.zero_point, *multiplier
+            )
+        return (np.clip(rounded + op.output.zero_point, low, high).astype(op.output.dtype),)
+
+
+class DequantizeOperator(_Elementwise):
+    """scale * (value - zero point), rounded once to float32."""
+
+    kind = "DEQUANTIZE"
+    rules = _rules(_DEQUANTIZES)
+    kernels = tuple(Convert(*pair) for pair in _DEQUANTIZES)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        exact = op.input.scale * (inputs[0].astype(np.float64) - op.input.zero_point)
+        return (exact.astype(np.float32),)
