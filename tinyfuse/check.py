@@ -16,8 +16,9 @@ def check(graph: Graph) -> None:
 
 
 def _operator_problems(op: Op) -> list[Problem]:
-    if op.kind not in FAMILIES:
-        return [unsupported(op)]
+    refusal = unsupported(op)
+    if refusal is not None:
+        return [refusal]
     for rule in FAMILIES[op.kind].rules:
         problem = rule.problem(op)
         if problem is not None:
