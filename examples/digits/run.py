@@ -38,7 +38,8 @@ class Failed(Exception):
 
 def build(folder: Path, options: list[str]) -> Path:
     """Configures and builds in `folder`; the firmware's ELF file."""
-    generator = ["-G", "Ninja"] if shutil.which("ninja") and not folder.exists() else []
+    configured = (folder / "CMakeCache.txt").exists()  # it keeps its generator
+    generator = ["-G", "Ninja"] if shutil.which("ninja") and not configured else []
     for command in (
         [
             *("cmake", "-S", str(HERE), "-B", str(folder), *generator),

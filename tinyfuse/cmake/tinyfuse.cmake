@@ -44,7 +44,8 @@ function(tinyfuse_add_model library model)
       --target "${arg_TARGET}" --name "${arg_NAME}" -o "${folder}" ${arg_OPTIONS}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(result)
-    message(FATAL_ERROR "tinyfuse gen failed (${result}):\n${output}")
+    string(REPLACE "\n" "\n  " output "${output}") # indented lines are printed as they are
+    message(FATAL_ERROR "tinyfuse gen failed (${result}):\n  ${output}")
   endif()
 
   add_subdirectory("${folder}" "${folder}.build")

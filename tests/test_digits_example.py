@@ -1,0 +1,76 @@
+"""examples/digits: the firmware on the emulated Cortex-M4 reads every image as the interpreter does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DIGITS = ROOT / "examples" / "digits"
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Imports a script of the example: they find each other beside themselves."""
+    monkeypatch.syspath_prepend(str(DIGITS))
+    return __import__
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return json.loads((DIGITS / "expected.json").read_text())
+
+
+def printed(expected):
+    """What a firmware that computes `expected` prints for each image."""
+    rows = enumerate(zip(expected["classes"], expected["scores"], strict=True))
+    return [f"scores {i} {read} {' '.join(map(str, scores))}" for i, (read, scores) in rows]
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("options", [(), ("--fusion", "none")], ids=["default", "unfused"])
+def test_firmware_equals_interpreter_image_for_image(tmp_path, options):
+    done = subprocess.run(
+        [sys.executable, DIGITS / "run.py", "--build-dir", tmp_path / "build", "--", *options],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "accuracy 98.05 % (353 of 360 images)" in done.stdout
+    assert "all 360 images: class and int8 scores equal" in done.stdout
+    assert "arena" in done.stdout.partition("interpreter\n")[2]
+
+
+def test_expected_scores_are_the_interpreters(example):
+    script = example("expected")
+    assert script.EXPECTED.read_text() == script.expected_text()
+
+
+def test_equal_scores_are_accepted(example, expected):
+    assert example("run").differences("\n".join(printed(expected)), expected) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda line: line + "0", id="a score"),
+        pytest.param(lambda line: line.replace("scores 7 ", "scores 7 1"), id="the class"),
+        pytest.param(lambda line: line.rpartition(" ")[0], id="a score is missing"),
+        pytest.param(lambda line: "", id="the image is missing"),
+    ],
+)
+def test_a_difference_in_one_image_is_found(example, expected, spoil):
+    lines = printed(expected)
+    lines[7] = spoil(lines[7])
+    (difference,) = example("run").differences("\n".join(lines), expected)
+    assert difference.startswith("image 7:")
+
+
+def test_the_model_is_what_the_readme_says(expected):
+    assert (DIGITS / "digits.tflite").stat().st_size < 60_000
+    assert expected["correct"] / len(expected["classes"]) > 0.96
