@@ -79,7 +79,7 @@ def generate(request: Request, output: str | None, bundle: bool, force: bool, sa
     files["report.txt"] = report_text(plan, pure).encode()
     if bundle and plan.uses_cmsis_nn:
         assert tree is not None
-        files |= cmsis_nn.bundle(tree, plan_functions(plan))
+        files |= cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
     files[MANIFEST] = manifest_text(told, files).encode()
     folder = Path(output or f"{plan.options.name}_tinyfuse")
     say(f"writing {folder}")
@@ -93,12 +93,6 @@ def generate(request: Request, output: str | None, bundle: bool, force: bool, sa
 def replace_path(facts: dict) -> dict:
     """The facts with the model's file name in place of its path: a folder must not tell the machine."""
     return facts | {"model": Path(facts["model"]).name}
-
-
-def plan_functions(plan: Plan) -> set[str]:
-    """The CMSIS-NN functions that the module's calls name."""
-    stages = [stage for group in plan.groups for stage in group.stages]
-    return {stage.kernel.name for stage in stages if stage.kernel.library == "cmsis-nn"}
 
 
 def _plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
@@ -183,12 +177,13 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
     if importlib.util.find_spec("elftools") is None:
         return None
     from tinyfuse.emulation.inputs import input_set
+    from tinyfuse.emulation.module import build_module
 
     say("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
             inputs = input_set(plan.graph, 1, 0)
-            return _build(plan, tree, inputs, "qemu", "O2", Path(work)).code_bytes
+            return build_module(plan, tree, inputs, "qemu", "O2", Path(work)).code_bytes
     except TinyfuseError:
         return None
 
@@ -206,6 +201,7 @@ def verify(
     """
     from tinyfuse.emulation import find_emulator
     from tinyfuse.emulation.inputs import input_set
+    from tinyfuse.emulation.module import build_module
     from tinyfuse.oracle import make_oracle
     from tinyfuse.verification import compare, stack_problem
 
@@ -216,10 +212,10 @@ def verify(
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
     inputs = input_set(plan.source, runs, seed)
     say(f"asking {judge.name} for {runs} results")
-    expected = [judge.run(arrays) for arrays in inputs]
+    expected = judge.run_all(inputs)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name if machine.name != 'host' else 'the host'}")
-        firmware = _build(plan, tree, inputs, machine.name, opt, Path(work))
+        firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work))
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
@@ -250,27 +246,6 @@ def verify(
         "command": command,
     }
     return Answer(facts, _verify_lines(facts, comparison), exact=exact)
-
-
-def _build(plan: Plan, tree, inputs, emulator: str, opt: str, work: Path):
-    from tinyfuse.emulation.build import ModuleFiles, build_firmware
-    from tinyfuse.targets import all_targets
-
-    name = plan.options.name
-    folder = work / "module"
-    write_folder(folder, {n: text.encode() for n, text in emit(plan).items()}, force=False)
-    target = all_targets()["host"] if emulator == "host" else plan.context.target
-    return build_firmware(
-        ModuleFiles(name, name.upper(), folder, (f"{name}.c", f"{name}_weights.c")),
-        inputs,
-        target,
-        tree.closure(plan_functions(plan)) if tree else [],
-        tree.include_dirs if tree else [],
-        work / "build",
-        emulator,
-        f"-{opt}",
-        ["TINYFUSE_ANY_CPU"] if emulator == "host" else [],
-    )
 
 
 def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:

@@ -123,8 +123,14 @@ class Plan:
         }
 
     @property
+    def cmsis_nn_functions(self) -> set[str]:
+        """The CMSIS-NN functions that the module's calls name."""
+        kernels = (stage.kernel for group in self.groups for stage in group.stages)
+        return {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
+
+    @property
     def uses_cmsis_nn(self) -> bool:
-        return any(s.kernel.library == "cmsis-nn" for g in self.groups for s in g.stages)
+        return bool(self.cmsis_nn_functions)
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor's memory from the arena's start."""
