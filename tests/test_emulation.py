@@ -26,7 +26,9 @@ QEMU = shutil.which("qemu-system-arm")
 needs_cross = pytest.mark.skipif(CROSS is None, reason="arm-none-eabi-gcc is not installed")
 needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler, or no QEMU")
 CORES = ["cortex-m4", "cortex-m55"]
-CORTEX = [pytest.param(name, "qemu", marks=needs_qemu, id=name) for name in CORES]
+CORTEX = [
+    pytest.param(name, "qemu", marks=[needs_qemu, pytest.mark.emulated], id=name) for name in CORES
+]
 HOST = pytest.param("host", "host", id="host")
 M4 = load_target("cortex-m4")
 
@@ -44,7 +46,7 @@ def build(folder: Path, target: str, emulator: str, runs: int = 3, **toy) -> Fir
     )
 
 
-def run(folder: Path, target: str, emulator: str, runs: int = 3, time_limit: float = 30, **toy):
+def run(folder: Path, target: str, emulator: str, runs: int = 3, time_limit: float = 120, **toy):
     firmware = build(folder, target, emulator, runs, **toy)
     return find_emulator(emulator, firmware.target).run(firmware, time_limit)
 
