@@ -20,11 +20,11 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE static inline
 #endif
 
-/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Without
-   optimization a compiler keeps a frame pointer and too few registers. Define TINYFUSE_NO_ASM to
-   get the twins. */
-#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__OPTIMIZE__) && \
-    defined(__thumb__) && !defined(TINYFUSE_NO_ASM)
+/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. They take
+   nearly every register: without optimization a compiler keeps a frame pointer, and Clang cannot
+   address their operands in memory by the stack pointer. Define TINYFUSE_NO_ASM to get the twins. */
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && !defined(__clang__) && \
+    defined(__OPTIMIZE__) && defined(__thumb__) && !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_DSP 1
 #else
 #define TINYFUSE_DSP 0

@@ -6,8 +6,8 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul.h"
 
-/* Where the inputs of a pixel go: bytes in order to `bytes`; or, if that is NULL, widened, four to
-   each `step` bytes from `to`. */
+/* Where the inputs of a pixel go: widened, four to each `step` bytes from `to`, or (`wide` is a
+   constant 0) in order to `bytes`. */
 typedef struct {
     int8_t *bytes;
     int16_t *to;
@@ -15,9 +15,10 @@ typedef struct {
 } tinyfuse_column;
 
 /* Appends count > 0 bytes; count is a multiple of 4 where they are widened. */
-TINYFUSE_INLINE void tinyfuse_column_append(tinyfuse_column *c, const int8_t *from, int32_t count)
+TINYFUSE_INLINE void tinyfuse_column_append(tinyfuse_column *c, const int8_t *from, int32_t count,
+                                            int wide)
 {
-    if (c->bytes == NULL) {
+    if (wide) {
         c->to = tinyfuse_widen(from, count / 4, c->to, c->step);
     } else if (count < 4) {
         int32_t i;
@@ -38,10 +39,11 @@ TINYFUSE_INLINE void tinyfuse_column_append(tinyfuse_column *c, const int8_t *fr
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t value, int32_t count)
+TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t value, int32_t count,
+                                          int wide)
 {
     int32_t i;
-    if (c->bytes != NULL) {
+    if (!wide) {
         for (i = 0; i < count; ++i) {
             *c->bytes++ = (int8_t)value;
         }
@@ -57,7 +59,7 @@ TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t value, int
 
 /* The window of output column x, row by row; rows[kernel_h] point to input rows, NULL is padding. */
 TINYFUSE_INLINE void tinyfuse_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
-                                     tinyfuse_column *column)
+                                     tinyfuse_column *column, int wide)
 {
     const int32_t in_c = p->in_c, zero = p->in_zero_point;
     const int32_t from = x * p->stride_w - p->pad_left;
@@ -69,22 +71,22 @@ TINYFUSE_INLINE void tinyfuse_window(const tinyfuse_conv *p, const int8_t *const
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int8_t *const row = rows[ky];
         if (row == NULL) {
-            tinyfuse_column_fill(column, zero, p->kernel_w * in_c);
+            tinyfuse_column_fill(column, zero, p->kernel_w * in_c, wide);
         } else if (p->dilation_w == 1 && middle > 0) {
             if (left > 0) {
-                tinyfuse_column_fill(column, zero, left * in_c);
+                tinyfuse_column_fill(column, zero, left * in_c, wide);
             }
-            tinyfuse_column_append(column, row + (from + left) * in_c, middle * in_c);
+            tinyfuse_column_append(column, row + (from + left) * in_c, middle * in_c, wide);
             if (right > 0) {
-                tinyfuse_column_fill(column, zero, right * in_c);
+                tinyfuse_column_fill(column, zero, right * in_c, wide);
             }
         } else {
             for (kx = 0; kx < p->kernel_w; ++kx) {
                 const int32_t ix = from + kx * p->dilation_w;
                 if (ix >= 0 && ix < p->in_w) {
-                    tinyfuse_column_append(column, row + ix * in_c, in_c);
+                    tinyfuse_column_append(column, row + ix * in_c, in_c, wide);
                 } else {
-                    tinyfuse_column_fill(column, zero, in_c);
+                    tinyfuse_column_fill(column, zero, in_c, wide);
                 }
             }
         }
@@ -96,7 +98,7 @@ TINYFUSE_SHARED void tinyfuse_window_wide(const tinyfuse_conv *p, const int8_t *
                                           int32_t x, int16_t *to, int32_t step)
 {
     tinyfuse_column column = {NULL, to, step};
-    tinyfuse_window(p, rows, x, &column);
+    tinyfuse_window(p, rows, x, &column, 1);
 }
 
 /* The same for any in_c, by way of `bytes`, whose last `depth` - kernel_h * kernel_w * in_c bytes
@@ -129,7 +131,7 @@ TINYFUSE_SHARED void tinyfuse_window_any(const tinyfuse_conv *p, const int8_t *c
         } while (++rows != end);
     } else {
         tinyfuse_column column = {bytes, NULL, 0};
-        tinyfuse_window(p, rows, x, &column);
+        tinyfuse_window(p, rows, x, &column, 0);
     }
     (void)tinyfuse_widen(bytes, depth / 4, to, step);
 }

@@ -29,7 +29,8 @@ typedef struct {
     TINYFUSE_DENSE_OUTPUT("s2", "r10")                  \
     TINYFUSE_DENSE_OUTPUT("s3", "r11")
 #define TINYFUSE_DENSE_LOOP(inputs)                                                           \
-    __asm volatile("tst %[depth], #4\n\t"                                                     \
+    __asm volatile("ldr %[e], %[depth]\n\t"                                                   \
+                   "tst %[e], #4\n\t"                                                         \
                    "bne 2f\n\t"                                                               \
                    "1:\n\t" TINYFUSE_DENSE_STEP(inputs) "2:\n\t" TINYFUSE_DENSE_STEP(inputs)  \
                    "ldr %[i], %[end]\n\t"                                                     \
@@ -37,7 +38,7 @@ typedef struct {
                    "bne 1b"                                                                   \
                    : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), \
                      [x] "+r"(x), [e] "=&r"(e), [i] "=&r"(i), [j] "=&r"(j)                    \
-                   : [end] "m"(end), [depth] "r"(depth)                                       \
+                   : [end] "m"(end), [depth] "m"(depth)                                       \
                    : "r8", "r9", "r10", "r11", "cc", "memory")
 
 /* Adds to s[4] the products of four outputs with `depth` inputs: int16 in the order of
