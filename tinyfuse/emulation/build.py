@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parent / "firmware"
+_MAP = "firmware.map"
 _JOBS = 2
 _CROSS_PACKAGES = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
@@ -104,8 +105,8 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
 
 @dataclass(frozen=True)
 class _Unit:
-    """One file to compile. Of the files of the same `part` (module, library, harness) sizes are
-    added up."""
+    """One file to compile; `part` is "module", "library" (objects are cached) or "harness" (sizes are
+    not counted)."""
 
     part: str
     source: Path
@@ -156,45 +157,22 @@ def build_firmware(
         _Unit("harness", work / "inputs.S", ()),
     ]
     objects = _compile(compiler, units, include_dirs, work)
-    elf = work / f"{module.name}.elf"
-    if emulator == "host":
-        compiler.run([*objects, "-lm", "-o", elf], elf.name, work)
-        return Firmware(elf, target, emulator, len(inputs), compiler.version)
-
-    weights = {path for path in objects if path.name.endswith("_weights.o")}
-    assert target.flash is not None and target.ram is not None
-    fits = 2 * sum(path.stat().st_size for path in weights) < target.flash[1]
-    (work / "memory.ld").write_text(
-        _MEMORY_MAP.format(
-            flash=target.flash, ram=target.ram, constants="FLASH" if fits else "RAM"
-        )
+    firmware = Firmware(
+        work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version
     )
-    link = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
-    garbage = ("-Wl,--gc-sections", "-Wl,-Map=firmware.map")
-    compiler.run([*objects, *link, *garbage, "-lm", "-o", elf], elf.name, work)
-
+    if emulator == "host":
+        compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
+        return firmware
+    _link(compiler, objects, firmware.elf, target, work)
     made = {unit.source: path for unit, path in zip(units, objects)}
-    measured = {made[unit.source] for unit in units if unit.part != "harness"}
-    code_bytes = weight_bytes = ram_bytes = 0
-    for section, size, path in linked_sections(work / "firmware.map"):
-        if path not in measured:
-            continue
-        if section.startswith((".data", ".bss", "COMMON")):
-            ram_bytes += size
-        elif section.startswith(".rodata") and path in weights:
-            weight_bytes += size
-        elif section.startswith((".text", ".rodata")):
-            code_bytes += size
-    return Firmware(
-        elf,
-        target,
-        emulator,
-        len(inputs),
-        compiler.version,
-        code_bytes,
-        weight_bytes,
-        ram_bytes + symbol_size(made[_FIRMWARE / "verify.c"], "tinyfuse_arena_bytes"),
-        group_symbols(made[folder / f"{module.name}.c"], module.name),
+    measured = {path for unit, path in zip(units, objects) if unit.part != "harness"}
+    code_bytes, weight_bytes, static_bytes = _sizes(work / _MAP, measured)
+    return replace(
+        firmware,
+        code_bytes=code_bytes,
+        weight_bytes=weight_bytes,
+        ram_bytes=static_bytes + symbol_size(made[_FIRMWARE / "verify.c"], "tinyfuse_arena_bytes"),
+        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name),
     )
 
 
@@ -219,3 +197,35 @@ def _compile(
 
     with ThreadPoolExecutor(_JOBS) as pool:
         return list(pool.map(compile_one, range(len(units)), units))
+
+
+def _link(
+    compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path
+) -> None:
+    assert target.flash is not None and target.ram is not None
+    weights = sum(path.stat().st_size for path in objects if _has_weights(path))
+    region = "FLASH" if 2 * weights < target.flash[1] else "RAM"
+    memory = _MEMORY_MAP.format(flash=target.flash, ram=target.ram, constants=region)
+    (work / "memory.ld").write_text(memory)
+    layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
+    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_MAP}")
+    compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
+
+
+def _has_weights(object_file: Path) -> bool:
+    return object_file.name.endswith("_weights.o")
+
+
+def _sizes(map_file: Path, objects: set[Path]) -> tuple[int, int, int]:
+    """Linked bytes of `objects`: code and its constants, weights, static RAM."""
+    code = weights = ram = 0
+    for section, size, path in linked_sections(map_file):
+        if path not in objects:
+            continue
+        if section.startswith((".data", ".bss", "COMMON")):
+            ram += size
+        elif section.startswith(".rodata") and _has_weights(path):
+            weights += size
+        elif section.startswith((".text", ".rodata")):
+            code += size
+    return code, weights, ram
