@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import Constant, Context, Kernel, Let, RowWindow, Site, View
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 
@@ -62,12 +63,9 @@ def row_window(window: RowWindow, site: Site, in_h: int) -> Let:
 
 def window_pointer(window: RowWindow, view: View) -> str:
     """C for the first row of `window`, a tinyfuse_window in scope."""
-    in_h = view.tensor.shape[1]
-    row_bytes = view.tensor.bytes // in_h
-    if view.ring_rows >= in_h:
-        return f"{view.pointer} + window.first * {row_bytes}"
-    assert window.kernel == 1, "rows of a ring are not in order"
-    return f"tinyfuse_ring_row({view.pointer}, window.first, {view.ring_rows}, {row_bytes})"
+    in_order = view.ring_rows >= view.tensor.shape[1] or window.kernel == 1
+    assert in_order, f"rows of {view.tensor} are not in order in a ring"
+    return row_pointer(view, "window.first")
 
 
 # --- arguments -------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class CmsisConv(CmsisRows):
     """CONV_2D. The output must not overlap the input: the order of the outputs differs by path."""
 
     name = "arm_convolve_wrapper_s8"
+    stack_bytes = 1280
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op))

@@ -18,6 +18,7 @@ class CmsisDepthwise(CmsisRows):
     """DEPTHWISE_CONV_2D. The output must not overlap the input: MVE goes by blocks of channels."""
 
     name = "arm_depthwise_conv_wrapper_s8"
+    stack_bytes = 1280
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
@@ -63,6 +64,12 @@ def _exact(call: ConvCall, context: Context) -> bool:
     path = depthwise_path(call, context)
     if path == "convolution":
         return convolve_exact(replace(call, kernel_c=1), context)
-    if path == "3x3":  # always reads the middle column, so at most one column of padding at the right
-        return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
+    last_row, last_column = (
+        (call.out_h - 1) * call.stride_h - call.pad_h,
+        (call.out_w - 1) * call.stride_w - call.pad_w,
+    )
+    if path == "3x3":  # always reads the middle column: one column of padding at the right is the most
+        return last_column + 1 < call.in_w
+    if path == "opt" and not context.target.mve:  # fills scratch for rows beyond a window's own
+        return call.pad_h <= call.kernel_h and last_row <= call.in_h
     return True
