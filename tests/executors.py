@@ -22,7 +22,7 @@ from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verification import compare
 
 
-def plan_of(data: bytes, target: str = "cortex-m4", **options) -> Plan:
+def plan_of(data: bytes, target: str = "host", **options) -> Plan:
     """The plan of a model given as bytes; options are those of Options."""
     return compile_graph(read_tflite("model.tflite", data), load_target(target), Options("net", **options))
 
@@ -37,12 +37,12 @@ def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, emulator: str = "host", tree=None) -> None:
-    """The generated C computes what the references compute, on the host or an emulated core, and
-    writes nothing outside its arena."""
+def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None) -> None:
+    """The generated C computes what the references compute, on the plan's target (natively under
+    sanitizers, or in QEMU), and writes nothing outside its arena."""
     inputs = input_set(plan.source, runs, seed)
     expected = ReferenceOracle(plan.source).run_all(inputs)
-    machine = find_emulator(emulator, plan.context.target)
+    machine = find_emulator("host" if plan.context.target.cpu is None else "qemu", plan.context.target)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder))
         outcome = machine.run(firmware, 120)

@@ -205,25 +205,26 @@ def verify(
     from tinyfuse.oracle import make_oracle
     from tinyfuse.verification import compare, stack_problem
 
-    plan, tree = _plan(request, say, needs_tree=emulator != "host")
-    machine = find_emulator(emulator, plan.context.target)
-    if machine.name == "host" and plan.uses_cmsis_nn:
-        raise UsageError("--emulator host runs our own kernels only; add --kernels tinyfuse")
+    asked, target = request, load_target(request.target)
+    machine = find_emulator(emulator, target)
+    if machine.name == "host" and target.cpu is not None:
+        request = replace(request, target="host")
+    plan, tree = _plan(request, say, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
     inputs = input_set(plan.source, runs, seed)
     say(f"asking {judge.name} for {runs} results")
     expected = judge.run_all(inputs)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-        say(f"compiling for {plan.context.target.name if machine.name != 'host' else 'the host'}")
+        say(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work))
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
     problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
     exact = comparison.mismatches == 0 and not problems
-    command = _command(request, emulator, oracle, runs, seed, opt)
+    command = _command(asked, emulator, oracle, runs, seed, opt)
     facts = plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *judge.warnings],
+        "warnings": [*plan.warnings, *_host_warning(asked, request), *judge.warnings],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
         "runs": runs,
@@ -246,6 +247,12 @@ def verify(
         "command": command,
     }
     return Answer(facts, _verify_lines(facts, comparison), exact=exact)
+
+
+def _host_warning(asked: Request, request: Request) -> list[str]:
+    if asked.target == request.target:
+        return []
+    return [f"planned for the host, not for {asked.target}: our portable kernels on this machine"]
 
 
 def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:

@@ -12,7 +12,6 @@ from tinyfuse.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.emulation.result import Firmware
 from tinyfuse.output_folder import write_folder
 from tinyfuse.plan import Plan
-from tinyfuse.targets import load_target
 
 
 def build_module(
@@ -20,21 +19,20 @@ def build_module(
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
-    `tree` is the CMSIS-NN that the plan was made for, None where it calls none. On the emulator
-    "host" the module's portable kernels run, whatever the plan's target. Errors as build_firmware.
+    `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
+    runs plans for the target "host" alone (scratch may hold pointers). Errors as build_firmware.
     """
+    assert (emulator == "host") == (plan.context.target.cpu is None)
     name = plan.options.name
     folder = work / "module"
     write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
-    on_host = emulator == "host"
     return build_firmware(
         ModuleFiles(name, name.upper(), folder, (f"{name}.c", f"{name}_weights.c")),
         inputs,
-        load_target("host") if on_host else plan.context.target,
+        plan.context.target,
         tree.closure(plan.cmsis_nn_functions) if tree else [],
         tree.include_dirs if tree else [],
         work / "build",
         emulator,
         f"-{opt}",
-        ["TINYFUSE_ANY_CPU"] if on_host else [],
     )
