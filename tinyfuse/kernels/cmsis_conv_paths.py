@@ -74,7 +74,8 @@ def row_call(whole: ConvCall, rows: int, pad_top: int) -> ConvCall:
 def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
     """"1x1 fast", "1x1", "1xn" or "general"."""
     whole_filters = call.in_c == call.kernel_c or version < (6, 0)
-    if (call.pad_h, call.pad_w, call.kernel_h, call.kernel_w) == (0, 0, 1, 1) and whole_filters:
+    pointwise = (call.pad_h, call.pad_w, call.kernel_h, call.kernel_w) == (0, 0, 1, 1)
+    if pointwise and call.undilated and whole_filters:
         return "1x1 fast" if call.stride_h == call.stride_w == 1 else "1x1"
     if call.in_h == 1 and call.kernel_h == 1 and call.dilation_w == 1 and whole_filters:
         if version == (4, 0):
@@ -137,7 +138,7 @@ def _odd_padding(call: ConvCall) -> int:
 def _one_row_parts(call: ConvCall) -> tuple[int, int, int]:
     """How many outputs CMSIS-NN 4.1 and later believe to read padding left, none, padding right."""
     odd, pad, stride = _odd_padding(call), call.pad_w, call.stride_w
-    # C's division truncates; its dividends here are never below 0
+    # C's division truncates; a dividend is below 0 only where the stride is 1
     right = max(1, (pad + odd + stride - 1) // stride) if pad + odd != 0 else 0
     left = max(1, (pad + stride - 1) // stride) if pad != 0 else 0
     return left, max(call.out_w - left - right, 0), right
