@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,6 +38,13 @@ class CmsisRows(CmsisKernel):
 
     headers = ("arm_nnfunctions.h", "tinyfuse_window.h")
     by_row = True
+
+    def takes_rings(self, op: Op) -> bool:
+        return self.window(op).kernel == 1
+
+    @abstractmethod
+    def window(self, op: Op) -> RowWindow:
+        """The input rows that an output row reads."""
 
 
 # --- rows ------------------------------------------------------------------------------------

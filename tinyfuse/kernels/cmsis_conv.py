@@ -22,7 +22,7 @@ from tinyfuse.kernels.cmsis_conv_paths import (
     convolve_scratch,
     whole_call,
 )
-from tinyfuse.ops.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Let, RowWindow, Site, Statement
 from tinyfuse.ops.convolution import geometry
 
 
@@ -34,6 +34,9 @@ class CmsisConv(CmsisRows):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op))
+
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return channel_constants(op)

@@ -8,7 +8,8 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis_common import MAX_EXTENT, CmsisRows, channel_constants, max_scratch
 from tinyfuse.kernels.cmsis_conv import image_call
 from tinyfuse.kernels.cmsis_conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch
-from tinyfuse.ops.base import Constant, Context, Site, Statement
+from tinyfuse.ops.base import Constant, Context, RowWindow, Site, Statement
+from tinyfuse.ops.convolution import geometry
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
 _MVE_BLOCK = 124
@@ -22,6 +23,9 @@ class CmsisDepthwise(CmsisRows):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
+
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return channel_constants(op)

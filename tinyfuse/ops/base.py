@@ -187,6 +187,10 @@ class Kernel(ABC):
         """Whether this kernel computes `op` exactly on this target."""
         return True
 
+    def takes_rings(self, op: Op) -> bool:
+        """Whether, by rows, any of the inputs may be a ring: for some kernels it depends on `op`."""
+        return self.rings
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """The constant arrays that the call refers to, packed as the C expects them."""
         return ()

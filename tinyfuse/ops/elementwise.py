@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.cmsis_elementwise import CmsisAdd, CmsisMul
 from tinyfuse.kernels.elementwise import BroadcastBinary, EqualShapes
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 from tinyfuse.ops.binary import ADD_SHIFT, Binary, add_multipliers, mul_multiplier
@@ -66,7 +67,7 @@ class AddOperator(_Binary):
             "such a sum would overflow in TensorFlow Lite Micro too",
         ),
     )
-    kernels = (EqualShapes("ADD"), BroadcastBinary("ADD"))
+    kernels = (EqualShapes("ADD"), BroadcastBinary("ADD"), CmsisAdd())
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         scaled = [
@@ -87,7 +88,7 @@ class MulOperator(_Binary):
         *_RULES,
         Rule("the requantization multiplier is below 2^15", lambda op: mul_multiplier(op)[1] > 15),
     )
-    kernels = (EqualShapes("MUL"), BroadcastBinary("MUL"))
+    kernels = (EqualShapes("MUL"), BroadcastBinary("MUL"), CmsisMul())
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         a, b = (d.astype(np.int64) - t.zero_point for d, t in zip(inputs, op.inputs, strict=True))

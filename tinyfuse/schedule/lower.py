@@ -115,9 +115,11 @@ def _stages(ops: list[Op], context: Context) -> tuple[Stage, ...]:
     if len(ops) == 1:
         kernel, by_row = whole_kernel(ops[0], context)
         return (_stage(ops[0], kernel, by_row, context),)
-    stages = []
+    stages, inside = [], set()
     for op in ops:
-        kernel = row_kernel(op, context, rings=True)
+        # what comes from outside the group is whole
+        kernel = row_kernel(op, context, rings=not inside.isdisjoint(op.activations))
+        inside.update(op.outputs)
         assert kernel is not None, f"{op} does not stream; the partition should know"
         stages.append(_stage(op, kernel, True, context))
     return tuple(stages)

@@ -43,7 +43,7 @@ def _only_consumer(graph: Graph, op: Op) -> Op | None:
 
 def _joins(group: list[Op], follower: Op, context: Context, fusion: str) -> bool:
     last = group[-1]
-    if not (streams(last, context) and streams(follower, context)):
+    if not (streams(last, context, rings=len(group) > 1) and streams(follower, context, rings=True)):
         return False
     if is_pointwise_function(follower):
         return True
@@ -55,8 +55,8 @@ def _joins(group: list[Op], follower: Op, context: Context, fusion: str) -> bool
     return depthwise and is_pointwise_convolution(follower)
 
 
-def streams(op: Op, context: Context) -> bool:
-    """Whether `op` can compute its output row by row from rings of input rows."""
+def streams(op: Op, context: Context, rings: bool) -> bool:
+    """Whether `op` can compute its output row by row; `rings`: an input is a ring of rows."""
     family = FAMILIES[op.kind]
     return (
         len(op.outputs) == 1
@@ -67,7 +67,7 @@ def streams(op: Op, context: Context) -> bool:
             for i, tensor in enumerate(op.inputs)
             if tensor is not None and not tensor.is_constant
         )
-        and row_kernel(op, context, rings=True) is not None
+        and row_kernel(op, context, rings) is not None
     )
 
 

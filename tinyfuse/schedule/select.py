@@ -42,6 +42,6 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
     for kernel in candidates(op, context):
-        if kernel.by_row and (kernel.rings or not rings):
+        if kernel.by_row and (kernel.takes_rings(op) or not rings):
             return kernel
     return None
