@@ -92,3 +92,47 @@ def activation_range(activation: str, scale: float, zero_point: int, dtype: str 
         low = max(low, quantize_value(-1.0, scale, zero_point))
         high = min(high, quantize_value(1.0, scale, zero_point))
     return low, high
+
+
+# --- exp and reciprocal in fixed point ---------------------------------------------------------
+# Qm.n below: m integer bits, n fraction bits and a sign in 32 bits. Algorithms: gemmlowp's
+# fixedpoint.h (exp by a polynomial around -1/8 and a product of exp(-2^k); Newton-Raphson division).
+
+_MUL = saturating_rounding_doubling_high_mul
+
+#: exp(-2^k) in Q0.31 for k = -2..4
+_EXP_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
+_EXP_OF_MINUS_EIGHTH, _ONE_THIRD = 1895147668, 715827883
+_48_OVER_17, _MINUS_32_OVER_17 = 1515870810, -1010580540
+
+
+def _shift_left_saturating(value: np.ndarray, bits: int) -> np.ndarray:
+    return np.clip(np.asarray(value, np.int64) << bits, INT32_MIN, INT32_MAX)
+
+
+def exp_on_negative_values(value: np.ndarray, integer_bits: int) -> np.ndarray:
+    """exp of values <= 0 with `integer_bits` integer bits (4 or 5), as Q0.31; 0 gives 2^31 - 1."""
+    value = np.asarray(value, np.int64)
+    fraction_bits = 31 - integer_bits
+    quarter = 1 << (fraction_bits - 2)
+    rest = (value & (quarter - 1)) - quarter
+    x = (rest << integer_bits) + (1 << 28)
+    x2 = _MUL(x, x)
+    x3, x4 = _MUL(x2, x), _MUL(x2, x2)
+    series = _MUL(rounding_divide_by_pot(x4, 2) + x3, _ONE_THIRD) + x2
+    result = _EXP_OF_MINUS_EIGHTH + _MUL(x + rounding_divide_by_pot(series, 1), _EXP_OF_MINUS_EIGHTH)
+    remainder = rest - value
+    for k, factor in zip(range(-2, integer_bits), _EXP_FACTORS, strict=False):
+        chosen = (remainder >> (fraction_bits + k)) & 1
+        result = np.where(chosen == 1, _MUL(result, factor), result)
+    return np.where(value == 0, INT32_MAX, result)
+
+
+def one_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+    """1 / (1 + x) of x in [0, 1), both Q0.31."""
+    half = (np.asarray(value, np.int64) + INT32_MAX + 1) >> 1
+    x = _48_OVER_17 + _MUL(half, _MINUS_32_OVER_17)
+    for _ in range(3):
+        error = (1 << 29) - _MUL(half, x)
+        x = x + _shift_left_saturating(_MUL(x, error), 2)
+    return _shift_left_saturating(x, 1)

@@ -7,7 +7,10 @@ from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.elementwise import AddOperator, MulOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.pad import PadOperator
+from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
+from tinyfuse.ops.reshape import ReshapeOperator
+from tinyfuse.ops.softmax import SoftmaxOperator
 
 FAMILIES: dict[str, Operator] = {
     family.kind: family
@@ -15,6 +18,10 @@ FAMILIES: dict[str, Operator] = {
         Conv2DOperator(),
         DepthwiseConv2DOperator(),
         FullyConnectedOperator(),
+        AveragePoolOperator(),
+        MaxPoolOperator(),
+        SoftmaxOperator(),
+        ReshapeOperator(),
         AddOperator(),
         MulOperator(),
         PadOperator(),

@@ -91,23 +91,31 @@ class ConvGeometry:
         return RowWindow((self.kernel_h - 1) * self.dilation_h + 1, self.stride_h, self.pad_top)
 
 
+def windows_along(
+    extent: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]
+) -> tuple[int, int]:
+    """(output positions, padding before) of a window that slides along one axis; `padding` is "SAME",
+    "VALID" or (before, after)."""
+    span = (kernel - 1) * dilation + 1
+    if padding == "SAME":
+        count = -(-extent // stride)
+        return count, max(0, (count - 1) * stride + span - extent) // 2
+    before, after = (0, 0) if padding == "VALID" else padding
+    return (extent + before + after - span) // stride + 1, before
+
+
 def padded_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
-    attributes, (_, kernel_h, kernel_w, _) = op.attributes, op.inputs[1].shape
-    result = []
-    for axis, kernel in ((0, kernel_h), (1, kernel_w)):
-        extent, stride = op.input.shape[1 + axis], attributes.stride[axis]
-        span = (kernel - 1) * attributes.dilation[axis] + 1
-        if attributes.padding == "SAME":
-            count = -(-extent // stride)
-            before = max(0, (count - 1) * stride + span - extent) // 2
-        elif attributes.padding == "VALID":
-            count, before = (extent - span) // stride + 1, 0
-        else:
-            before, after = attributes.padding[2 * axis : 2 * axis + 2]
-            count = (extent + before + after - span) // stride + 1
-        result.append((count, before))
-    return result[0], result[1]
+    attributes, (_, height, width, _) = op.attributes, op.input.shape
+    _, kernel_h, kernel_w, _ = op.inputs[1].shape
+    rows, columns = (
+        attributes.padding if isinstance(attributes.padding, str) else attributes.padding[at : at + 2]
+        for at in (0, 2)
+    )
+    return (
+        windows_along(height, kernel_h, attributes.stride[0], attributes.dilation[0], rows),
+        windows_along(width, kernel_w, attributes.stride[1], attributes.dilation[1], columns),
+    )
 
 
 def geometry(op: Op) -> ConvGeometry:
@@ -122,6 +130,13 @@ def geometry(op: Op) -> ConvGeometry:
         *op.attributes.stride, *op.attributes.dilation, pad_top, pad_left,
         groups=in_c if depthwise else in_c // weights.shape[3],
     )  # fmt: skip
+
+
+def is_plain_pointwise(op: Op) -> bool:
+    """A 1x1 CONV_2D of one group whose output pixels are its input pixels."""
+    g = geometry(op)
+    window = (g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_top, g.pad_left, g.groups)
+    return window == (1, 1, 1, 1, 0, 0, 1) and (g.in_h, g.in_w) == (g.out_h, g.out_w)
 
 
 def clamp_range(op: Op) -> tuple[int, int]:

@@ -1,0 +1,33 @@
+"""Our kernels of AVERAGE_POOL_2D and MAX_POOL_2D (runtime_c/tinyfuse_pool.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.convolution import clamp_range
+
+
+class PoolRow(Kernel):
+    """One output row a call; it reads the rows of that row's window alone."""
+
+    headers = ("tinyfuse_pool.h",)
+    by_row, whole, rings = True, False, True
+
+    def __init__(self, sort: str):
+        self.name = f"tinyfuse_{sort}_pool_row_s8"
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        from tinyfuse.ops.pooling import pool_extents
+
+        (_, top), (_, left) = pool_extents(op)
+        low, high = clamp_range(op)
+        _, in_h, in_w, channels = op.input.shape
+        fields = {
+            "in_h": in_h, "in_w": in_w, "channels": channels, "in_ring": site.inputs[0].ring_rows,
+            "out_w": op.output.shape[2],
+            "filter_h": op.attributes.filter[0], "filter_w": op.attributes.filter[1],
+            "stride_h": op.attributes.stride[0], "stride_w": op.attributes.stride[1],
+            "pad_top": top, "pad_left": left, "act_min": low, "act_max": high,
+        }  # fmt: skip
+        call = Call(self.name, ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer))
+        return Let("tinyfuse_pool", "p", fields), call

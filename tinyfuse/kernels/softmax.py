@@ -1,0 +1,25 @@
+"""Our kernel of SOFTMAX (runtime_c/tinyfuse_softmax.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.softmax_scaling import softmax_scaling
+
+
+class SoftmaxWhole(Kernel):
+    """All rows of the last dimension, one after the other; each is read whole before it is written."""
+
+    name = "tinyfuse_softmax_s8"
+    headers = ("tinyfuse_softmax.h",)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        multiplier, left_shift, least = softmax_scaling(op)
+        depth = op.input.shape[-1]
+        fields = {
+            "rows": op.input.elements // depth, "depth": depth,
+            "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
+        }  # fmt: skip
+        suffix = "s8" if op.output.dtype == "int8" else "s8_s16"
+        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        return Let("tinyfuse_softmax", "p", fields), Call(f"tinyfuse_softmax_{suffix}", ("&p", *pointers))

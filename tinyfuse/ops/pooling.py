@@ -1,0 +1,131 @@
+"""AVERAGE_POOL_2D and MAX_POOL_2D, int8: any filter, stride and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.fixedpoint import clamp
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.pool import PoolRow
+from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range, windows_along
+
+
+@dataclass(frozen=True)
+class Pool2D:
+    """padding: "SAME" or "VALID"; filter, stride: (rows, columns); activation: one of ACTIVATIONS;
+    clamp: (low, high) in stored units where a rewrite narrowed it."""
+
+    padding: str
+    filter: tuple[int, int]
+    stride: tuple[int, int]
+    activation: str = "NONE"
+    clamp: tuple[int, int] | None = None
+
+
+def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    """((output rows, padding on top), (output columns, padding on the left))."""
+    a, (_, height, width, _) = op.attributes, op.input.shape
+    return (
+        windows_along(height, a.filter[0], a.stride[0], 1, a.padding),
+        windows_along(width, a.filter[1], a.stride[1], 1, a.padding),
+    )
+
+
+def _unquantized(op: Op) -> Tensor | None:
+    return next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None)
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    (rows, _), (columns, _) = pool_extents(op)
+    good = rows > 0 and columns > 0 and op.output.shape == (1, rows, columns, op.input.shape[3])
+    return None if good else op.output
+
+
+def _requantized(op: Op) -> Tensor | None:
+    same = abs(op.input.scale - op.output.scale) <= 1e-6 and op.input.zero_point == op.output.zero_point
+    return None if same else op.output
+
+
+class _Pool(Operator):
+    rules = (
+        Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
+        Rule(
+            "input and output are int8",
+            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
+            "quantize the model to int8 (full integer quantization)",
+        ),
+        Rule("input and output have one scale and one zero point", _unquantized),
+        Rule(
+            "input and output have rank 4 and no empty dimension",
+            lambda op: next((t for t in (op.input, op.output) if len(t.shape) != 4 or min(t.shape) < 1), None),
+        ),
+        Rule("the batch is 1", lambda op: op.input if op.input.shape[0] != 1 else None),
+        Rule(
+            "filter and stride are from 1 to 32767",
+            lambda op: not all(1 <= v <= 32767 for v in op.attributes.filter + op.attributes.stride),
+        ),
+        Rule("the output has the extents that filter, stride and padding give", _bad_shape),
+        Rule(
+            "input and output have the same scale and zero point",
+            _requantized,
+            "TensorFlow Lite Micro refuses it too",
+        ),
+        Rule(
+            f"the fused activation is one of {', '.join(ACTIVATIONS)}",
+            lambda op: op.attributes.activation not in ACTIVATIONS,
+        ),
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> Pool2D:
+        return Pool2D(
+            options.get("padding", "SAME"),
+            (options.get("filter_height", 0), options.get("filter_width", 0)),
+            (options.get("stride_h", 0), options.get("stride_w", 0)),
+            options.get("fused_activation_function", "NONE"),
+        )
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        (_, top), _ = pool_extents(op)
+        return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        (rows, top), (columns, left) = pool_extents(op)
+        result = np.empty(op.output.shape, np.int64)
+        data = inputs[0][0].astype(np.int64)
+        for y in range(rows):
+            y0 = y * op.attributes.stride[0] - top
+            for x in range(columns):
+                x0 = x * op.attributes.stride[1] - left
+                window = data[
+                    max(0, y0) : y0 + op.attributes.filter[0], max(0, x0) : x0 + op.attributes.filter[1]
+                ]
+                result[0, y, x] = self.pool(window)
+        return (clamp(result, *clamp_range(op)),)
+
+    def pool(self, window: np.ndarray) -> np.ndarray:
+        """One output pixel [C] of the window's real input pixels [rows, columns, C]."""
+        raise NotImplementedError
+
+
+class AveragePoolOperator(_Pool):
+    """The mean of the window's stored values, padding not counted, halves away from zero."""
+
+    kind = "AVERAGE_POOL_2D"
+    kernels = (PoolRow("average"),)
+
+    def pool(self, window: np.ndarray) -> np.ndarray:
+        total, count = window.sum(axis=(0, 1)), window.shape[0] * window.shape[1]
+        return np.sign(total) * ((np.abs(total) + count // 2) // count)
+
+
+class MaxPoolOperator(_Pool):
+    kind = "MAX_POOL_2D"
+    kernels = (PoolRow("max"),)
+
+    def pool(self, window: np.ndarray) -> np.ndarray:
+        return window.max(axis=(0, 1))

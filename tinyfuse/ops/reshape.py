@@ -1,0 +1,42 @@
+"""RESHAPE: the same bytes under another shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.copy import Copy
+from tinyfuse.ops.base import Operator, Rule
+
+
+def _requantized(op: Op) -> Tensor | None:
+    def parameters(tensor: Tensor):
+        return tensor.quant and (tensor.quant.scale, tensor.quant.zero_point)
+
+    return op.output if parameters(op.input) != parameters(op.output) else None
+
+
+class ReshapeOperator(Operator):
+    """The new shape is that of the output tensor; where the file gives one too (an option, or a
+    constant input), it was made from it."""
+
+    kind = "RESHAPE"
+    alias = True
+    rules = (
+        Rule(
+            "one or two inputs and one output",
+            lambda op: not 1 <= len(op.inputs) <= 2 or len(op.outputs) != 1 or op.inputs[0] is None,
+        ),
+        Rule(
+            "the shape is constant",
+            lambda op: next((t for t in op.inputs[1:] if t is not None and not t.is_constant), None),
+            "convert the model with a static batch size",
+        ),
+        Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
+        Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
+        Rule("input and output have the same quantization", _requantized),
+    )
+    kernels = (Copy(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (inputs[0].reshape(op.output.shape),)

@@ -1,0 +1,20 @@
+"""What SOFTMAX derives from its input's quantization."""
+
+from __future__ import annotations
+
+import math
+
+from tinyfuse.fixedpoint import quantize_multiplier
+from tinyfuse.ir import Op
+
+#: integer bits of the scaled difference that exp reads (Q5.26)
+SCALED_DIFFERENCE_BITS = 5
+
+
+def softmax_scaling(op: Op) -> tuple[int, int, int]:
+    """(multiplier, left shift, least difference): a difference d of stored values is
+    d * 2^left_shift * multiplier / 2^31 in Q5.26; below `least` its exp counts as zero."""
+    real = op.attributes.beta * op.input.scale * 2.0 ** (31 - SCALED_DIFFERENCE_BITS)
+    multiplier, left_shift = quantize_multiplier(min(real, 2.0**31 - 1.0))
+    radius = ((1 << SCALED_DIFFERENCE_BITS) - 1) * 2.0 ** (31 - SCALED_DIFFERENCE_BITS) / 2.0**left_shift
+    return multiplier, left_shift, -math.floor(radius)
