@@ -17,7 +17,7 @@ from conv_cases import FAMILIES
 from tinyfuse.ir import Op
 from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, View
 from tinyfuse.resources import resource_dir
-from tinyfuse.targets import Target, load_target
+from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
@@ -44,9 +44,9 @@ class Result:
     instructions: int | None
 
 
-def run_cases(cases: list[Case], target: str, folder: Path, opt: str = "-O2") -> list[Result]:
+def run_cases(cases: list[Case], target: Target, folder: Path, opt: str = "-O2") -> list[Result]:
     """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes."""
-    context = Context(load_target(target), library="tinyfuse")
+    context = Context(target, library="tinyfuse")
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
     runtime = resource_dir("runtime_c")
@@ -61,10 +61,10 @@ def run_cases(cases: list[Case], target: str, folder: Path, opt: str = "-O2") ->
         (folder / "memory.ld").write_text(
             "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
             "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
-            'REGION_ALIAS("CONSTANTS", FLASH)\n'.format(core.flash, core.ram)
+            'REGION_ALIAS("CONSTANTS", RAM)\n'.format(core.flash, core.ram)
         )
-        _build(["arm-none-eabi-gcc", *common, *_WARNINGS, "-c", "cases.c"], folder)
-        _build(["arm-none-eabi-gcc", *common, "-w", "cases.o", str(_FIRMWARE / "port_cortex_m.c"),
+        _build(["arm-none-eabi-gcc", *common, *_WARNINGS, "-c", "cases.c", "-o", "cases_weights.o"], folder)
+        _build(["arm-none-eabi-gcc", *common, "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"),
                 "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
                 "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
         command = ["qemu-system-arm", "-machine", core.qemu_machine, "-display", "none",

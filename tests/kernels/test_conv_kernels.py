@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,18 @@ from conv_cases import FAMILIES, make_op, random_input, random_shape
 from kernel_harness import Case, run_cases
 
 from tinyfuse.ops.base import Context
-from tinyfuse.targets import load_target
+from tinyfuse.targets import Target, load_target
 
 
-def random_cases(kind: str, target: str, count: int, seed: int) -> list[Case]:
+#: the host also runs the C twins of the kernels for Helium
+TARGETS = {name: load_target(name) for name in ("host", "cortex-m4", "cortex-m55")}
+TARGETS["host-mve"] = replace(TARGETS["host"], mve=True)
+
+
+def random_cases(kind: str, target: Target, count: int, seed: int) -> list[Case]:
     """Each random operator with every kernel that accepts it."""
     rng = np.random.default_rng(seed)
-    context = Context(load_target(target), library="tinyfuse")
+    context = Context(target, library="tinyfuse")
     cases: list[Case] = []
     while len(cases) < count:
         extreme = bool(rng.random() < 0.3)
@@ -32,12 +38,12 @@ def random_cases(kind: str, target: str, count: int, seed: int) -> list[Case]:
     return cases
 
 
-@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_random_shapes(kind: str, target: str, tmp_path: Path) -> None:
-    needed = ["gcc"] if target == "host" else ["arm-none-eabi-gcc", "qemu-system-arm"]
+    needed = ["gcc"] if target.startswith("host") else ["arm-none-eabi-gcc", "qemu-system-arm"]
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
-    cases = random_cases(kind, target, 40, seed=1)
-    for case, result in zip(cases, run_cases(cases, target, tmp_path), strict=True):
+    cases = random_cases(kind, TARGETS[target], 40, seed=1)
+    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

@@ -14,7 +14,7 @@ from tinyfuse.kernels.packing import (
     pointer_bytes,
 )
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 
 class ConvRow(Kernel):
@@ -82,13 +82,7 @@ class Pointwise(Kernel):
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        g = geometry(op)
-        plain = (g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_top, g.pad_left, g.groups)
-        same_size = (g.in_h, g.in_w) == (g.out_h, g.out_w)
-        return (
-            plain == (1, 1, 1, 1, 0, 0, 1) and same_size and g.in_c % 4 == 0
-            and bounded(op) is not None
-        )  # fmt: skip
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and bounded(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(op)

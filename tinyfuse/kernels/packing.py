@@ -136,3 +136,44 @@ def matmul_constants(op: Op) -> tuple[Constant, ...]:
         Constant("weights", np.concatenate([pairs.reshape(-1), weights[even:].reshape(-1)]), "int8_t"),
         Constant("channels", layer.channels, "tinyfuse_requant"),
     )
+
+
+# --- Helium (runtime_c/tinyfuse_matmul_mve.h) ----------------------------------------------------
+
+
+def shifts_right(op: Op) -> bool:
+    """No channel's requantization shifts left, and no folded bias leaves int32."""
+    bias = folded_bias(op)
+    return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
+
+
+def folded_bias(op: Op) -> np.ndarray:
+    """bias - input zero point * sum of weights, int64; padding then counts as the zero point."""
+    return bias_values(op) - op.input.zero_point * channel_weights(op).astype(np.int64).sum(1)
+
+
+def channels4(op: Op, order: list[list[int]]) -> Constant:
+    """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`; a
+    channel that isn't there is zeros."""
+    fields = [np.append(field, 0) for field in (folded_bias(op), *channel_multipliers(op))]
+    out_c = len(fields[0]) - 1
+    fours = np.minimum(order, out_c)
+    data = np.stack([field[fours] for field in fields], axis=1).astype(np.int32)
+    return Constant("channels", data.reshape(-1), "int32_t")
+
+
+def matmul_mve_constants(op: Op) -> tuple[Constant, ...]:
+    weights = channel_weights(op)
+    out_c, depth = weights.shape
+    groups, blocks = -(-out_c // 4), depth // 16
+    padded = np.zeros((groups, 4, depth), np.int8)
+    padded.reshape(-1, depth)[:out_c] = weights
+    parts = []
+    for group in padded:
+        parts.append(group[:, : 16 * blocks].reshape(4, blocks, 16).transpose(1, 0, 2).reshape(-1))
+        parts.append(group[:, 16 * blocks :].reshape(-1))
+    order = [[4 * g, 4 * g + 1, 4 * g + 2, 4 * g + 3] for g in range(groups)]
+    return (
+        Constant("weights", np.concatenate([*parts, np.zeros(16, np.int8)]), "int8_t"),
+        channels4(op, order),
+    )

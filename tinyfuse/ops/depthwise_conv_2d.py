@@ -10,6 +10,7 @@ import numpy as np
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis_depthwise import CmsisDepthwise
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.mve import MveDepthwiseRow
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -41,7 +42,9 @@ class DepthwiseConv2DOperator(Operator):
         weights_scale_rule(axis=3),
         *QUANTIZATION_RULES,
     )
-    kernels = (Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise())
+    kernels = (
+        MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+    )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> DepthwiseConv2D:
         multiplier = options.get("depth_multiplier", 0)

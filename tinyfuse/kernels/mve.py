@@ -1,0 +1,145 @@
+"""Our kernels for Helium (runtime_c/tinyfuse_*_mve.h); exact for every bias and right shift."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.packing import (
+    channel_weights,
+    channels4,
+    conv_params,
+    matmul_mve_constants,
+    output_fields,
+    pointer_bytes,
+    shifts_right,
+)
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.convolution import geometry, is_plain_pointwise
+
+
+class MveConvRow(Kernel):
+    """Convolution of one group by im2col of two pixels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_mve_row_s8"
+    headers = ("tinyfuse_conv_mve.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.mve and geometry(op).groups == 1 and shifts_right(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return 2 * channel_weights(op).shape[1]
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+             site.constant("weights"), site.constant("channels"), site.scratch),
+        )  # fmt: skip
+
+
+class MvePointwise(Kernel):
+    """1x1 convolution with stride 1, two pixels at a time.
+
+    A call for row y reads only input row y, and writes only its output row, which must not overlap
+    it. A whole call's output must not overlap its input.
+    """
+
+    name = "tinyfuse_pointwise_mve_s8"
+    headers = ("tinyfuse_matmul_mve.h",)
+    by_row, rings = True, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.mve and is_plain_pointwise(op) and shifts_right(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        g, source = geometry(op), site.inputs[0]
+        pointer, pixels = source.pointer, g.out_h * g.out_w
+        if site.row is not None:
+            row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
+            pointer, pixels = f"({source.pointer} + {row} * {g.in_w * g.in_c})", g.out_w
+        fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
+        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+            self.name,
+            ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
+             site.constant("channels")),
+        )  # fmt: skip
+
+
+class MveDense(Kernel):
+    """A fully connected layer whose weights have no zero point: batches are pixels. The output must
+    not overlap the input."""
+
+    name = "tinyfuse_pointwise_mve_s8"
+    headers = ("tinyfuse_matmul_mve.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        no_zero_point = not any(op.inputs[1].quant.zero_point)
+        return context.target.mve and no_zero_point and shifts_right(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        out_c, depth = op.inputs[1].shape
+        fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+        return Let("tinyfuse_matmul_mve", "p", fields), Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, op.output.elements // out_c, site.outputs[0].pointer,
+             site.constant("weights"), site.constant("channels")),
+        )  # fmt: skip
+
+
+class MveDepthwiseRow(Kernel):
+    """Depthwise convolution with depth multiplier 1, eight channels at a time.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_depthwise_mve_row_s8"
+    headers = ("tinyfuse_depthwise_mve.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        small_weights = op.inputs[1].data.min() > -128
+        return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights = channel_weights(op)
+        channels, taps = weights.shape
+        groups = -(-channels // 8)
+        padded = np.zeros((groups * 8, taps + taps % 2), np.int8)
+        padded[:channels, :taps] = weights
+        order = []
+        for first in range(0, groups * 8, 8):
+            order += [[first, first + 2, first + 4, first + 6],
+                      [first + 1, first + 3, first + 5, first + 7]]  # fmt: skip
+        grouped = padded.reshape(groups, 8, -1).transpose(0, 2, 1)
+        return (
+            Constant("weights", np.ascontiguousarray(grouped).reshape(-1), "int8_t"),
+            channels4(op, order),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + g.in_c
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+             site.constant("weights"), site.constant("channels"), site.scratch),
+        )  # fmt: skip
