@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh checkout to the digits firmware's accuracy and arena report, on Debian 12 or Ubuntu:
-# installs the missing Debian packages (as root or with sudo), makes .venv with tinyfuse in it, and
+# installs the missing Debian packages (as root or with sudo), makes .venv with tinyfuse[verify], and
 # runs examples/digits/run.py. Arguments go to run.py: examples/quickstart.sh -- --fusion none
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -55,7 +55,7 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
   [ -n "$python" ] || fail "no Python 3.11 or later that can make a virtual environment"
   quietly "$python" -m venv --clear .venv
 fi
-quietly .venv/bin/python -m pip install --disable-pip-version-check -e .
+quietly .venv/bin/python -m pip install --disable-pip-version-check -e '.[verify]'
 
 echo "[3/3] the digits example"
 .venv/bin/python examples/digits/run.py "$@"
