@@ -10,6 +10,7 @@ import numpy as np
 
 from tinyfuse.fixedpoint import clamp
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.cmsis_pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.pool import PoolRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range, windows_along
@@ -116,7 +117,7 @@ class AveragePoolOperator(_Pool):
     """The mean of the window's stored values, padding not counted, halves away from zero."""
 
     kind = "AVERAGE_POOL_2D"
-    kernels = (PoolRow("average"),)
+    kernels = (PoolRow("average"), CmsisAveragePool())
 
     def pool(self, window: np.ndarray) -> np.ndarray:
         total, count = window.sum(axis=(0, 1)), window.shape[0] * window.shape[1]
@@ -125,7 +126,7 @@ class AveragePoolOperator(_Pool):
 
 class MaxPoolOperator(_Pool):
     kind = "MAX_POOL_2D"
-    kernels = (PoolRow("max"),)
+    kernels = (PoolRow("max"), CmsisMaxPool())
 
     def pool(self, window: np.ndarray) -> np.ndarray:
         return window.max(axis=(0, 1))

@@ -17,6 +17,7 @@ from tinyfuse.fixedpoint import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.cmsis_softmax import CmsisSoftmax
 from tinyfuse.kernels.softmax import SoftmaxWhole
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, softmax_scaling
@@ -68,7 +69,7 @@ class SoftmaxOperator(Operator):
             lambda op: not math.isfinite(op.attributes.beta) or op.attributes.beta * op.input.scale * 2.0**26 <= 1.0,
         ),
     )
-    kernels = (SoftmaxWhole(),)
+    kernels = (SoftmaxWhole(), CmsisSoftmax())
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
