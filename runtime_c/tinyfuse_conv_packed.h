@@ -49,11 +49,13 @@ TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t value, int
         }
         return;
     }
-    for (; count > 0; count -= 4) {
-        for (i = 0; i < 4; ++i) {
-            c->to[i] = (int16_t)value;
+    {
+        const uint32_t pair = (uint32_t)value << 16 | ((uint32_t)value & 0xFFFFu);
+        for (; count > 0; count -= 4) {
+            memcpy(c->to, &pair, 4);
+            memcpy(c->to + 2, &pair, 4);
+            c->to += c->step / 2;
         }
-        c->to += c->step / 2;
     }
 }
 
@@ -93,47 +95,71 @@ TINYFUSE_INLINE void tinyfuse_window(const tinyfuse_conv *p, const int8_t *const
     }
 }
 
-/* The window widened, four inputs to each `step` bytes; in_c is a multiple of 4. */
-TINYFUSE_SHARED void tinyfuse_window_wide(const tinyfuse_conv *p, const int8_t *const *rows,
-                                          int32_t x, int16_t *to, int32_t step)
+/* Whether each kernel row of the window of output column x lies in one piece of an input row. */
+TINYFUSE_INLINE int tinyfuse_window_inside(const tinyfuse_conv *p, int32_t x)
 {
-    tinyfuse_column column = {NULL, to, step};
-    tinyfuse_window(p, rows, x, &column, 1);
+    const int32_t from = x * p->stride_w - p->pad_left;
+    return p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
+}
+
+/* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; in_c is a
+   multiple of 4. */
+TINYFUSE_SHARED void tinyfuse_windows_wide(const tinyfuse_conv *p, const int8_t *const *rows,
+                                           int32_t x, int32_t block, int16_t *columns)
+{
+    const int32_t count = p->kernel_w * p->in_c, kernel_h = p->kernel_h;
+    int32_t i, ky;
+    for (i = 0; i < block; ++i) {
+        tinyfuse_column column = {NULL, columns + 4 * i, 8 * block};
+        if (tinyfuse_window_inside(p, x + i)) {
+            const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
+            for (ky = 0; ky < kernel_h; ++ky) {
+                if (rows[ky] != NULL) {
+                    tinyfuse_column_append(&column, rows[ky] + offset, count, 1);
+                } else {
+                    tinyfuse_column_fill(&column, p->in_zero_point, count, 1);
+                }
+            }
+        } else {
+            tinyfuse_window(p, rows, x + i, &column, 1);
+        }
+    }
 }
 
 /* The same for any in_c, by way of `bytes`, whose last `depth` - kernel_h * kernel_w * in_c bytes
    are zeros. */
-TINYFUSE_SHARED void tinyfuse_window_any(const tinyfuse_conv *p, const int8_t *const *rows,
-                                         int32_t x, int16_t *to, int32_t step, int8_t *bytes,
-                                         int32_t depth)
+TINYFUSE_SHARED void tinyfuse_windows_any(const tinyfuse_conv *p, const int8_t *const *rows,
+                                          int32_t x, int32_t block, int16_t *columns, int8_t *bytes,
+                                          int32_t depth)
 {
-    const int32_t from = x * p->stride_w - p->pad_left, count = p->kernel_w * p->in_c;
-    if (p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w && count >= 4) {
-        /* each kernel row lies in one piece */
-        const int8_t *const *const end = rows + p->kernel_h;
-        const int32_t offset = from * p->in_c;
-        int8_t *put = bytes;
-        do {
-            const int8_t *get = *rows;
-            int8_t *const last = put + count - 4;
-            if (get == NULL) {
-                memset(put, p->in_zero_point, (size_t)count);
-            } else {
-                get += offset;
-                while (put < last) {
-                    memcpy(put, get, 4);
-                    put += 4;
-                    get += 4;
-                }
-                memcpy(last, get - (put - last), 4); /* may overlap the word before */
-            }
-            put = last + 4;
-        } while (++rows != end);
-    } else {
+    const int32_t count = p->kernel_w * p->in_c, kernel_h = p->kernel_h;
+    int32_t i, ky;
+    for (i = 0; i < block; ++i) {
         tinyfuse_column column = {bytes, NULL, 0};
-        tinyfuse_window(p, rows, x, &column, 0);
+        if (tinyfuse_window_inside(p, x + i) && count >= 4) {
+            const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
+            int8_t *put = bytes;
+            for (ky = 0; ky < kernel_h; ++ky) {
+                const int8_t *get = rows[ky];
+                int8_t *const last = put + count - 4;
+                if (get == NULL) {
+                    memset(put, p->in_zero_point, (size_t)count);
+                } else {
+                    get += offset;
+                    memcpy(last, get + (count - 4), 4); /* may overlap the word before */
+                    while (put < last) {
+                        memcpy(put, get, 4);
+                        put += 4;
+                        get += 4;
+                    }
+                }
+                put = last + 4;
+            }
+        } else {
+            tinyfuse_window(p, rows, x + i, &column, 0);
+        }
+        (void)tinyfuse_widen(bytes, depth / 4, columns + 4 * i, 8 * block);
     }
-    (void)tinyfuse_widen(bytes, depth / 4, to, step);
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -148,7 +174,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     int8_t *const bytes = (int8_t *)(rows + p->kernel_h);
     const int wide = (p->in_c & 3) == 0;
     int8_t *out = out_row;
-    int32_t x, ky, i;
+    int32_t x, ky;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
         rows[ky] = iy >= 0 && iy < p->in_h
@@ -160,12 +186,10 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     }
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x);
-        for (i = 0; i < block; ++i) {
-            if (wide) {
-                tinyfuse_window_wide(p, rows, x + i, columns + 4 * i, 8 * block);
-            } else {
-                tinyfuse_window_any(p, rows, x + i, columns + 4 * i, 8 * block, bytes, depth);
-            }
+        if (wide) {
+            tinyfuse_windows_wide(p, rows, x, block, columns);
+        } else {
+            tinyfuse_windows_any(p, rows, x, block, columns, bytes, depth);
         }
         tinyfuse_matmul_pixels(&m, columns, weights, channels, out, block, ramp);
         out += block * p->out_c;
