@@ -99,12 +99,14 @@ TINYFUSE_SHARED void tinyfuse_depthwise_pixel(const int8_t *const *taps, int32_t
     tinyfuse_depthwise_pixel_body(taps, pairs, channels, weights, requant, rounding, out, 0);
 }
 
-/* Fills taps[2 * pairs] for output pixel (y, x); taps in the padding, and the one that makes their
-   count even, point to `padding`: in_c bytes of the input zero point. */
+/* Fills taps[2 * pairs] for output pixel (y, x); taps in the padding point to `padding`: in_c bytes of
+   the input zero point. The one that makes their count even, whose weights are zeros, repeats the
+   first. */
 TINYFUSE_SHARED void tinyfuse_depthwise_taps(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                              int32_t x, const int8_t *padding, const int8_t **taps)
 {
     const int32_t row_bytes = p->in_w * p->in_c;
+    const int8_t **const first = taps;
     int32_t ky, kx;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
@@ -117,8 +119,36 @@ TINYFUSE_SHARED void tinyfuse_depthwise_taps(const tinyfuse_conv *p, const int8_
         }
     }
     if ((p->kernel_h * p->kernel_w) & 1) {
-        *taps = padding;
+        *taps = *first;
     }
+}
+
+/* The same for a pixel whose left neighbour's taps are in `taps`: where no tap of both is in the
+   padding, they only move. `rows_inside`: no row of y's window is in the padding. */
+TINYFUSE_INLINE void tinyfuse_depthwise_next_taps(const tinyfuse_conv *p, const int8_t *in,
+                                                  int32_t y, int32_t x, const int8_t *padding,
+                                                  const int8_t **taps, int rows_inside)
+{
+    const int32_t from = x * p->stride_w - p->pad_left;
+    const int32_t span = (p->kernel_w - 1) * p->dilation_w + 1;
+    if (x > 0 && rows_inside && from >= p->stride_w && from + span <= p->in_w) {
+        const int32_t step = p->stride_w * p->in_c;
+        int32_t i;
+        for (i = (p->kernel_h * p->kernel_w + 1) / 2; i > 0; --i) {
+            taps[0] += step;
+            taps[1] += step;
+            taps += 2;
+        }
+    } else {
+        tinyfuse_depthwise_taps(p, in, y, x, padding, taps);
+    }
+}
+
+/* Whether no row of the window of output row y is in the padding. */
+TINYFUSE_INLINE int tinyfuse_depthwise_rows_inside(const tinyfuse_conv *p, int32_t y)
+{
+    const int32_t from = y * p->stride_h - p->pad_top;
+    return from >= 0 && from + (p->kernel_h - 1) * p->dilation_h < p->in_h;
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
@@ -135,10 +165,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     int8_t *const padding = (int8_t *)(taps + 2 * pairs);
     const int32_t rounding = 2 * p->out_zero_point + 1;
     int8_t *out = out_row;
+    const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
     memset(padding, p->in_zero_point, (size_t)p->in_c);
     for (x = 0; x < p->out_w; ++x) {
-        tinyfuse_depthwise_taps(p, in, y, x, padding, taps);
+        tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
         (ramp ? tinyfuse_depthwise_pixel_ramp : tinyfuse_depthwise_pixel)(
             taps, pairs, p->in_c, weights, channels, rounding, out);
         out += p->in_c;
