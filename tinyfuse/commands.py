@@ -14,6 +14,7 @@ from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.ir import Graph
+from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
 from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder
 from tinyfuse.plan import Plan
@@ -127,7 +128,15 @@ def _plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.
             f"{options.cmsis_nn_version} unless --cmsis-nn-version says otherwise"
         )
         graph = replace(graph, warnings=(*graph.warnings, warning))
-        plan = compile_graph(graph, target, replace(options, cmsis_nn_version=found))
+        options = replace(options, cmsis_nn_version=found)
+        plan = compile_graph(graph, target, options)
+    lacking = tree.missing(plan.cmsis_nn_functions)
+    if lacking:
+        warning = f"this copy of CMSIS-NN lacks {', '.join(sorted(lacking))}: other kernels take their place"
+        graph = replace(graph, warnings=(*graph.warnings, warning))
+        # of all functions that tinyfuse calls: another one must not take the place that is missing too
+        lacking = tree.missing(k.name for f in FAMILIES.values() for k in f.kernels if k.library == "cmsis-nn")
+        plan = compile_graph(graph, target, replace(options, cmsis_nn_lacks=tuple(sorted(lacking))))
     return plan, tree
 
 

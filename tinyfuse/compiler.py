@@ -24,7 +24,8 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments."""
     check(source)
-    context = Context(target, CMSIS_NN_VERSIONS[options.cmsis_nn_version], options.kernels)
+    version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
+    context = Context(target, version, options.kernels, lacks)
     graph = rewrite(source, options.fusion)
     return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
 

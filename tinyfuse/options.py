@@ -9,17 +9,19 @@ from tinyfuse.errors import UsageError
 
 KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
-CMSIS_NN_VERSIONS = {"4.0": (4, 0), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
+CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 
 
 @dataclass(frozen=True)
 class Options:
-    """name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None."""
+    """name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
+    cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
 
     name: str
     kernels: str = "auto"
     fusion: str = "rows"
     cmsis_nn_version: str = "7.0"
+    cmsis_nn_lacks: tuple[str, ...] = ()
     max_ram: int | None = None
     max_flash: int | None = None
 

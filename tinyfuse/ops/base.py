@@ -153,12 +153,13 @@ class Context:
     """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
 
     `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
-    "tinyfuse" (never CMSIS-NN).
+    "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
     """
 
     target: Target
     cmsis_nn: tuple[int, int] = (7, 0)
     library: str = "auto"
+    lacks: frozenset[str] = frozenset()
 
 
 class Kernel(ABC):
