@@ -312,6 +312,7 @@ def random_softmaxes(rng: np.random.Generator, context: Context, count: int) -> 
     return cases
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
 def test_functions_are_exact(wanted: str, target: str, tmp_path: Path) -> None:

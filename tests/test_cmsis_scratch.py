@@ -63,6 +63,7 @@ def grid() -> list[ConvCall]:
     return calls
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
 def test_scratch_is_what_the_getters_say(wanted: str, target: str, tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.base import Constant, Context, Kernel, Let, RowWindow, Site, View
+from tinyfuse.ops.base import Constant, Context, Kernel, Let, RowWindow, Site, Statement
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
@@ -60,20 +60,31 @@ def row_extents(window: RowWindow, out_h: int, in_h: int) -> set[tuple[int, int]
     return extents
 
 
-def row_window(window: RowWindow, site: Site, in_h: int) -> Let:
-    """`const tinyfuse_window window`: the rows that the site's output row reads."""
-    return Let(
-        "tinyfuse_window",
-        "window",
-        f"tinyfuse_window_at({site.row}, {window.stride}, {window.pad_top}, {window.kernel}, {in_h})",
-    )
+@dataclass(frozen=True)
+class Image:
+    """The image that a call computes from: C for its start, its rows, and its padding above."""
+
+    statements: tuple[Statement, ...]
+    pointer: str
+    rows: int | str
+    out_rows: int
+    pad_top: int | str
 
 
-def window_pointer(window: RowWindow, view: View) -> str:
-    """C for the first row of `window`, a tinyfuse_window in scope."""
-    in_order = view.ring_rows >= view.tensor.shape[1] or window.kernel == 1
-    assert in_order, f"rows of {view.tensor} are not in order in a ring"
-    return row_pointer(view, "window.first")
+def image(window: RowWindow, site: Site) -> Image:
+    """The whole input, or for a call by rows the window of the site's row."""
+    source, output = site.inputs[0], site.outputs[0]
+    in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
+    if site.row is None:
+        return Image((), source.pointer, in_h, out_h, window.pad_top)
+    in_order = source.ring_rows >= in_h or window.kernel == 1
+    assert in_order, f"rows of {source.tensor} are not in order in a ring"
+    if window.kernel == 1 and row_extents(window, out_h, in_h) == {(1, 0)}:
+        row = site.row if window.stride == 1 else f"({site.row} * {window.stride})"
+        return Image((), row_pointer(source, row), 1, 1, 0)
+    numbers = f"{window.stride}, {window.pad_top}, {window.kernel}, {in_h}"
+    let = Let("tinyfuse_window", "window", f"tinyfuse_window_at({site.row}, {numbers})")
+    return Image((let,), row_pointer(source, "window.first"), "window.rows", 1, "window.pad_top")
 
 
 # --- arguments -------------------------------------------------------------------------------
@@ -128,6 +139,3 @@ def per_channel(site: Site) -> Let:
         },
     )
 
-
-def max_scratch(sizes: Iterator[int]) -> int:
-    return max(sizes, default=0)

@@ -10,11 +10,9 @@ from tinyfuse.kernels.cmsis_common import (
     channel_constants,
     dims,
     function_context,
-    max_scratch,
+    image,
     per_channel,
-    row_window,
     tile,
-    window_pointer,
 )
 from tinyfuse.kernels.cmsis_conv_paths import (
     all_calls,
@@ -42,7 +40,7 @@ class CmsisConv(CmsisRows):
         return channel_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max_scratch(convolve_scratch(call, context) for call in all_calls(op))
+        return max(convolve_scratch(call, context) for call in all_calls(op))
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
@@ -52,37 +50,30 @@ def image_call(
     function: str, params_type: str, params: dict[str, int], op: Op, site: Site, scratch: int
 ) -> tuple[Statement, ...]:
     """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual."""
-    window, call, source = geometry(op).window, whole_call(op), site.inputs[0]
-    statements: list[Statement] = []
-    pointer, in_h, out_h, pad_h, stride_h = source.pointer, call.in_h, call.out_h, call.pad_h, call.stride_h
-    if site.row is not None:
-        statements.append(row_window(window, site, call.in_h))
-        pointer = window_pointer(window, source)
-        # the fields of cmsis_conv_paths.row_call
-        in_h, out_h, pad_h, stride_h = "window.rows", 1, "window.pad_top", 1
+    call, source = whole_call(op), image(geometry(op).window, site)
     filters = call.out_c if op.kind == "CONV_2D" else 1
     filter_c = call.kernel_c if op.kind == "CONV_2D" else call.out_c
-    fields = {
+    fields = {  # for a row those of cmsis_conv_paths.row_call
         "input_offset": -op.input.zero_point,
         "output_offset": op.output.zero_point,
         **params,
-        "stride": tile(stride_h, call.stride_w),
-        "padding": tile(pad_h, call.pad_w),
+        "stride": tile(1 if site.row is not None else call.stride_h, call.stride_w),
+        "padding": tile(source.pad_top, call.pad_w),
         "dilation": tile(call.dilation_h, call.dilation_w),
         "activation": activation(op),
     }
     return (
-        *statements,
+        *source.statements,
         function_context(site, scratch),
         Let(params_type, "params", fields),
         per_channel(site),
-        dims("input", 1, in_h, call.in_w, call.in_c),
+        dims("input", 1, source.rows, call.in_w, call.in_c),
         dims("filter", filters, call.kernel_h, call.kernel_w, filter_c),
         dims("bias", 1, 1, 1, call.out_c),
-        dims("output", 1, out_h, call.out_w, call.out_c),
+        dims("output", 1, source.out_rows, call.out_w, call.out_c),
         Call(
             function,
-            ("&context", "&params", "&quantization", "&input_dims", pointer, "&filter_dims",
+            ("&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
              site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
              site.outputs[0].pointer),
             SUCCESS,

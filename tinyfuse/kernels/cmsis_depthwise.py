@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis_common import MAX_EXTENT, CmsisRows, channel_constants, max_scratch
+from tinyfuse.kernels.cmsis_common import MAX_EXTENT, CmsisRows, channel_constants
 from tinyfuse.kernels.cmsis_conv import image_call
 from tinyfuse.kernels.cmsis_conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch
 from tinyfuse.ops.base import Constant, Context, RowWindow, Site, Statement
@@ -31,7 +31,7 @@ class CmsisDepthwise(CmsisRows):
         return channel_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max_scratch(depthwise_scratch(call, context) for call in all_calls(op))
+        return max(depthwise_scratch(call, context) for call in all_calls(op))
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         params = {"ch_mult": op.attributes.depth_multiplier}

@@ -9,9 +9,8 @@ from tinyfuse.kernels.cmsis_common import (
     activation,
     dims,
     function_context,
-    row_window,
+    image,
     tile,
-    window_pointer,
 )
 from tinyfuse.ops.base import Call, Context, Let, RowWindow, Site, Statement
 
@@ -24,31 +23,25 @@ class _CmsisPool(CmsisRows):
         return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        (out_h, pad_h), (out_w, pad_w) = _extents(op)
-        _, in_h, in_w, channels = op.input.shape
+        _, (out_w, pad_w) = _extents(op)
+        _, _, in_w, channels = op.input.shape
         (filter_h, filter_w), (stride_h, stride_w) = op.attributes.filter, op.attributes.stride
-        window, source = self.window(op), site.inputs[0]
-        statements: list[Statement] = []
-        pointer, rows = source.pointer, in_h
-        if site.row is not None:
-            statements.append(row_window(window, site, in_h))
-            pointer = window_pointer(window, source)
-            rows, out_h, pad_h = "window.rows", 1, "window.pad_top"
+        source = image(self.window(op), site)
         fields = {
             "stride": tile(stride_h, stride_w),
-            "padding": tile(pad_h, pad_w),
+            "padding": tile(source.pad_top, pad_w),
             "activation": activation(op),
         }
         return (
-            *statements,
+            *source.statements,
             function_context(site, self.scratch(op, context)),
             Let("cmsis_nn_pool_params", "params", fields),
-            dims("input", 1, rows, in_w, channels),
+            dims("input", 1, source.rows, in_w, channels),
             dims("filter", 1, filter_h, filter_w, 1),
-            dims("output", 1, out_h, out_w, channels),
+            dims("output", 1, source.out_rows, out_w, channels),
             Call(
                 self.name,
-                ("&context", "&params", "&input_dims", pointer, "&filter_dims", "&output_dims",
+                ("&context", "&params", "&input_dims", source.pointer, "&filter_dims", "&output_dims",
                  site.outputs[0].pointer),
                 SUCCESS,
             ),
