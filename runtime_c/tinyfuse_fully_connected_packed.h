@@ -5,9 +5,8 @@
 
 #include "tinyfuse_matmul.h"
 
-/* `ramp`: act_min is not below the output zero point. */
 typedef struct {
-    int32_t batches, in_c, out_c, out_zero_point, act_min, act_max, ramp;
+    int32_t batches, in_c, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
 
 #if TINYFUSE_DSP
@@ -28,143 +27,195 @@ typedef struct {
     TINYFUSE_DENSE_OUTPUT("s1", "r9")                   \
     TINYFUSE_DENSE_OUTPUT("s2", "r10")                  \
     TINYFUSE_DENSE_OUTPUT("s3", "r11")
-#define TINYFUSE_DENSE_LOOP(inputs)                                                           \
-    __asm volatile("ldr %[e], %[depth]\n\t"                                                   \
-                   "tst %[e], #4\n\t"                                                         \
-                   "bne 2f\n\t"                                                               \
-                   "1:\n\t" TINYFUSE_DENSE_STEP(inputs) "2:\n\t" TINYFUSE_DENSE_STEP(inputs)  \
-                   "ldr %[i], %[end]\n\t"                                                     \
-                   "cmp %[w], %[i]\n\t"                                                       \
-                   "bne 1b"                                                                   \
-                   : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w), \
-                     [x] "+r"(x), [e] "=&r"(e), [i] "=&r"(i), [j] "=&r"(j)                    \
-                   : [end] "m"(end), [depth] "m"(depth)                                       \
+/* tinyfuse_requantize_bounded: x channels, e rounding, i output */
+#define TINYFUSE_DENSE_STORE(sum, sign)                \
+    "ldm %[x]!, {r8, r9, r10}\n\t"                     \
+    "lsl r8, %[e], r10\n\t"                            \
+    "add r8, %[" sum "]\n\t" sign(sum)                 \
+    "smmlar %[" sum "], %[" sum "], r9, r8\n\t"        \
+    "asr %[" sum "], r10\n\t"                          \
+    "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"      \
+    "strb %[" sum "], [%[i]], #1\n\t"
+#define TINYFUSE_DENSE_RAMP(sum) ""
+#define TINYFUSE_DENSE_SIGN(sum) "add r8, r8, %[" sum "], asr #31\n\t"
+/* `bytes` is 4 * depth; the loop is entered as that of tinyfuse_matmul.h. */
+#define TINYFUSE_DENSE_LOOP(inputs, sign)                                                      \
+    __asm volatile("6:\n\t"                                                                    \
+                   "ldr %[i], %[channels]\n\t"                                                 \
+                   "ldr %[e], %[bytes]\n\t"                                                    \
+                   "ldr %[x], %[columns]\n\t"                                                  \
+                   "ldr %[s0], [%[i]]\n\t"                                                     \
+                   "ldr %[s1], [%[i], #12]\n\t"                                                \
+                   "ldr %[s2], [%[i], #24]\n\t"                                                \
+                   "ldr %[s3], [%[i], #36]\n\t"                                                \
+                   "add %[j], %[w], %[e]\n\t"                                                  \
+                   "str %[j], %[end]\n\t"                                                      \
+                   "lsls %[e], %[e], #27\n\t"                                                  \
+                   "bcc 5f\n\t"                                                                \
+                   "bmi 2f\n\t"                                                                \
+                   "b 3f\n\t"                                                                  \
+                   "5:\n\t"                                                                    \
+                   "bmi 4f\n\t"                                                                \
+                   "1:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
+                   "2:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
+                   "3:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
+                   "4:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
+                   "ldr %[i], %[end]\n\t"                                                      \
+                   "cmp %[w], %[i]\n\t"                                                        \
+                   "bne 1b\n\t"                                                                \
+                   "ldr %[x], %[channels]\n\t"                                                 \
+                   "ldr %[e], %[rounding]\n\t"                                                 \
+                   "ldr %[i], %[out]\n\t" TINYFUSE_DENSE_STORE("s0", sign)                     \
+                       TINYFUSE_DENSE_STORE("s1", sign) TINYFUSE_DENSE_STORE("s2", sign)       \
+                           TINYFUSE_DENSE_STORE("s3", sign)                                    \
+                   "str %[x], %[channels]\n\t"                                                 \
+                   "ldr %[j], %[fours]\n\t"                                                    \
+                   "str %[i], %[out]\n\t"                                                      \
+                   "subs %[j], #1\n\t"                                                         \
+                   "str %[j], %[fours]\n\t"                                                    \
+                   "bne 6b"                                                                    \
+                   : [w] "+r"(weights), [channels] "+m"(channels), [out] "+m"(out),            \
+                     [fours] "+m"(fours), [end] "=m"(end), [s0] "=&r"(s0), [s1] "=&r"(s1),     \
+                     [s2] "=&r"(s2), [s3] "=&r"(s3), [x] "=&r"(x), [e] "=&r"(e),               \
+                     [i] "=&r"(i), [j] "=&r"(j)                                                \
+                   : [columns] "m"(inputs_at), [bytes] "m"(bytes), [rounding] "m"(rounding)    \
                    : "r8", "r9", "r10", "r11", "cc", "memory")
 
-/* Adds to s[4] the products of four outputs with `depth` inputs: int16 in the order of
-   tinyfuse_widen, or bytes. */
-TINYFUSE_INLINE void tinyfuse_dense_dot(int32_t *s, const int8_t *w, const void *inputs,
-                                        int32_t depth, int wide)
+/* fours > 0 times four outputs from `depth` inputs: int16 in the order of tinyfuse_widen (`wide`), or
+   bytes. `wide` and `ramp` are constants. */
+TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
+                                          const int8_t *weights, const tinyfuse_requant *channels,
+                                          int32_t rounding, int32_t fours, int8_t *out, int wide,
+                                          int ramp)
 {
-    const int8_t *const end = w + 4 * depth;
-    const char *x = (const char *)inputs;
-    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    uint32_t e, i, j;
-    if (wide) {
-        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_WIDE);
+    const int32_t bytes = 4 * depth;
+    const int8_t *end;
+    int32_t s0, s1, s2, s3;
+    uint32_t x, e, i, j;
+    if (wide && ramp) {
+        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_WIDE, TINYFUSE_DENSE_RAMP);
+    } else if (wide) {
+        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_WIDE, TINYFUSE_DENSE_SIGN);
+    } else if (ramp) {
+        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_BYTES, TINYFUSE_DENSE_RAMP);
     } else {
-        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_BYTES);
+        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_BYTES, TINYFUSE_DENSE_SIGN);
     }
-    s[0] = s0, s[1] = s1, s[2] = s2, s[3] = s3;
 }
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_dense_dot(int32_t *s, const int8_t *w, const void *inputs,
-                                        int32_t depth, int wide)
+TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
+                                          const int8_t *weights, const tinyfuse_requant *channels,
+                                          int32_t rounding, int32_t fours, int8_t *out, int wide,
+                                          int ramp)
 {
-    const int16_t *columns = (const int16_t *)inputs;
-    const int8_t *bytes = (const int8_t *)inputs;
-    int32_t k, o;
-    for (k = 0; k < depth; k += 4) {
+    for (; fours > 0; --fours) {
+        const int16_t *columns = (const int16_t *)inputs_at;
+        const int8_t *bytes = (const int8_t *)inputs_at;
+        int32_t s[4], k, o;
         for (o = 0; o < 4; ++o) {
-            if (wide) {
-                s[o] += columns[0] * w[0] + columns[2] * w[1] + columns[1] * w[2] +
-                        columns[3] * w[3];
-            } else {
-                s[o] += bytes[0] * w[0] + bytes[1] * w[1] + bytes[2] * w[2] + bytes[3] * w[3];
-            }
-            w += 4;
+            s[o] = channels[o].bias;
         }
-        columns += 4;
-        bytes += 4;
+        for (k = 0; k < depth; k += 4) {
+            for (o = 0; o < 4; ++o) {
+                const int8_t *w = weights + 4 * o;
+                if (wide) {
+                    s[o] += columns[0] * w[0] + columns[2] * w[1] + columns[1] * w[2] +
+                            columns[3] * w[3];
+                } else {
+                    s[o] += bytes[0] * w[0] + bytes[1] * w[1] + bytes[2] * w[2] + bytes[3] * w[3];
+                }
+            }
+            weights += 16;
+            columns += 4;
+            bytes += 4;
+        }
+        for (o = 0; o < 4; ++o) {
+            *out++ = (int8_t)tinyfuse_requantize_bounded(s[o], channels[o].multiplier,
+                                                         channels[o].shift, rounding, ramp);
+        }
+        channels += 4;
     }
 }
 
 #endif
 
-/* One batch of `inputs` (as tinyfuse_dense_dot takes them); `wide` and `ramp` are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_batch(const tinyfuse_dense *p, const void *inputs, int8_t *out,
-                                          const int8_t *weights, const tinyfuse_requant *channels,
-                                          int wide, int ramp)
+#define TINYFUSE_DENSE(name, wide, ramp)                                                          \
+    TINYFUSE_SHARED void name(const void *inputs, int32_t depth, const int8_t *weights,           \
+                              const tinyfuse_requant *channels, int32_t rounding, int32_t fours,  \
+                              int8_t *out)                                                        \
+    {                                                                                             \
+        tinyfuse_dense_fours(inputs, depth, weights, channels, rounding, fours, out, wide, ramp); \
+    }
+TINYFUSE_DENSE(tinyfuse_dense_wide_ramp, 1, 1)
+TINYFUSE_DENSE(tinyfuse_dense_wide_plain, 1, 0)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_ramp, 0, 1)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_plain, 0, 0)
+
+typedef void (*tinyfuse_dense_block)(const void *inputs, int32_t depth, const int8_t *weights,
+                                     const tinyfuse_requant *channels, int32_t rounding,
+                                     int32_t fours, int8_t *out);
+
+/* All batches by `block`; a wide one's inputs are widened into `columns`, which else is NULL. */
+TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+                                            const int8_t *weights, const tinyfuse_requant *channels,
+                                            int16_t *columns, tinyfuse_dense_block block)
 {
-    const int32_t depth = (p->in_c + 3) & ~3;
+    const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
+    const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
     const int32_t rounding = 2 * p->out_zero_point + 1;
-    int32_t o, i;
-    for (o = p->out_c; o > 0; o -= 4) {
-        int32_t s[4];
-        for (i = 0; i < 4; ++i) {
-            s[i] = channels[i].bias;
-        }
-        tinyfuse_dense_dot(s, weights, inputs, depth, wide);
-        weights += 4 * depth;
-        for (i = 0; i < 4; ++i) {
-            s[i] = tinyfuse_requantize_bounded(s[i], channels[i].multiplier, channels[i].shift,
-                                               rounding, ramp);
-        }
-        if (o >= 4) {
-            for (i = 0; i < 4; ++i) {
-                out[i] = (int8_t)s[i];
+    int8_t *const first = out;
+    int32_t b;
+    for (b = 0; b < p->batches; ++b) {
+        const void *inputs = in;
+        if (columns != NULL) {
+            int16_t *to = columns;
+            if (words > 0) {
+                to = tinyfuse_widen(in, words, to, 8);
             }
-        } else {
-            for (i = 0; i < o; ++i) {
-                out[i] = (int8_t)s[i];
+            if (in_rest > 0) {
+                int8_t tail[4] = {0, 0, 0, 0};
+                memcpy(tail, in + 4 * words, (size_t)in_rest);
+                (void)tinyfuse_widen(tail, 1, to, 8);
             }
+            inputs = columns;
         }
-        out += 4;
-        channels += 4;
+        if (fours > 0) {
+            block(inputs, depth, weights, channels, rounding, fours, out);
+        }
+        if (out_rest > 0) {
+            int8_t last[4];
+            block(inputs, depth, weights + 4 * fours * depth, channels + 4 * fours, rounding, 1, last);
+            memcpy(out + 4 * fours, last, (size_t)out_rest);
+        }
+        in += p->in_c;
+        out += p->out_c;
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        tinyfuse_clamp_row(first, p->batches * p->out_c, p->act_min, p->act_max);
     }
 }
 
 /* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth / 4][4][4], zeros
    beyond the layer, with depth = in_c rounded up to a multiple of 4; `channels` has ceil(out_c / 4) *
-   4 entries. scratch: `depth` int16, aligned to 8; out must not overlap in. */
-TINYFUSE_SHARED void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+   4 entries. scratch: `depth` int16, aligned to 8; out must not overlap in. `ramp` (a constant):
+   act_min is not below the output zero point. */
+TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const tinyfuse_requant *channels,
-                                            void *scratch)
+                                            int ramp, void *scratch)
 {
-    const int32_t words = p->in_c / 4, rest = p->in_c & 3;
-    int32_t b;
-    for (b = 0; b < p->batches; ++b) {
-        int16_t *to = (int16_t *)scratch;
-        int8_t *const row = out + b * p->out_c;
-        if (words > 0) {
-            to = tinyfuse_widen(in, words, to, 8);
-        }
-        if (rest > 0) {
-            int8_t tail[4] = {0, 0, 0, 0};
-            memcpy(tail, in + 4 * words, (size_t)rest);
-            (void)tinyfuse_widen(tail, 1, to, 8);
-        }
-        if (p->ramp) {
-            tinyfuse_dense_batch(p, scratch, row, weights, channels, 1, 1);
-        } else {
-            tinyfuse_dense_batch(p, scratch, row, weights, channels, 1, 0);
-        }
-        in += p->in_c;
-    }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_dense_batches(p, in, out, weights, channels, (int16_t *)scratch,
+                           ramp ? tinyfuse_dense_wide_ramp : tinyfuse_dense_wide_plain);
 }
 
 /* The same without scratch; in_c is a multiple of 4. */
-TINYFUSE_SHARED void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
-                                       const int8_t *weights, const tinyfuse_requant *channels)
+TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+                                       const int8_t *weights, const tinyfuse_requant *channels,
+                                       int ramp)
 {
-    int32_t b;
-    for (b = 0; b < p->batches; ++b) {
-        int8_t *const row = out + b * p->out_c;
-        if (p->ramp) {
-            tinyfuse_dense_batch(p, in, row, weights, channels, 0, 1);
-        } else {
-            tinyfuse_dense_batch(p, in, row, weights, channels, 0, 0);
-        }
-        in += p->in_c;
-    }
-    if (p->act_min > -128 || p->act_max < 127) {
-        tinyfuse_clamp_row(out, p->batches * p->out_c, p->act_min, p->act_max);
-    }
+    tinyfuse_dense_batches(p, in, out, weights, channels, NULL,
+                           ramp ? tinyfuse_dense_bytes_ramp : tinyfuse_dense_bytes_plain);
 }
 
 #endif

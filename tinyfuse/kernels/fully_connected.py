@@ -64,20 +64,17 @@ class Dense(Kernel):
             Constant("channels", channels, "tinyfuse_requant"),
         )
 
-    def arguments(self, site: Site) -> tuple[str, ...]:
+    def arguments(self, op: Op, site: Site) -> tuple[str | int, ...]:
         return (
             "&p", site.inputs[0].pointer, site.outputs[0].pointer,
-            site.constant("weights"), site.constant("channels"),
+            site.constant("weights"), site.constant("channels"), int(bounded(op).ramp),
         )  # fmt: skip
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.inputs[1].shape
-        fields = {
-            "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
-            "ramp": int(bounded(op).ramp),
-        }  # fmt: skip
+        fields = {"batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c}
         params = Let("tinyfuse_dense", "p", fields | output_fields(op))
-        return params, Call(self.name, self.arguments(site))
+        return params, Call(self.name, self.arguments(op, site))
 
 
 class DenseWide(Dense):
@@ -98,5 +95,5 @@ class DenseWide(Dense):
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * matmul_depth(op)
 
-    def arguments(self, site: Site) -> tuple[str, ...]:
-        return (*super().arguments(site), site.scratch)
+    def arguments(self, op: Op, site: Site) -> tuple[str | int, ...]:
+        return (*super().arguments(op, site), site.scratch)
