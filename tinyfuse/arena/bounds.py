@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.arena.problem import Problem
 
-#: buffers alive at once up to which the bound of a step is exact (the work doubles with each)
+#: buffers that overlap at one step up to which its bound is exact (the work doubles with each)
 _EXACT = 12
 
 
@@ -32,14 +32,23 @@ def _clique(problem: Problem, alive: frozenset[int]) -> int:
     max over s in S of offset(s) + apart(s, x); the dynamic program keeps, for every set, the
     orders that no other order beats at every buffer's offset.
     """
-    items = sorted(alive)
-    if not any(problem.apart[i][j] < problem.buffers[i].bytes for i in items for j in items if i != j):
-        return sum(problem.buffers[i].bytes for i in items)
+    related = {
+        i for i in alive for j in alive
+        if i != j and (
+            problem.apart[i][j] < problem.buffers[i].bytes or problem.apart[j][i] < problem.buffers[j].bytes
+        )
+    }  # fmt: skip
+    # A buffer that overlaps none of the others takes its bytes, wherever it lies: whatever is above
+    # it can move down by them once it is gone. So only the related ones need a search.
+    alone = sum(problem.buffers[i].bytes for i in alive - related)
+    items = sorted(related)
+    if not items:
+        return alone
     if len(items) > _EXACT:
-        return _weak(problem, items)
-    best = [_weak_upper(problem, items)]
+        return alone + _weak(problem, items)
+    best = [sum(problem.buffers[i].bytes for i in items) + 1]
     _extend(problem, items, {}, best)
-    return best[0]
+    return alone + best[0]
 
 
 def _extend(problem: Problem, items: list[int], offsets: dict[int, int], best: list[int]) -> None:
@@ -80,6 +89,3 @@ def _weak(problem: Problem, items: list[int]) -> int:
         min(total - least[i] + problem.buffers[i].bytes for i in items),
     )
 
-
-def _weak_upper(problem: Problem, items: list[int]) -> int:
-    return sum(problem.buffers[i].bytes for i in items) + 1
