@@ -118,3 +118,15 @@ def test_every_plan_survives_its_checker(data: bytes, fusion: str) -> None:
     for tensor, storage in plan.storage.items():
         if len(tensor.shape) == 4:
             assert storage.ring_rows <= tensor.shape[1]
+
+
+def test_an_image_that_was_a_vector_streams_all_its_rows() -> None:
+    sketch = Sketch(5)
+    x = sketch.value((1, 96))
+    y = sketch.depthwise(sketch.reshape(x, (1, 8, 4, 3)), (3, 3))
+    data = sketch.build([x], [sketch.conv(y, 4, (1, 1))])
+    for kernels in ("tinyfuse", "cmsis-nn"):
+        plan = compile_graph(read_tflite("model.tflite", data), M4, Options("net", kernels=kernels))
+        assert [len(group.ops) for group in plan.groups] == [2]
+        image = plan.groups[0].inputs[0]
+        assert (image.shape, plan.storage[image].ring_rows) == ((1, 8, 4, 3), 8)

@@ -28,7 +28,7 @@ def lower(
     for tensor, (first, last) in _lifetimes(graph, partition, whole, roots).items():
         name = names.of(tensor)
         buffers.append(Buffer(name, tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
-        storage[tensor] = Storage(name, height(tensor) if len(tensor.shape) == 4 else 1)
+        storage[tensor] = Storage(name, _whole_rows(tensor))
 
     for index, ops in enumerate(partition):
         stages = _stages(ops, context)
@@ -49,8 +49,12 @@ def lower(
         overlaps += _overlaps(group, kept, storage, roots, ends)
 
     for alias, root in roots.items():
-        storage[alias] = storage[root]
+        storage[alias] = Storage(storage[root].buffer, _whole_rows(alias))
     return tuple(groups), storage, tuple(buffers), tuple(overlaps)
+
+
+def _whole_rows(tensor: Tensor) -> int:
+    return height(tensor) if len(tensor.shape) == 4 else 1
 
 
 def alias_roots(graph: Graph, partition: list[list[Op]]) -> dict[Tensor, Tensor]:
