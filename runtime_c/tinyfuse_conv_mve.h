@@ -82,15 +82,16 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8
     const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
     int8_t *const windows = (int8_t *)scratch;
     int32_t x;
-    for (x = 0; x < p->out_w; x += 2) {
-        const int32_t second = x + 1 < p->out_w ? 1 : 0;
+    for (x = 0; x + 1 < p->out_w; x += 2) {
         tinyfuse_window_mve(p, in, y, x, windows);
-        if (second) {
-            tinyfuse_window_mve(p, in, y, x + 1, windows + depth);
-        }
-        tinyfuse_matmul_two(&m, windows, windows + second * depth, weights, channels, out_row,
-                            out_row + second * p->out_c);
+        tinyfuse_window_mve(p, in, y, x + 1, windows + depth);
+        tinyfuse_matmul_two(&m, windows, windows + depth, weights, channels, out_row,
+                            out_row + p->out_c);
         out_row += 2 * p->out_c;
+    }
+    if (x < p->out_w) {
+        tinyfuse_window_mve(p, in, y, x, windows);
+        tinyfuse_matmul_one(&m, windows, weights, channels, out_row);
     }
 }
 

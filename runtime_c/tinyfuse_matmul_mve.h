@@ -111,25 +111,135 @@ TINYFUSE_INLINE const int8_t *tinyfuse_dot4(const int8_t *x0, const int8_t *x1, 
     return weights;
 }
 
-/* All channels of the inputs x0 and x1 to out0 and out1, which may be the same. */
+/* The sums of eight channels, two groups, for the inputs x. */
+TINYFUSE_INLINE void tinyfuse_dot8(const int8_t *x_at, const int8_t *w, const int32_t *channels,
+                                   int32_t depth, int32x4_t *s0, int32x4_t *s1)
+{
+    int32x4_t a, b;
+    int8x16_t x, u, v;
+    const int32_t rest = depth & 15;
+    register const int8_t *at __asm("r1") = x_at;
+    register const int8_t *w0 __asm("r3") = w;
+    register const int8_t *w1 __asm("r5") = w + 4 * depth;
+    register int32_t left __asm("r9") = depth >> 4;
+    register const int32_t *start __asm("r11") = channels;
+    __asm volatile("ldm %[start]!, {r0, r2, r4, r6}\n\t"
+                   "add %[start], #32\n\t"
+                   "ldm %[start], {r8, r10, r12, lr}\n\t"
+                   "cmp %[left], #0\n\t"
+                   "beq 2f\n\t"
+                   "1:\n\t"
+                   "vldrb.8 %q[v], [%[w0], #16]\n\t"
+                   "vldrb.8 %q[x], [%[at]], #16\n\t"
+                   "vmladava.s8 r2, %q[x], %q[v]\n\t"
+                   "vldrb.8 %q[u], [%[w0], #32]\n\t"
+                   "vmladava.s8 r4, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[v], [%[w0], #48]\n\t"
+                   "vmladava.s8 r6, %q[x], %q[v]\n\t"
+                   "vldrb.8 %q[u], [%[w0]], #64\n\t"
+                   "vmladava.s8 r0, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[v], [%[w1], #16]\n\t"
+                   "vmladava.s8 r10, %q[x], %q[v]\n\t"
+                   "vldrb.8 %q[u], [%[w1], #32]\n\t"
+                   "vmladava.s8 r12, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[v], [%[w1], #48]\n\t"
+                   "vmladava.s8 lr, %q[x], %q[v]\n\t"
+                   "vldrb.8 %q[u], [%[w1]], #64\n\t"
+                   "vmladava.s8 r8, %q[x], %q[u]\n\t"
+                   "subs %[left], #1\n\t"
+                   "bne 1b\n\t"
+                   "2:\n\t"
+                   "ldr %[left], %[rest]\n\t"
+                   "cmp %[left], #0\n\t"
+                   "beq 3f\n\t"
+                   "vctp.8 %[left]\n\t"
+                   "vpst\n\t"
+                   "vldrbt.8 %q[x], [%[at]]\n\t"
+                   "vldrb.8 %q[u], [%[w0]]\n\t"
+                   "add %[w0], %[left]\n\t"
+                   "vmladava.s8 r0, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w0]]\n\t"
+                   "add %[w0], %[left]\n\t"
+                   "vmladava.s8 r2, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w0]]\n\t"
+                   "add %[w0], %[left]\n\t"
+                   "vmladava.s8 r4, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w0]]\n\t"
+                   "add %[w0], %[left]\n\t"
+                   "vmladava.s8 r6, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w1]]\n\t"
+                   "add %[w1], %[left]\n\t"
+                   "vmladava.s8 r8, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w1]]\n\t"
+                   "add %[w1], %[left]\n\t"
+                   "vmladava.s8 r10, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w1]]\n\t"
+                   "add %[w1], %[left]\n\t"
+                   "vmladava.s8 r12, %q[x], %q[u]\n\t"
+                   "vldrb.8 %q[u], [%[w1]]\n\t"
+                   "add %[w1], %[left]\n\t"
+                   "vmladava.s8 lr, %q[x], %q[u]\n\t"
+                   "3:\n\t"
+                   "vmov %q[a][2], %q[a][0], r0, r4\n\t"
+                   "vmov %q[a][3], %q[a][1], r2, r6\n\t"
+                   "vmov %q[b][2], %q[b][0], r8, r12\n\t"
+                   "vmov %q[b][3], %q[b][1], r10, lr"
+                   : [a] "=&w"(a), [b] "=&w"(b), [x] "=&w"(x), [u] "=&w"(u), [v] "=&w"(v),
+                     [at] "+r"(at), [w0] "+r"(w0), [w1] "+r"(w1), [left] "+r"(left),
+                     [start] "+r"(start)
+                   : [rest] "m"(rest)
+                   : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "p0", "cc", "memory");
+    *s0 = a;
+    *s1 = b;
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_stored4(int32x4_t sums, const int32_t *channels,
+                                           int32_t zero_point, int32x4_t low, int32x4_t high)
+{
+    const int32x4_t v = tinyfuse_requantize4(sums, channels + 4, channels + 8);
+    return vminq_s32(vmaxq_s32(vaddq_n_s32(v, zero_point), low), high);
+}
+
+/* All channels of the inputs x to out. */
+TINYFUSE_SHARED void tinyfuse_matmul_one(const tinyfuse_matmul_mve *p, const int8_t *x,
+                                         const int8_t *weights, const int32_t *channels,
+                                         int8_t *out)
+{
+    const int32x4_t low = vdupq_n_s32(p->act_min), high = vdupq_n_s32(p->act_max);
+    const int32_t zero_point = p->out_zero_point, depth = p->depth;
+    int32_t left = p->out_c;
+    int32x4_t s0, s1;
+    for (; left > 4; left -= 8) {
+        const mve_pred16_t valid = vctp32q((uint32_t)(left - 4));
+        tinyfuse_dot8(x, weights, channels, depth, &s0, &s1);
+        vstrbq_s32(out, tinyfuse_stored4(s0, channels, zero_point, low, high));
+        vstrbq_p_s32(out + 4, tinyfuse_stored4(s1, channels + 12, zero_point, low, high),
+                     valid);
+        weights += 8 * depth;
+        channels += 24;
+        out += 8;
+    }
+    if (left > 0) {
+        (void)tinyfuse_dot4(x, x, weights, channels, depth, &s0, &s1);
+        vstrbq_p_s32(out, tinyfuse_stored4(s0, channels, zero_point, low, high), vctp32q((uint32_t)left));
+    }
+}
+
+/* All channels of the inputs x0 and x1 to out0 and out1. */
 TINYFUSE_SHARED void tinyfuse_matmul_two(const tinyfuse_matmul_mve *p, const int8_t *x0,
                                          const int8_t *x1, const int8_t *weights,
                                          const int32_t *channels, int8_t *out0,
                                          int8_t *out1)
 {
+    const int32x4_t low = vdupq_n_s32(p->act_min), high = vdupq_n_s32(p->act_max);
+    const int32_t zero_point = p->out_zero_point, depth = p->depth;
     int32_t left;
     for (left = p->out_c; left > 0; left -= 4) {
         const mve_pred16_t valid = vctp32q((uint32_t)left);
         int32x4_t s0, s1;
-        weights = tinyfuse_dot4(x0, x1, weights, channels, p->depth, &s0, &s1);
-        s0 = tinyfuse_requantize4(s0, channels + 4, channels + 8);
-        s1 = tinyfuse_requantize4(s1, channels + 4, channels + 8);
-        s0 = vaddq_n_s32(s0, p->out_zero_point);
-        s1 = vaddq_n_s32(s1, p->out_zero_point);
-        s0 = vminq_s32(vmaxq_s32(s0, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
-        s1 = vminq_s32(vmaxq_s32(s1, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
-        vstrbq_p_s32(out0, s0, valid);
-        vstrbq_p_s32(out1, s1, valid);
+        weights = tinyfuse_dot4(x0, x1, weights, channels, depth, &s0, &s1);
+        vstrbq_p_s32(out0, tinyfuse_stored4(s0, channels, zero_point, low, high), valid);
+        vstrbq_p_s32(out1, tinyfuse_stored4(s1, channels, zero_point, low, high), valid);
         out0 += 4;
         out1 += 4;
         channels += 12;
@@ -138,35 +248,36 @@ TINYFUSE_SHARED void tinyfuse_matmul_two(const tinyfuse_matmul_mve *p, const int
 
 #else
 
-TINYFUSE_SHARED void tinyfuse_matmul_two(const tinyfuse_matmul_mve *p, const int8_t *x0,
-                                         const int8_t *x1, const int8_t *weights,
-                                         const int32_t *channels, int8_t *out0,
-                                         int8_t *out1)
+TINYFUSE_SHARED void tinyfuse_matmul_one(const tinyfuse_matmul_mve *p, const int8_t *x,
+                                         const int8_t *weights, const int32_t *channels,
+                                         int8_t *out)
 {
     const int32_t blocks = p->depth >> 4, rest = p->depth & 15;
     int32_t c, o, k;
     for (c = 0; c < p->out_c; c += 4) {
         for (o = 0; o < 4 && c + o < p->out_c; ++o) {
-            uint32_t s0 = (uint32_t)channels[o], s1 = s0; /* wrap */
+            uint32_t sum = (uint32_t)channels[o]; /* wraps */
             for (k = 0; k < p->depth; ++k) {
-                const int32_t w = k < 16 * blocks
-                                      ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
-                                      : weights[blocks * 64 + o * rest + (k & 15)];
-                s0 += (uint32_t)(x0[k] * w);
-                s1 += (uint32_t)(x1[k] * w);
+                sum += (uint32_t)(x[k] * (k < 16 * blocks
+                                              ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
+                                              : weights[blocks * 64 + o * rest + (k & 15)]));
             }
-            out0[c + o] = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)s0, channels[4 + o], channels[8 + o]) +
-                    p->out_zero_point,
-                p->act_min, p->act_max);
-            out1[c + o] = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)s1, channels[4 + o], channels[8 + o]) +
+            out[c + o] = (int8_t)tinyfuse_clamp(
+                tinyfuse_requantize((int32_t)sum, channels[4 + o], channels[8 + o]) +
                     p->out_zero_point,
                 p->act_min, p->act_max);
         }
         weights += 4 * p->depth;
         channels += 12;
     }
+}
+
+TINYFUSE_SHARED void tinyfuse_matmul_two(const tinyfuse_matmul_mve *p, const int8_t *x0,
+                                         const int8_t *x1, const int8_t *weights,
+                                         const int32_t *channels, int8_t *out0, int8_t *out1)
+{
+    tinyfuse_matmul_one(p, x0, weights, channels, out0);
+    tinyfuse_matmul_one(p, x1, weights, channels, out1);
 }
 
 #endif
@@ -176,13 +287,13 @@ TINYFUSE_SHARED void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, con
                                                int32_t pixels, int8_t *out, const int8_t *weights,
                                                const int32_t *channels)
 {
-    for (; pixels > 0; pixels -= 2) {
-        /* a last single pixel is computed twice */
-        const int32_t second = pixels > 1 ? 1 : 0;
-        tinyfuse_matmul_two(p, in, in + second * p->depth, weights, channels, out,
-                            out + second * p->out_c);
+    for (; pixels > 1; pixels -= 2) {
+        tinyfuse_matmul_two(p, in, in + p->depth, weights, channels, out, out + p->out_c);
         in += 2 * p->depth;
         out += 2 * p->out_c;
+    }
+    if (pixels > 0) {
+        tinyfuse_matmul_one(p, in, weights, channels, out);
     }
 }
 

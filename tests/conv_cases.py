@@ -135,6 +135,8 @@ def random_shape(kind: str, rng: np.random.Generator, explicit_padding: bool = F
     padding: object = pick("SAME", "VALID")
     if explicit_padding:
         padding = tuple(int(v) for v in rng.integers(0, 3, 4))
+    if rng.random() < 0.15:
+        width, kernel, dilation = 1, (kernel[0], 1), (dilation[0], 1)
     fully_connected = kind == "FULLY_CONNECTED"
     per_channel = bool(rng.random() < 0.6)
     return Shape(

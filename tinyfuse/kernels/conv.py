@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.fully_connected import DenseWide, dense_call
 from tinyfuse.kernels.packing import (
     bounded,
     conv_params,
@@ -71,15 +72,11 @@ class PackedConvRow(Kernel):
 
 
 class Pointwise(Kernel):
-    """1x1 convolution with stride 1 by tinyfuse_matmul.h, requantized in the bounded form.
-
-    A call for row y reads only input row y, and writes only its output row, which must not overlap
-    it. A whole call's output must not overlap its input.
-    """
+    """1x1 convolution with stride 1 by tinyfuse_matmul.h, requantized in the bounded form. The output
+    must not overlap the input."""
 
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
-    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and bounded(op) is not None
@@ -91,14 +88,43 @@ class Pointwise(Kernel):
         return 6 * op.input.shape[3]
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        g, source = geometry(op), site.inputs[0]
-        fields = {"in_c": g.in_c, "out_c": g.out_c}
-        pointer, pixels = source.pointer, g.out_h * g.out_w
-        if site.row is not None:
-            row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
-            pointer, pixels = f"({source.pointer} + {row} * {g.in_w * g.in_c})", g.out_w
-        return Let("tinyfuse_pointwise", "p", fields | output_fields(op)), Call(
+        g = geometry(op)
+        pointer, pixels = pointwise_input(op, site)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op)
+        return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
              site.constant("channels"), site.scratch, int(bounded(op).ramp)),
         )  # fmt: skip
+
+
+class PointwiseRow(Pointwise):
+    """The same for the pixels of a row.
+
+    A call for row y reads only input row y, and writes only its output row, which must not overlap
+    it.
+    """
+
+    by_row, whole, rings = True, False, True
+
+
+class PointwiseColumnRow(DenseWide):
+    """The same where a row is one pixel: a fully connected layer by rows."""
+
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.shape[2] == 1 and Pointwise().accepts(op, context)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        pointer, _ = pointwise_input(op, site)
+        return dense_call(self, op, site, pointer, batches=1)
+
+
+def pointwise_input(op: Op, site: Site) -> tuple[str, int]:
+    """C pointer to the first of a call's input pixels, and how many they are."""
+    g, source = geometry(op), site.inputs[0]
+    if site.row is None:
+        return source.pointer, g.out_h * g.out_w
+    row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
+    return f"({source.pointer} + {row} * {g.in_w * g.in_c})", g.out_w

@@ -64,17 +64,9 @@ class Dense(Kernel):
             Constant("channels", channels, "tinyfuse_requant"),
         )
 
-    def arguments(self, op: Op, site: Site) -> tuple[str | int, ...]:
-        return (
-            "&p", site.inputs[0].pointer, site.outputs[0].pointer,
-            site.constant("weights"), site.constant("channels"), int(bounded(op).ramp),
-        )  # fmt: skip
-
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        out_c, in_c = op.inputs[1].shape
-        fields = {"batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c}
-        params = Let("tinyfuse_dense", "p", fields | output_fields(op))
-        return params, Call(self.name, self.arguments(op, site))
+        batches = op.output.elements // op.output.shape[-1]
+        return dense_call(self, op, site, site.inputs[0].pointer, batches)
 
 
 class DenseWide(Dense):
@@ -95,5 +87,18 @@ class DenseWide(Dense):
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * matmul_depth(op)
 
-    def arguments(self, op: Op, site: Site) -> tuple[str | int, ...]:
-        return (*super().arguments(op, site), site.scratch)
+
+def dense_call(
+    kernel: Kernel, op: Op, site: Site, pointer: str, batches: int
+) -> tuple[Statement, ...]:
+    """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
+    layer = bounded(op)
+    out_c, in_c = layer.weights.shape
+    fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
+    arguments = (
+        "&p", pointer, site.outputs[0].pointer, site.constant("weights"),
+        site.constant("channels"), int(layer.ramp),
+    )  # fmt: skip
+    if site.scratch != "NULL":
+        arguments += (site.scratch,)
+    return Let("tinyfuse_dense", "p", fields), Call(kernel.name, arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.packing import (
     channel_weights,
     channels4,
@@ -64,11 +65,8 @@ class MvePointwise(Kernel):
         return matmul_mve_constants(op)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        g, source = geometry(op), site.inputs[0]
-        pointer, pixels = source.pointer, g.out_h * g.out_w
-        if site.row is not None:
-            row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
-            pointer, pixels = f"({source.pointer} + {row} * {g.in_w * g.in_c})", g.out_w
+        g = geometry(op)
+        pointer, pixels = pointwise_input(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,

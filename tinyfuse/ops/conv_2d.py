@@ -9,7 +9,13 @@ import numpy as np
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis_conv import CmsisConv
-from tinyfuse.kernels.conv import ConvRow, PackedConvRow, Pointwise
+from tinyfuse.kernels.conv import (
+    ConvRow,
+    PackedConvRow,
+    Pointwise,
+    PointwiseColumnRow,
+    PointwiseRow,
+)
 from tinyfuse.kernels.mve import MveConvRow, MvePointwise
 from tinyfuse.ops.base import Operator, Rule, RowWindow
 from tinyfuse.ops.convolution import (
@@ -45,7 +51,11 @@ class Conv2DOperator(Operator):
         weights_scale_rule(axis=0),
         *QUANTIZATION_RULES,
     )  # fmt: skip
-    kernels = (MvePointwise(), MveConvRow(), Pointwise(), PackedConvRow(), ConvRow(), CmsisConv())
+    kernels = (
+        MvePointwise(), MveConvRow(),
+        Pointwise(), PointwiseColumnRow(), PointwiseRow(), PackedConvRow(), ConvRow(),
+        CmsisConv(),
+    )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> Conv2D:
         return Conv2D(**conv_options(options))
