@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from cmsis_harness import Case, context_for, run_cases, tree_or_skip
 from conv_cases import Shape, make_op, random_input, random_shape
+from random_graphs import Sketch
 
 from tinyfuse.cmsis_nn import Tree, bundle, find_cmsis_nn
+from tinyfuse.commands import Request, verify
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
@@ -337,3 +339,25 @@ def _kernels(context: Context, tree: Tree) -> set[str]:
     if context.target.mve and tree.version == (4, 0):
         names -= {"arm_softmax_s8"}
     return names & tree.functions()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("wanted", ["4.0", "newest"])
+def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_path: Path) -> None:
+    """Depthwise and pointwise convolutions with odd extents, strides and paddings, fused: the group's
+    own code refers to both functions, and the firmware is exact."""
+    tree = tree_or_skip(wanted)
+    sketch = Sketch(6)
+    x = sketch.value((1, 9, 7, 5))
+    y = sketch.conv(sketch.depthwise(x, (3, 3), (2, 2)), 7, (1, 1))
+    y = sketch.conv(sketch.depthwise(y, (5, 2), padding="VALID"), 3, (1, 1), activation="RELU")
+    model = tmp_path / "rows.tflite"
+    model.write_bytes(sketch.build([x], [y]))
+    request = Request(str(model), target, kernels="cmsis-nn", cmsis_nn_path=str(tree.path))
+    answer = verify(request, lambda text: None, "qemu", "reference", 2, 0, "O2", 120.0)
+    assert answer.exact
+    groups = list(answer.facts["kernel_symbols"].values())
+    assert len(groups) == 2
+    for symbols in groups:
+        assert {"arm_depthwise_conv_wrapper_s8", "arm_convolve_wrapper_s8"} <= set(symbols)
