@@ -81,7 +81,7 @@ def run_cases(cases: list[Case], context: Context, tree: Tree, folder: Path) -> 
 
 
 def run_program(
-    text: str, functions: set[str], target: Target, tree: Tree, folder: Path, sources: tuple[Path, ...] = ()
+    text: str, functions: set[str], target: Target, tree: Tree, folder: Path
 ) -> list[list[int]]:
     """Runs a C program with `functions` of CMSIS-NN on the target: the numbers of its "case" lines."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def run_program(
     include = [option for path in tree.include_dirs for option in ("-isystem", str(path))]
     include += ["-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE)]
     _build([*common, "-std=gnu99", *_WARNINGS, *include, "-c", "cases_weights.c"], folder)
-    library = _library([*tree.closure(functions), *sources], common, tree, folder)
+    library = _library(tree.closure(functions), common, tree, folder)
     _build(
         [*common, "-w", "-std=gnu99", *include, "cases_weights.o", *library, str(_FIRMWARE / "port_cortex_m.c"),
          "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
@@ -255,7 +255,7 @@ def _case(index: int, case: Case, context: Context) -> str:
         lines.append(array("int8_t", f"input_{index}_{i}", case.inputs[place]))
         fill.append(f"memcpy(input_memory[{place}] + GUARD, input_{index}_{i}, {tensor.bytes});")
         height = tensor.shape[1] if len(tensor.shape) == 4 else 1
-        memory, ring = (f"ring_memory", 1) if case.ring else (f"input_memory[{place}]", height)
+        memory, ring = ("ring_memory", 1) if case.ring else (f"input_memory[{place}]", height)
         views.append(View(tensor, f"((const int8_t *){memory} + GUARD)", ring))
     site = Site(
         inputs=tuple(views),
