@@ -1,11 +1,13 @@
 """The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
+from tinyfuse.ops.activations import LogisticOperator, Relu6Operator, ReluOperator
 from tinyfuse.ops.base import Operator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.elementwise import AddOperator, MulOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
+from tinyfuse.ops.mean import MeanOperator
 from tinyfuse.ops.pad import PadOperator
 from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
@@ -24,6 +26,10 @@ FAMILIES: dict[str, Operator] = {
         ReshapeOperator(),
         AddOperator(),
         MulOperator(),
+        ReluOperator(),
+        Relu6Operator(),
+        LogisticOperator(),
+        MeanOperator(),
         PadOperator(),
         ConcatenationOperator(),
         QuantizeOperator(),

@@ -1,0 +1,57 @@
+"""Our kernels of RELU, RELU6 and LOGISTIC (runtime_c/tinyfuse_activation.h).
+
+An int8 activation is a function of 256 values, so its exact reference gives the whole of it at
+compile time. Where that function is a clamp of the stored value, nothing else is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
+
+#: every stored value, in the order of the table
+ALL_VALUES = np.arange(-128, 128, dtype=np.int8)
+
+
+def _table(op: Op) -> np.ndarray:
+    """The result of each stored value, int8[256]."""
+    from tinyfuse.ops import FAMILIES  # it imports the kernels
+
+    return FAMILIES[op.kind].function(op, ALL_VALUES)
+
+
+class Clamp(Kernel):
+    """RELU6, and RELU where input and output have one quantization."""
+
+    name = "tinyfuse_clamp_s8"
+    headers = ("tinyfuse_activation.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        table = _table(op)
+        return np.array_equal(table, np.clip(ALL_VALUES, table[0], table[-1]))
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        table = _table(op)
+        pointers = (input_pointer(site, 0), site.outputs[0].pointer)
+        return (Call(self.name, (*pointers, extent(op.output, site), int(table[0]), int(table[-1]))),)
+
+
+class Lookup(Kernel):
+    """Any function of one stored value."""
+
+    name = "tinyfuse_lookup_s8"
+    headers = ("tinyfuse_activation.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("table", _table(op), "int8_t"),)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        pointers = (input_pointer(site, 0), site.outputs[0].pointer)
+        return (Call(self.name, (site.constant("table"), *pointers, extent(op.output, site))),)

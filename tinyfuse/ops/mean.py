@@ -1,0 +1,90 @@
+"""MEAN, int8, over any dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.mean import Mean
+from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.mean_scaling import mean_scaling, reduced_axes
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """keep_dims: whether a reduced dimension stays, with extent 1."""
+
+    keep_dims: bool = False
+
+
+def _bad_axes(op: Op) -> Tensor | None:
+    tensor, rank = op.inputs[1], len(op.input.shape)
+    good = (
+        tensor.is_constant
+        and tensor.dtype == "int32"
+        and tensor.elements > 0
+        and bool((tensor.data >= -rank).all() and (tensor.data < rank).all())
+    )
+    return None if good else tensor
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    axes, shape = reduced_axes(op), op.input.shape
+    if op.attributes.keep_dims:
+        expected = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+    else:
+        expected = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+    return None if op.output.shape == expected else op.output
+
+
+def _overflows(op: Op) -> bool:
+    if not isfinite(op.input.scale / op.output.scale):
+        return True
+    count = prod(op.input.shape[axis] for axis in reduced_axes(op))
+    return 255 * count << max(0, mean_scaling(op)[1]) >= 1 << 30
+
+
+class MeanOperator(Operator):
+    """The int32 sum of the stored values less the zero point, requantized with a multiplier that
+    holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum)."""
+
+    kind = "MEAN"
+    rules = (
+        Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
+        Rule(
+            "input and output are int8",
+            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
+            "quantize the model to int8 (full integer quantization)",
+        ),
+        Rule(
+            "input and output have one scale and one zero point",
+            lambda op: next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None),
+        ),
+        Rule(
+            "the input has rank 1 to 4 and no empty dimension",
+            lambda op: op.input if not 1 <= len(op.input.shape) <= 4 or min(op.input.shape) < 1 else None,
+        ),
+        Rule("the axes are constant int32, each one of the input's", _bad_axes),
+        Rule("the output has the input's shape without the reduced dimensions", _bad_shape),
+        Rule(
+            "the sum fits 30 bits, also where the output's scale is finer than the input's",
+            _overflows,
+            "TensorFlow Lite Micro would overflow too",
+        ),
+    )
+    kernels = (Mean(),)
+
+    def attributes(self, options: Mapping[str, Any]) -> Reducer:
+        return Reducer(bool(options.get("keep_dims", False)))
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        centred = inputs[0].astype(np.int64) - op.input.zero_point
+        total = centred.sum(axis=reduced_axes(op), dtype=np.int64)
+        scaled = multiply_by_quantized_multiplier(total, *mean_scaling(op))
+        return (clamp(scaled + op.output.zero_point, -128, 127).reshape(op.output.shape),)
