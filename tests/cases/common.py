@@ -1,0 +1,150 @@
+"""What all cases are made of: tensors, random shapes and quantizations, inputs, and the .tflite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from tflite_builder import ModelBuilder
+
+from tinyfuse.fixedpoint import RANGE
+from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.ops import FAMILIES
+
+ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+
+
+def f32(value: float) -> float:
+    """The nearest float32: what a file can hold."""
+    return float(np.float32(value))
+
+
+def tensor(shape, scale: float | None = 0.1, zero_point: int = 0, dtype: str = "int8", data=None) -> Tensor:
+    """A tensor; scale None: not quantized. Its name and index are given by `operator`."""
+    quant = None if scale is None else Quant((f32(scale),), (zero_point,))
+    return Tensor("", tuple(shape), dtype, quant, data)
+
+
+def constant(data, scale: float | None = None, zero_point: int = 0) -> Tensor:
+    data = np.asarray(data)
+    return tensor(data.shape, scale, zero_point, str(data.dtype), data)
+
+
+def operator(kind: str, inputs, output: Tensor, attributes: Any = None) -> Op:
+    """An operator over fresh copies of those tensors; one that is given twice stays one."""
+    names: dict[Tensor, Tensor] = {}
+    for index, t in enumerate((*inputs, output)):
+        names.setdefault(t, Tensor(f"t{index}", t.shape, t.dtype, t.quant, t.data, index))
+    return Op(kind, tuple(names[t] for t in inputs), (names[output],), attributes, index=0)
+
+
+def broken_rules(op: Op) -> list[str]:
+    """The first rule that `op` breaks, or nothing."""
+    for rule in FAMILIES[op.kind].rules:
+        problem = rule.problem(op)
+        if problem is not None:
+            return [problem.message]
+    return []
+
+
+# --- random parts ----------------------------------------------------------------------------
+
+#: from plain ones to the ends of what converters could ever write
+scales = st.one_of(
+    st.floats(-3, 0).map(lambda e: f32(10.0**e)),
+    st.floats(-7, 4).map(lambda e: f32(10.0**e)),
+    st.sampled_from([1.0, 0.5, 1 / 256, f32(0.1)]),
+)
+zero_points = st.one_of(st.sampled_from([-128, 0, 127]), st.integers(-128, 127))
+channels = st.one_of(st.integers(1, 9), st.sampled_from([16, 31, 33, 64, 70]))
+#: [1, H, W, C], one pixel included
+images = st.tuples(st.just(1), st.integers(1, 7), st.integers(1, 6), channels)
+#: any rank from 1 to 4
+shapes = st.one_of(images, st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple))
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_data(shape, rng: np.random.Generator, dtype: str = "int8") -> np.ndarray:
+    low, high = RANGE[dtype]
+    return rng.integers(low, high + 1, shape).astype(dtype)
+
+
+def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
+    """Inputs for op.activations: all at either end, all at the zero point, and random twice."""
+    rng = np.random.default_rng(seed)
+
+    def filled(how: str) -> list[np.ndarray]:
+        return [_filled(t, op, how, rng) for t in op.activations]
+
+    return [filled(how) for how in ("low", "high", "zero", "random", "random")]
+
+
+def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
+    if t.dtype == "float32":
+        return _floats(t.shape, op.output, how, rng)
+    low, high = RANGE[t.dtype]
+    if how == "random":
+        return random_data(t.shape, rng, t.dtype)
+    value = {"low": low, "high": high, "zero": t.zero_point if t.quant else 0}[how]
+    return np.full(t.shape, value, t.dtype)
+
+
+def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.ndarray:
+    """Floats for a QUANTIZE: around and beyond its range, many halfway between two stored values."""
+    if how != "random" or quantized.quant is None:
+        value = {"low": -3e38, "high": 3e38, "zero": -0.0, "random": 1.0}[how]
+        # TFLM converts a float beyond int32 to whatever the machine does
+        limit = 2.0**30 * (quantized.scale if quantized.quant else 1.0)
+        return np.full(shape, np.clip(value, -limit, limit), np.float32)
+    low, high = RANGE[quantized.dtype]
+    steps = rng.uniform(1.3 * low, 1.3 * high, shape) - quantized.zero_point
+    halves = np.floor(steps) + 0.5
+    steps = np.where(rng.random(shape) < 0.5, halves, steps)
+    return (steps.astype(np.float32) * np.float32(quantized.scale)).astype(np.float32)
+
+
+# --- execution -------------------------------------------------------------------------------
+
+
+def reference(op: Op, inputs: list[np.ndarray]) -> np.ndarray:
+    """The family's numpy reference on values for op.activations."""
+    values = dict(zip(op.activations, inputs, strict=True))
+    arguments = [t.data if t.is_constant else values[t] for t in op.inputs]
+    (result,) = FAMILIES[op.kind].reference(op, *arguments)
+    return result
+
+
+def model_of(op: Op) -> bytes:
+    """The .tflite with that one operator."""
+    builder = ModelBuilder()
+    indexes: dict[Tensor, int] = {}
+    for t in (*op.inputs, *op.outputs):
+        if t not in indexes:
+            quant = (t.quant.scale, t.quant.zero_point, t.quant.axis) if t.quant else (None, None, 0)
+            indexes[t] = builder.tensor(t.name, t.shape, t.dtype, *quant, t.data)
+    options = options_of(op)
+    builder.op(
+        op.kind, [indexes[t] for t in op.inputs], [indexes[op.output]], table=options is not None, **(options or {})
+    )
+    return builder.build([indexes[t] for t in op.activations], [indexes[op.output]])
+
+
+def options_of(op: Op) -> dict[str, Any] | None:
+    """The schema's options that say what op.attributes says; None where there are none."""
+    a = op.attributes
+    if a is None:
+        return None
+    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        return {
+            "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
+            "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,
+        }  # fmt: skip
+    if op.kind in ("ADD", "MUL"):
+        return {"fused_activation_function": a.activation}
+    if op.kind == "CONCATENATION":
+        return {"axis": a.axis, "fused_activation_function": a.activation}
+    if op.kind == "SOFTMAX":
+        return {"beta": a.beta}
+    assert op.kind == "MEAN", op.kind
+    return {"keep_dims": a.keep_dims}

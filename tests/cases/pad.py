@@ -1,0 +1,44 @@
+"""PAD: every dimension, zero points at the ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from cases.common import constant, operator, shapes, tensor, zero_points
+from hypothesis import strategies as st
+
+from tinyfuse.ir import Op
+
+
+def _op(shape, amounts, zero_point=-7) -> Op:
+    padded = [before + extent + after for extent, (before, after) in zip(shape, amounts, strict=True)]
+    inputs = [tensor(shape, 0.1, zero_point), constant(np.array(amounts, np.int32))]
+    return operator("PAD", inputs, tensor(padded, 0.1, zero_point))
+
+
+@st.composite
+def _random(draw) -> Op:
+    shape = draw(shapes)
+    amount = st.sampled_from([0, 0, 1, 2, 5])
+    amounts = [(draw(amount), draw(amount)) for _ in shape]
+    if len(shape) == 4 and draw(st.booleans()):
+        amounts[0] = (0, 0)
+    return _op(shape, amounts, draw(zero_points))
+
+
+NAMED = {
+    "PAD": {
+        "rows and columns": _op((1, 3, 4, 5), [(0, 0), (1, 1), (1, 1), (0, 0)]),
+        "uneven": _op((1, 3, 4, 5), [(0, 0), (0, 2), (3, 0), (0, 0)]),
+        "channels": _op((1, 3, 4, 5), [(0, 0), (1, 0), (0, 0), (2, 1)]),
+        "channels of many": _op((1, 2, 2, 64), [(0, 0), (0, 0), (0, 0), (0, 6)]),
+        "batch": _op((2, 3, 4, 5), [(1, 1), (1, 0), (0, 1), (1, 1)]),
+        "nothing": _op((1, 3, 4, 5), [(0, 0)] * 4),
+        "more than there is": _op((1, 1, 1, 1), [(0, 0), (9, 9), (9, 9), (0, 0)]),
+        "rank 1": _op((3,), [(2, 1)]),
+        "rank 2": _op((3, 4), [(2, 1), (0, 3)]),
+        "rank 3": _op((3, 4, 2), [(2, 1), (0, 3), (1, 1)]),
+        "lowest zero point": _op((1, 3, 4, 5), [(0, 0), (1, 1), (1, 1), (0, 0)], -128),
+        "highest zero point": _op((1, 3, 4, 5), [(0, 0), (1, 1), (1, 1), (0, 0)], 127),
+    }
+}
+RANDOM = {"PAD": _random()}
