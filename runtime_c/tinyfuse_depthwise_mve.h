@@ -134,7 +134,9 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const
     int8_t *const padding = (int8_t *)(taps + 2 * pairs);
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
-    memset(padding, p->in_zero_point, (size_t)p->in_c);
+    if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
+        memset(padding, p->in_zero_point, (size_t)p->in_c);
+    }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
         tinyfuse_depthwise_pixel_mve(p, taps, pairs, weights, channels, out_row);

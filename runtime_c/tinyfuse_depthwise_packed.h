@@ -6,56 +6,120 @@
 
 #include "tinyfuse_conv.h"
 
-/* The sums of four neighbouring channels over pairs of taps: tap t of channel c is taps[t][c].
-   Weights: [pairs][8] int8, for channels c..c+3 and taps t, u of a pair
-   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
-TINYFUSE_INLINE void tinyfuse_depthwise_quad(int32_t *s, const int8_t *const *taps, int32_t pairs,
-                                             int32_t c, const int8_t *w)
-{
+/* Four neighbouring channels at a time, `fours` > 0 times from channel c on: sums over pairs of taps,
+   where tap t of channel c is taps[t][c], requantized to out[c]. `requant` is that of channel c.
+   Weights: [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
+   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. `ramp` is a constant. */
 #if TINYFUSE_DSP
+
+/* tinyfuse_requantize_bounded: a channels, d rounding, t output */
+#define TINYFUSE_TAPS_STORE(sum, channel, byte, sign)  \
+    "ldrd %[u], %[v], [%[a], #" channel "]\n\t"        \
+    "lsl %[b], %[d], %[v]\n\t"                         \
+    "add %[b], %[" sum "]\n\t" sign(sum)               \
+    "smmlar %[" sum "], %[" sum "], %[u], %[b]\n\t"    \
+    "asr %[" sum "], %[v]\n\t"                         \
+    "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"      \
+    "strb %[" sum "], [%[t], #" byte "]\n\t"
+#define TINYFUSE_TAPS_RAMP(sum) ""
+#define TINYFUSE_TAPS_SIGN(sum) "add %[b], %[b], %[" sum "], asr #31\n\t"
+#define TINYFUSE_TAPS_ASM(sign)                                                              \
+    __asm volatile("6:\n\t"                                                                  \
+                   "ldr %[a], %[channels]\n\t"                                               \
+                   "ldr %[at], %[first]\n\t"                                                 \
+                   "ldr %[s0], [%[a]]\n\t"                                                   \
+                   "ldr %[s1], [%[a], #12]\n\t"                                              \
+                   "ldr %[s2], [%[a], #24]\n\t"                                              \
+                   "ldr %[s3], [%[a], #36]\n\t"                                              \
+                   "1:\n\t"                                                                  \
+                   "ldrd %[a], %[b], [%[at]], #8\n\t"                                        \
+                   "ldr %[a], [%[a], %[c]]\n\t"                                              \
+                   "ldr %[b], [%[b], %[c]]\n\t"                                              \
+                   "ldrd %[u], %[v], [%[w]], #8\n\t"                                         \
+                   "pkhbt %[d], %[a], %[b], lsl #16\n\t"                                     \
+                   "pkhtb %[a], %[b], %[a], asr #16\n\t"                                     \
+                   "sxtb16 %[b], %[d]\n\t"                                                   \
+                   "sxtb16 %[t], %[u]\n\t"                                                   \
+                   "smlad %[s0], %[b], %[t], %[s0]\n\t"                                      \
+                   "sxtb16 %[d], %[d], ror #8\n\t"                                           \
+                   "sxtb16 %[u], %[u], ror #8\n\t"                                           \
+                   "smlad %[s1], %[d], %[u], %[s1]\n\t"                                      \
+                   "sxtb16 %[b], %[a]\n\t"                                                   \
+                   "sxtb16 %[t], %[v]\n\t"                                                   \
+                   "smlad %[s2], %[b], %[t], %[s2]\n\t"                                      \
+                   "sxtb16 %[a], %[a], ror #8\n\t"                                           \
+                   "sxtb16 %[v], %[v], ror #8\n\t"                                           \
+                   "smlad %[s3], %[a], %[v], %[s3]\n\t"                                      \
+                   "ldr %[t], %[end]\n\t"                                                    \
+                   "cmp %[at], %[t]\n\t"                                                     \
+                   "bne 1b\n\t"                                                              \
+                   "ldr %[a], %[channels]\n\t"                                               \
+                   "ldr %[d], %[rounding]\n\t"                                               \
+                   "ldr %[t], %[out]\n\t"                                                    \
+                   "add %[t], %[c]\n\t" TINYFUSE_TAPS_STORE("s0", "4", "0", sign)            \
+                       TINYFUSE_TAPS_STORE("s1", "16", "1", sign)                            \
+                           TINYFUSE_TAPS_STORE("s2", "28", "2", sign)                        \
+                               TINYFUSE_TAPS_STORE("s3", "40", "3", sign)                    \
+                   "add %[a], #48\n\t"                                                       \
+                   "str %[a], %[channels]\n\t"                                               \
+                   "ldr %[b], %[left]\n\t"                                                   \
+                   "add %[c], #4\n\t"                                                        \
+                   "subs %[b], #1\n\t"                                                       \
+                   "str %[b], %[left]\n\t"                                                   \
+                   "bne 6b"                                                                  \
+                   : [w] "+r"(w), [c] "+r"(c), [channels] "+m"(requant), [left] "+m"(fours), \
+                     [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3),         \
+                     [at] "=&r"(at), [a] "=&r"(a), [b] "=&r"(b), [d] "=&r"(d),               \
+                     [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)                                \
+                   : [end] "m"(end), [first] "m"(taps), [rounding] "m"(rounding),            \
+                     [out] "m"(out)                                                          \
+                   : "cc", "memory")
+
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
+                                              int32_t fours, const int8_t *w,
+                                              const tinyfuse_requant *requant, int32_t rounding,
+                                              int8_t *out, int ramp)
+{
     const int8_t *const *const end = taps + 2 * pairs;
-    int32_t s0 = s[0], s1 = s[1], s2 = s[2], s3 = s[3];
-    uint32_t a, b, d, u, v, t;
-    __asm volatile("1:\n\t"
-                   "ldrd %[a], %[b], [%[taps]], #8\n\t"
-                   "ldr %[a], [%[a], %[c]]\n\t"
-                   "ldr %[b], [%[b], %[c]]\n\t"
-                   "ldrd %[u], %[v], [%[w]], #8\n\t"
-                   "pkhbt %[d], %[a], %[b], lsl #16\n\t"
-                   "pkhtb %[a], %[b], %[a], asr #16\n\t"
-                   "sxtb16 %[b], %[d]\n\t"
-                   "sxtb16 %[t], %[u]\n\t"
-                   "smlad %[s0], %[b], %[t], %[s0]\n\t"
-                   "sxtb16 %[d], %[d], ror #8\n\t"
-                   "sxtb16 %[u], %[u], ror #8\n\t"
-                   "smlad %[s1], %[d], %[u], %[s1]\n\t"
-                   "sxtb16 %[b], %[a]\n\t"
-                   "sxtb16 %[t], %[v]\n\t"
-                   "smlad %[s2], %[b], %[t], %[s2]\n\t"
-                   "sxtb16 %[a], %[a], ror #8\n\t"
-                   "sxtb16 %[v], %[v], ror #8\n\t"
-                   "smlad %[s3], %[a], %[v], %[s3]\n\t"
-                   "cmp %[taps], %[end]\n\t"
-                   "bne 1b"
-                   : [s0] "+r"(s0), [s1] "+r"(s1), [s2] "+r"(s2), [s3] "+r"(s3), [w] "+r"(w),
-                     [taps] "+r"(taps), [a] "=&r"(a), [b] "=&r"(b), [d] "=&r"(d), [u] "=&r"(u),
-                     [v] "=&r"(v), [t] "=&r"(t)
-                   : [c] "r"(c), [end] "r"(end)
-                   : "cc", "memory");
-    s[0] = s0, s[1] = s1, s[2] = s2, s[3] = s3;
-#else
-    int32_t i;
-    for (i = 0; i < pairs; ++i) {
-        const int8_t *a = taps[2 * i] + c;
-        const int8_t *b = taps[2 * i + 1] + c;
-        s[0] += a[0] * w[0] + b[0] * w[2];
-        s[1] += a[1] * w[1] + b[1] * w[3];
-        s[2] += a[2] * w[4] + b[2] * w[6];
-        s[3] += a[3] * w[5] + b[3] * w[7];
-        w += 8;
+    uint32_t s0, s1, s2, s3, at, a, b, d, u, v, t;
+    if (ramp) {
+        TINYFUSE_TAPS_ASM(TINYFUSE_TAPS_RAMP);
+    } else {
+        TINYFUSE_TAPS_ASM(TINYFUSE_TAPS_SIGN);
     }
-#endif
 }
+
+#else
+
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
+                                              int32_t fours, const int8_t *w,
+                                              const tinyfuse_requant *requant, int32_t rounding,
+                                              int8_t *out, int ramp)
+{
+    for (; fours > 0; --fours) {
+        int32_t s[4], i;
+        for (i = 0; i < 4; ++i) {
+            s[i] = requant[i].bias;
+        }
+        for (i = 0; i < pairs; ++i) {
+            const int8_t *a = taps[2 * i] + c;
+            const int8_t *b = taps[2 * i + 1] + c;
+            s[0] += a[0] * w[0] + b[0] * w[2];
+            s[1] += a[1] * w[1] + b[1] * w[3];
+            s[2] += a[2] * w[4] + b[2] * w[6];
+            s[3] += a[3] * w[5] + b[3] * w[7];
+            w += 8;
+        }
+        for (i = 0; i < 4; ++i) {
+            out[c + i] = (int8_t)tinyfuse_requantize_bounded(s[i], requant[i].multiplier,
+                                                             requant[i].shift, rounding, ramp);
+        }
+        requant += 4;
+        c += 4;
+    }
+}
+
+#endif
 
 /* One output pixel, all channels: in fours, the last four overlapping those before where `channels`
    is no multiple of 4. `ramp` is a constant. */
@@ -64,22 +128,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, in
                                                    const tinyfuse_requant *requant,
                                                    int32_t rounding, int8_t *out, int ramp)
 {
-    int32_t done = 0;
-    while (done < channels) {
-        const int32_t c = tinyfuse_min(done, channels - 4);
-        const tinyfuse_requant *const r = requant + c;
-        int32_t s[4];
-        int i;
-        for (i = 0; i < 4; ++i) {
-            s[i] = r[i].bias;
-        }
-        tinyfuse_depthwise_quad(s, taps, pairs, c, weights);
-        weights += 8 * pairs;
-        for (i = 0; i < 4; ++i) {
-            out[c + i] = (int8_t)tinyfuse_requantize_bounded(s[i], r[i].multiplier, r[i].shift,
-                                                             rounding, ramp);
-        }
-        done += 4;
+    const int32_t fours = channels / 4, last = channels - 4;
+    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, requant, rounding, out, ramp);
+    if ((channels & 3) != 0) {
+        tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours, requant + last,
+                                 rounding, out, ramp);
     }
 }
 
@@ -151,6 +204,13 @@ TINYFUSE_INLINE int tinyfuse_depthwise_rows_inside(const tinyfuse_conv *p, int32
     return from >= 0 && from + (p->kernel_h - 1) * p->dilation_h < p->in_h;
 }
 
+/* Whether no column of any window is in the padding. */
+TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
+{
+    const int32_t last = (p->out_w - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w;
+    return p->pad_left <= 0 && last < p->in_w;
+}
+
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_quad takes them, the last four
    channels ending at in_c. scratch, aligned to pointers: 2 * pairs pointers, then in_c bytes. */
@@ -167,7 +227,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     int8_t *out = out_row;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
-    memset(padding, p->in_zero_point, (size_t)p->in_c);
+    if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
+        memset(padding, p->in_zero_point, (size_t)p->in_c);
+    }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
         (ramp ? tinyfuse_depthwise_pixel_ramp : tinyfuse_depthwise_pixel)(
