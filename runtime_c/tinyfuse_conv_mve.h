@@ -6,21 +6,24 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul_mve.h"
 
+/* Copies count > 0 bytes; returns the place behind them. */
 TINYFUSE_INLINE int8_t *tinyfuse_copy(int8_t *to, const int8_t *from, int32_t count)
 {
 #if TINYFUSE_MVE
-    int8_t *const end = to + count;
-    for (; count > 0; count -= 16) {
-        const mve_pred16_t valid = vctp8q((uint32_t)count);
-        vstrbq_p_s8(to, vldrbq_z_s8(from, valid), valid);
-        to += 16;
-        from += 16;
-    }
-    return end;
+    int8_t *put = to;
+    uint8x16_t bytes;
+    __asm volatile("dlstp.8 lr, %[count]\n\t"
+                   "1:\n\t"
+                   "vldrb.8 %q[bytes], [%[from]], #16\n\t"
+                   "vstrb.8 %q[bytes], [%[put]], #16\n\t"
+                   "letp lr, 1b"
+                   : [put] "+l"(put), [from] "+l"(from), [bytes] "=&w"(bytes)
+                   : [count] "r"(count)
+                   : "lr", "p0", "cc", "memory");
 #else
     memcpy(to, from, (size_t)count);
-    return to + count;
 #endif
+    return to + count;
 }
 
 TINYFUSE_INLINE int8_t *tinyfuse_fill(int8_t *to, int32_t value, int32_t count)
@@ -38,59 +41,65 @@ TINYFUSE_INLINE int8_t *tinyfuse_fill(int8_t *to, int32_t value, int32_t count)
 #endif
 }
 
-/* The window of output pixel (y, x): kernel_h * kernel_w * in_c bytes. */
-TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                         int32_t x, int8_t *to)
+/* The window of output column x: kernel_h * kernel_w * in_c bytes. rows[kernel_h] point to input rows,
+   NULL is padding. */
+TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
+                                         int8_t *to)
 {
-    const int32_t in_c = p->in_c, zero = p->in_zero_point;
-    const int32_t from = x * p->stride_w - p->pad_left;
-    /* kernel columns in the padding on the left, in the image, in the padding on the right */
-    const int32_t left = tinyfuse_clamp(-from, 0, p->kernel_w);
-    const int32_t right = tinyfuse_clamp(from + p->kernel_w - p->in_w, 0, p->kernel_w);
-    const int32_t middle = p->kernel_w - left - right;
-    int32_t ky, kx, iy = y * p->stride_h - p->pad_top;
-    for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int8_t *const row =
-            iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * in_c) : NULL;
-        iy += p->dilation_h;
-        if (row == NULL) {
-            to = tinyfuse_fill(to, zero, p->kernel_w * in_c);
-        } else if (p->dilation_w == 1 && middle > 0) {
-            to = tinyfuse_fill(to, zero, left * in_c);
-            to = tinyfuse_copy(to, row + (from + left) * in_c, middle * in_c);
-            to = tinyfuse_fill(to, zero, right * in_c);
-        } else {
-            for (kx = 0; kx < p->kernel_w; ++kx) {
-                const int32_t ix = from + kx * p->dilation_w;
-                if (ix >= 0 && ix < p->in_w) {
-                    to = tinyfuse_copy(to, row + ix * in_c, in_c);
-                } else {
-                    to = tinyfuse_fill(to, zero, in_c);
-                }
+    const int32_t in_c = p->in_c, kernel_w = p->kernel_w, zero = p->in_zero_point;
+    const int32_t from = x * p->stride_w - p->pad_left, count = kernel_w * in_c;
+    const int8_t *const *const end = rows + p->kernel_h;
+    int32_t kx;
+    if (p->dilation_w == 1 && from >= 0 && from + kernel_w <= p->in_w) {
+        /* each kernel row lies in one piece */
+        for (; rows != end; ++rows) {
+            if (*rows != NULL) {
+                to = tinyfuse_copy(to, *rows + from * in_c, count);
+            } else {
+                to = tinyfuse_fill(to, zero, count);
+            }
+        }
+        return;
+    }
+    for (; rows != end; ++rows) {
+        for (kx = 0; kx < kernel_w; ++kx) {
+            const int32_t ix = from + kx * p->dilation_w;
+            if (*rows != NULL && ix >= 0 && ix < p->in_w) {
+                to = tinyfuse_copy(to, *rows + ix * in_c, in_c);
+            } else {
+                to = tinyfuse_fill(to, zero, in_c);
             }
         }
     }
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of
-   out_row. scratch: 2 * kernel_h * kernel_w * in_c bytes. */
+   out_row. scratch, aligned to pointers: kernel_h pointers, then 2 * kernel_h * kernel_w * in_c
+   bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                               int8_t *out_row, const int8_t *weights,
                                               const int32_t *channels, void *scratch)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
     const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
-    int8_t *const windows = (int8_t *)scratch;
-    int32_t x;
+    const int8_t **const rows = (const int8_t **)scratch;
+    int8_t *const windows = (int8_t *)(rows + p->kernel_h);
+    int32_t x, ky;
+    for (ky = 0; ky < p->kernel_h; ++ky) {
+        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+        rows[ky] = iy >= 0 && iy < p->in_h
+                       ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
+                       : NULL;
+    }
     for (x = 0; x + 1 < p->out_w; x += 2) {
-        tinyfuse_window_mve(p, in, y, x, windows);
-        tinyfuse_window_mve(p, in, y, x + 1, windows + depth);
+        tinyfuse_window_mve(p, rows, x, windows);
+        tinyfuse_window_mve(p, rows, x + 1, windows + depth);
         tinyfuse_matmul_two(&m, windows, windows + depth, weights, channels, out_row,
                             out_row + p->out_c);
         out_row += 2 * p->out_c;
     }
     if (x < p->out_w) {
-        tinyfuse_window_mve(p, in, y, x, windows);
+        tinyfuse_window_mve(p, rows, x, windows);
         tinyfuse_matmul_one(&m, windows, weights, channels, out_row);
     }
 }

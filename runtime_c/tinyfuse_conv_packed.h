@@ -6,13 +6,42 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul.h"
 
-/* Where the inputs of a pixel go: widened, four to each `step` bytes from `to`, or (`wide` is a
-   constant 0) in order to `bytes`. */
+/* Where the inputs of a pixel go: widened, four to each `step` bytes from `to` (`wide`), or in
+   order to `bytes`. */
 typedef struct {
     int8_t *bytes;
     int16_t *to;
     int32_t step;
 } tinyfuse_column;
+
+/* Copies count >= 4 bytes by words; the last word may overlap the one before. */
+TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t count)
+{
+    int8_t *const last = to + count - 4;
+    memcpy(last, from + count - 4, 4);
+#if TINYFUSE_DSP
+    {
+        uint32_t word;
+        /* in C, gcc makes two loops of it, and a test which may be taken */
+        __asm volatile("b 2f\n\t"
+                       "1:\n\t"
+                       "ldr %[word], [%[from]], #4\n\t"
+                       "str %[word], [%[to]], #4\n\t"
+                       "2:\n\t"
+                       "cmp %[to], %[last]\n\t"
+                       "bcc 1b"
+                       : [to] "+r"(to), [from] "+r"(from), [word] "=&r"(word)
+                       : [last] "r"(last)
+                       : "cc", "memory");
+    }
+#else
+    while (to < last) {
+        memcpy(to, from, 4);
+        to += 4;
+        from += 4;
+    }
+#endif
+}
 
 /* Appends count > 0 bytes; count is a multiple of 4 where they are widened. */
 TINYFUSE_INLINE void tinyfuse_column_append(tinyfuse_column *c, const int8_t *from, int32_t count,
@@ -27,14 +56,7 @@ TINYFUSE_INLINE void tinyfuse_column_append(tinyfuse_column *c, const int8_t *fr
         }
         c->bytes += count;
     } else {
-        int8_t *const last = c->bytes + count - 4;
-        const int8_t *const last_from = from + count - 4;
-        int8_t *to;
-        for (to = c->bytes; to < last; to += 4) {
-            memcpy(to, from, 4);
-            from += 4;
-        }
-        memcpy(last, last_from, 4); /* may overlap the word before */
+        tinyfuse_copy_words(c->bytes, from, count);
         c->bytes += count;
     }
 }
@@ -60,7 +82,7 @@ TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t value, int
 }
 
 /* The window of output column x, row by row; rows[kernel_h] point to input rows, NULL is padding. */
-TINYFUSE_INLINE void tinyfuse_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
+TINYFUSE_SHARED void tinyfuse_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
                                      tinyfuse_column *column, int wide)
 {
     const int32_t in_c = p->in_c, zero = p->in_zero_point;
@@ -140,20 +162,12 @@ TINYFUSE_SHARED void tinyfuse_windows_any(const tinyfuse_conv *p, const int8_t *
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
             int8_t *put = bytes;
             for (ky = 0; ky < kernel_h; ++ky) {
-                const int8_t *get = rows[ky];
-                int8_t *const last = put + count - 4;
-                if (get == NULL) {
-                    memset(put, p->in_zero_point, (size_t)count);
+                if (rows[ky] != NULL) {
+                    tinyfuse_copy_words(put, rows[ky] + offset, count);
                 } else {
-                    get += offset;
-                    memcpy(last, get + (count - 4), 4); /* may overlap the word before */
-                    while (put < last) {
-                        memcpy(put, get, 4);
-                        put += 4;
-                        get += 4;
-                    }
+                    memset(put, p->in_zero_point, (size_t)count);
                 }
-                put = last + 4;
+                put += count;
             }
         } else {
             tinyfuse_window(p, rows, x + i, &column, 0);

@@ -37,7 +37,8 @@ class MveConvRow(Kernel):
         return matmul_mve_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return 2 * channel_weights(op).shape[1]
+        rows = op.inputs[1].shape[1] * pointer_bytes(context)
+        return rows + 2 * channel_weights(op).shape[1]
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
