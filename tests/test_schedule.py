@@ -87,6 +87,13 @@ def test_the_output_lies_over_the_input_rows_that_are_used_up() -> None:
     assert plan.arena_bytes < 2 * x.shape[1] * 5 * 16
 
 
+def test_an_input_that_is_an_output_too_is_not_overwritten() -> None:
+    sketch = Sketch(6)
+    x = sketch.value((1, 4, 4, 4))
+    y = sketch.conv(x, 4, (1, 1))
+    assert not one_group(sketch.build([x], [y, x])).overlaps
+
+
 def test_verify_plan_finds_what_a_wrong_overlap_breaks() -> None:
     plan = one_group(separable())
     wrong = dict(plan.placement.offsets)

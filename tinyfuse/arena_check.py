@@ -21,6 +21,8 @@ def check_placement(
         for other in buffers[number + 1 :]:
             if one.last_step < other.first_step or other.last_step < one.first_step:
                 continue
+            if None not in (one.moments, other.moments) and not one.moments & other.moments:
+                continue
             a, b = placement.offsets[one.name], placement.offsets[other.name]
             disjoint = a + one.bytes <= b or b + other.bytes <= a or not one.bytes or not other.bytes
             allowed = any(

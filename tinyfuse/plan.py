@@ -47,14 +47,14 @@ class Group:
     """A fusion group: operators that become one C function.
 
     inputs, outputs   activations that cross the group's border
-    scratch           name of the group's scratch buffer, or None
+    scratch           per stage: the name of its scratch buffer, or None
     """
 
     index: int
     stages: tuple[Stage, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
-    scratch: str | None
+    scratch: tuple[str | None, ...]
 
     @property
     def ops(self) -> tuple[Op, ...]:

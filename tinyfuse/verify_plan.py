@@ -80,14 +80,15 @@ class _Player:
         for row in range(self._rows(tensor)):
             self._read(tensor, row, reader)
 
-    def _scribble_scratch(self, group: Group) -> None:
-        if group.scratch:
-            start = self.plan.placement.offsets[group.scratch]
-            self.bytes[start : start + self.size[group.scratch]] = 0
+    def _scribble_scratch(self, group: Group, stage: int) -> None:
+        name = group.scratch[stage]
+        if name:
+            start = self.plan.placement.offsets[name]
+            self.bytes[start : start + self.size[name]] = 0
 
     def _play_call(self, group: Group) -> None:
         (stage,) = group.stages
-        self._scribble_scratch(group)
+        self._scribble_scratch(group, 0)
         for tensor in stage.op.activations:
             self._read_whole(tensor, str(stage.op))
         shared = [i for i in stage.kernel.in_place if stage.op.inputs[i] is not None]
@@ -134,7 +135,7 @@ class _Player:
                 break
             s = ready[-1]
             stage, row = group.stages[s], done[s]
-            self._scribble_scratch(group)
+            self._scribble_scratch(group, s)
             windows = [
                 (tensor, window(s, i))
                 for i, tensor in enumerate(stage.op.inputs)

@@ -9,17 +9,20 @@ _EXACT = 12
 
 
 def lower_bound(problem: Problem) -> int:
-    """The largest optimum over the steps at which a buffer begins; every placement is at least it."""
+    """The largest optimum over all moments; every placement is at least as large."""
     buffers = problem.buffers
     best = 0
     seen: set[frozenset[int]] = set()
     for step in sorted({buffer.first_step for buffer in buffers}):
-        alive = frozenset(
-            i for i, b in enumerate(buffers) if b.first_step <= step <= b.last_step and b.bytes
-        )
-        if alive and alive not in seen:
-            seen.add(alive)
-            best = max(best, _clique(problem, alive))
+        here = [i for i, b in enumerate(buffers) if b.first_step <= step <= b.last_step and b.bytes]
+        moments = frozenset().union(*(buffers[i].moments or () for i in here)) or {0}
+        for moment in sorted(moments):
+            alive = frozenset(
+                i for i in here if buffers[i].moments is None or moment in buffers[i].moments
+            )
+            if alive and alive not in seen:
+                seen.add(alive)
+                best = max(best, _clique(problem, alive))
     return best
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 class Buffer:
     """`bytes` of memory that keep their content from `first_step` to `last_step`, both included.
 
-    align  its offset is a multiple of this
-    owner  what it is, for people
+    align    its offset is a multiple of this
+    owner    what it is, for people
+    moments  of a buffer that lives in one step alone: the numbered moments of that step at which it
+             does; None: all of them
     """
 
     name: str
@@ -19,6 +21,13 @@ class Buffer:
     last_step: int
     align: int = 16
     owner: str = ""
+    moments: frozenset[int] | None = None
+
+    def meets(self, other: Buffer) -> bool:
+        """Whether both are ever alive together."""
+        if self.first_step > other.last_step or other.first_step > self.last_step:
+            return False
+        return self.moments is None or other.moments is None or bool(self.moments & other.moments)
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,7 @@ class Problem:
         self.apart: list[dict[int, int]] = [{} for _ in buffers]
         for i, a in enumerate(buffers):
             for j, b in enumerate(buffers):
-                alive_together = a.first_step <= b.last_step and b.first_step <= a.last_step
-                if i != j and alive_together and a.bytes and b.bytes:
+                if i != j and a.meets(b) and a.bytes and b.bytes:
                     self.apart[i][j] = min(a.bytes, allowed.get((a.name, b.name), a.bytes))
 
     def lowest_offset(self, item: int, offsets: dict[int, int]) -> int:

@@ -90,9 +90,10 @@ class _Writer:
                 f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
                 f"/* {comment(f'{tensor.name!r} {_type(tensor)}')}{rows} */"
             )
-        if self.group.scratch:
-            offset = self.plan.placement.offsets[self.group.scratch]
-            self._line(f"uint8_t *const scratch = arena + {offset}u; /* {self.group.scratch_bytes} bytes */")
+        for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
+            if name:
+                offset = self.plan.placement.offsets[name]
+                self._line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
 
     def _is_ring(self, tensor: Tensor) -> bool:
         return tensor in self.rows and self.plan.storage[tensor].buffer not in self._whole_buffers()
@@ -165,7 +166,7 @@ class _Writer:
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(tensor, row) for tensor in stage.op.outputs),
             row=row,
-            scratch="scratch" if stage.scratch_bytes else "NULL",
+            scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
             constant=lambda name: self._symbol(stage, name),
         )
         statements = stage.kernel.call(stage.op, site, self.plan.context)

@@ -7,7 +7,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
 from tinyfuse.plan import Group, Stage, Storage
-from tinyfuse.schedule.rows import height, overlap_distance, ring_rows, row_bytes
+from tinyfuse.schedule.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
 #: alignment of tensors and rings: word loads of DSP kernels; and of scratch: what kernels are told
@@ -25,7 +25,14 @@ def lower(
     names = _BufferNames()
 
     whole = _whole_tensors(graph, partition, roots)
-    for tensor, (first, last) in _lifetimes(graph, partition, whole, roots).items():
+    lifetimes = _lifetimes(graph, partition, whole, roots)
+    wanted = {roots.get(t, t) for t in graph.outputs}
+
+    def survivors(index: int) -> set[Tensor]:
+        """What somebody reads after group `index`: a later group, or the caller."""
+        return {t for t, (_, last) in lifetimes.items() if last > index} | wanted
+
+    for tensor, (first, last) in lifetimes.items():
         name = names.of(tensor)
         buffers.append(Buffer(name, tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
         storage[tensor] = Storage(name, _whole_rows(tensor))
@@ -33,20 +40,15 @@ def lower(
     for index, ops in enumerate(partition):
         stages = _stages(ops, context)
         kept = frozenset(op.output for op in ops if roots.get(op.output, op.output) in whole)
-        if stages[0].by_row:
-            for tensor, rows in ring_rows(stages, kept).items():
-                name = names.of(tensor)
-                size = rows * row_bytes(tensor)
-                buffers.append(Buffer(name, size, index, index, TENSOR_ALIGN, owner=f"ring of {tensor.name}"))
-                storage[tensor] = Storage(name, rows)
-        group = _group(index, stages, kept, roots)
+        stream = Stream(stages, kept) if stages[0].by_row else None
+        inner, scratch = _inner_buffers(index, stages, stream, names)
+        for buffer, tensor in inner:
+            buffers.append(buffer)
+            if tensor is not None:
+                storage[tensor] = Storage(buffer.name, stream.rings[tensor])
+        group = _group(index, stages, kept, scratch)
         groups.append(group)
-        if group.scratch:
-            buffers.append(
-                Buffer(group.scratch, group.scratch_bytes, index, index, SCRATCH_ALIGN, owner="scratch")
-            )
-        ends = {buffer.name: buffer.last_step for buffer in buffers}
-        overlaps += _overlaps(group, kept, storage, roots, ends)
+        overlaps += _overlaps(group, stream, storage, roots, survivors(index))
 
     for alias, root in roots.items():
         storage[alias] = Storage(storage[root].buffer, _whole_rows(alias))
@@ -145,7 +147,33 @@ def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:
     )
 
 
-def _group(index: int, stages: tuple[Stage, ...], kept, roots) -> Group:
+def _inner_buffers(
+    index: int, stages: tuple[Stage, ...], stream: Stream | None, names: _BufferNames
+) -> tuple[list[tuple[Buffer, Tensor | None]], tuple[str | None, ...]]:
+    """The buffers that live inside the group alone: (ring, its tensor) or (scratch, None), and the
+    name of each stage's scratch. Of those, only what is alive at one moment needs separate bytes."""
+    moments = stream.moments if stream else ((0, frozenset()),)
+    found: list[tuple[Buffer, Tensor | None]] = []
+    for s, stage in enumerate(stages):
+        if stream and stage.op.output in stream.rings:
+            tensor = stage.op.output
+            size = stream.rings[tensor] * row_bytes(tensor)
+            alive = frozenset(m for m, (_, rings) in enumerate(moments) if s in rings)
+            owner = f"ring of {tensor.name}"
+            found.append((Buffer(names.of(tensor), size, index, index, TENSOR_ALIGN, owner, alive), tensor))
+    scratch: list[str | None] = []
+    for s, stage in enumerate(stages):
+        name = None
+        if stage.scratch_bytes:
+            name = f"scratch{index}" if len(stages) == 1 else f"scratch{index}_{s}"
+            alive = frozenset(m for m, (running, _) in enumerate(moments) if running == s)
+            owner = f"scratch of {stage.kernel.name}"
+            found.append((Buffer(name, stage.scratch_bytes, index, index, SCRATCH_ALIGN, owner, alive), None))
+        scratch.append(name)
+    return found, tuple(scratch)
+
+
+def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | None, ...]) -> Group:
     made = {stage.op.output for stage in stages}
     inputs: dict[Tensor, None] = {}
     for stage in stages:
@@ -153,19 +181,20 @@ def _group(index: int, stages: tuple[Stage, ...], kept, roots) -> Group:
             if tensor not in made:
                 inputs[tensor] = None
     outputs = tuple(t for stage in stages for t in stage.op.outputs if t in kept or len(stages) == 1)
-    needs_scratch = any(stage.scratch_bytes for stage in stages)
-    return Group(index, stages, tuple(inputs), outputs, f"scratch{index}" if needs_scratch else None)
+    return Group(index, stages, tuple(inputs), outputs, scratch)
 
 
-def _overlaps(group: Group, kept, storage, roots, ends: dict[str, int]) -> list[Overlap]:
-    """Which outputs may start how far below which inputs that nothing after the group reads."""
+def _overlaps(
+    group: Group, stream: Stream | None, storage, roots, survivors: set[Tensor]
+) -> list[Overlap]:
+    """Which outputs may start how far below which inputs, if those are not among the `survivors`."""
     found = []
     for output in group.outputs:
         for source in group.inputs:
-            if ends[storage[roots.get(source, source)].buffer] > group.index:
+            if roots.get(source, source) in survivors:
                 continue
-            if group.stages[0].by_row:
-                distance = overlap_distance(group.stages, kept, source, output)
+            if stream:
+                distance = stream.overlap_distance(source, output)
             else:
                 distance = _whole_call_distance(group.stages[0], source, output)
             if distance < output.bytes:

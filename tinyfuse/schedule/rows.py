@@ -6,15 +6,16 @@ the group lacks that row for its own next row (a stage whose output leaves the g
 wanted). Preferring the end keeps rings at the rows of their consumers' windows: a row is used up
 before the next is made, and nothing is computed twice.
 
-`simulate` plays that loop at compile time; the generated C plays the same loop at run time
-(tinyfuse/emit.py prints `Stage` conditions in the same order). Ring sizes and overlaps follow from
-the events, not from a formula.
+`Stream` plays that loop at compile time; the generated C plays the same loop at run time
+(tinyfuse/emit/functions.py prints the conditions in the same order). Ring sizes, what is alive
+together and overlaps follow from the events, not from a formula.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tinyfuse.ir import Tensor
 from tinyfuse.plan import Stage
@@ -55,91 +56,110 @@ def readers(stages: tuple[Stage, ...], tensor: Tensor) -> list[Reader]:
     ]
 
 
-def simulate(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> Iterator[Event]:
-    """The events of a row group, in order. `kept` are the tensors that leave the group."""
-    done = [0] * len(stages)
-    made_by = {stage.op.output: s for s, stage in enumerate(stages)}
-    uses = {tensor: readers(stages, tensor) for tensor in made_by}
+class Stream:
+    """A row group played through once. `kept` are the tensors that leave the group.
 
-    def needed(reader: Reader) -> int:
-        stage = stages[reader.stage]
-        if done[reader.stage] == height(stage.op.output):
-            return 0
-        source = stage.op.inputs[reader.input]
-        return stage.windows[reader.input].needed(done[reader.stage], height(source))
+    events   every row in the order of computation
+    """
 
-    def can_run(s: int) -> bool:
-        stage = stages[s]
-        if done[s] == height(stage.op.output):
-            return False
-        output = stage.op.output
-        if output not in kept and not any(needed(use) > done[s] for use in uses[output]):
-            return False
-        return all(
-            done[made_by[tensor]] >= needed(Reader(s, i))
-            for i, tensor in enumerate(stage.op.inputs)
-            if tensor in made_by
+    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor]):
+        self.stages, self.kept = stages, kept
+        self._heights = [height(stage.op.output) for stage in stages]
+        self.events = tuple(self._play())
+
+    def _uses(self, tensor: Tensor) -> list[tuple[int, list[int], list[int]]]:
+        """(stage, rows needed before its row y, first row needed for its row y) of each reader."""
+        found = []
+        for use in readers(self.stages, tensor):
+            window = self.stages[use.stage].windows[use.input]
+            rows = range(self._heights[use.stage])
+            needed = [window.needed(y, height(tensor)) for y in rows]
+            found.append((use.stage, needed, [window.first(y) for y in rows]))
+        return found
+
+    @cached_property
+    def _readers_of(self) -> list[list[tuple[int, list[int], list[int]]]]:
+        """Per stage, who reads its output."""
+        return [self._uses(stage.op.output) for stage in self.stages]
+
+    def _play(self) -> Iterator[Event]:
+        heights, done = self._heights, [0] * len(self.stages)
+        stays = [stage.op.output in self.kept for stage in self.stages]
+        inputs: list[list[tuple[int, list[int]]]] = [[] for _ in self.stages]
+        for maker, uses in enumerate(self._readers_of):
+            for reader, needed, _ in uses:
+                inputs[reader].append((maker, needed))
+
+        def can_run(s: int) -> bool:
+            row = done[s]
+            if row == heights[s]:
+                return False
+            if not stays[s] and not any(
+                done[c] < heights[c] and needed[done[c]] > row for c, needed, _ in self._readers_of[s]
+            ):
+                return False
+            return all(done[maker] >= needed[row] for maker, needed in inputs[s])
+
+        last_first = range(len(self.stages) - 1, -1, -1)
+        while (s := next(filter(can_run, last_first), None)) is not None:
+            yield Event(s, done[s])
+            done[s] += 1
+
+    def _oldest_needed(self, uses, done: list[int]) -> int | None:
+        """The first row of a tensor that a reader still needs for its next row, None if none does."""
+        return min(
+            (first[done[c]] for c, _, first in uses if done[c] < self._heights[c]), default=None
         )
 
-    while True:
-        for s in reversed(range(len(stages))):
-            if can_run(s):
-                yield Event(s, done[s])
-                done[s] += 1
-                break
-        else:
-            return
+    @cached_property
+    def rings(self) -> dict[Tensor, int]:
+        """Rows that the ring of each internal tensor must hold: newest made - oldest needed + 1."""
+        rows = {stage.op.output: 1 for stage in self.stages if stage.op.output not in self.kept}
+        done = [0] * len(self.stages)
+        for event in self.events:
+            output = self.stages[event.stage].op.output
+            if output in rows:
+                oldest = self._oldest_needed(self._readers_of[event.stage], done)
+                if oldest is not None:
+                    rows[output] = max(rows[output], event.row + 1 - oldest)
+            done[event.stage] += 1
+        return rows
 
+    @cached_property
+    def moments(self) -> tuple[tuple[int, frozenset[int]], ...]:
+        """The different (stage that computes, stages whose rings hold rows meanwhile), in order of
+        their first event. A ring holds rows while a reader needs one that was made, and while its own
+        stage writes."""
+        seen: dict[tuple[int, frozenset[int]], None] = {}
+        done = [0] * len(self.stages)
+        inner = [s for s, stage in enumerate(self.stages) if stage.op.output not in self.kept]
+        for event in self.events:
+            alive = {event.stage} if event.stage in inner else set()
+            for s in inner:
+                oldest = self._oldest_needed(self._readers_of[s], done)
+                if oldest is not None and oldest < done[s]:
+                    alive.add(s)
+            seen[(event.stage, frozenset(alive))] = None
+            done[event.stage] += 1
+        return tuple(seen)
 
-def _oldest_needed(stages, uses: list[Reader], done: list[int]) -> int | None:
-    """The first row of a tensor that a reader still needs for its next row, None if none does."""
-    oldest = None
-    for use in uses:
-        stage = stages[use.stage]
-        if done[use.stage] < height(stage.op.output):
-            first = stage.windows[use.input].first(done[use.stage])
-            oldest = first if oldest is None else min(oldest, first)
-    return oldest
+    def overlap_distance(self, source: Tensor, output: Tensor) -> int:
+        """Bytes that `output` must start below `source` so that no row still needed is overwritten.
 
-
-def ring_rows(stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> dict[Tensor, int]:
-    """Rows that the ring of each internal tensor must hold: newest made - oldest needed + 1."""
-    internal = {
-        stage.op.output: readers(stages, stage.op.output)
-        for stage in stages
-        if stage.op.output not in kept
-    }
-    rows = dict.fromkeys(internal, 1)
-    done = [0] * len(stages)
-    for event in simulate(stages, kept):
-        output = stages[event.stage].op.output
-        if output in internal:
-            oldest = _oldest_needed(stages, internal[output], done)
-            if oldest is not None:
-                rows[output] = max(rows[output], event.row + 1 - oldest)
-        done[event.stage] += 1
-    return rows
-
-
-def overlap_distance(
-    stages: tuple[Stage, ...], kept: frozenset[Tensor], source: Tensor, output: Tensor
-) -> int:
-    """Bytes that `output` must start below `source` so that no row still needed is overwritten.
-
-    While a stage writes row j of the output, the output holds bytes up to (j + 1) * its row; the
-    source's rows from the oldest one that any reader still needs must lie behind that. The stage
-    that writes counts as still reading its own window. The result is at most output.bytes, which
-    means: no overlap at all.
-    """
-    uses = readers(stages, source)
-    writer = next(s for s, stage in enumerate(stages) if stage.op.output is output)
-    done = [0] * len(stages)
-    distance = 0
-    for event in simulate(stages, kept):
-        if event.stage == writer:
-            oldest = _oldest_needed(stages, uses, done)
-            if oldest is not None and oldest < height(source):
-                written = (event.row + 1) * row_bytes(output)
-                distance = max(distance, written - oldest * row_bytes(source))
-        done[event.stage] += 1
-    return min(distance, output.bytes)
+        While a stage writes row j of the output, the output holds bytes up to (j + 1) * its row; the
+        source's rows from the oldest one that any reader still needs must lie behind that. The stage
+        that writes counts as still reading its own window. The result is at most output.bytes, which
+        means: no overlap at all.
+        """
+        uses = self._uses(source)
+        writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
+        done = [0] * len(self.stages)
+        distance = 0
+        for event in self.events:
+            if event.stage == writer:
+                oldest = self._oldest_needed(uses, done)
+                if oldest is not None and oldest < height(source):
+                    written = (event.row + 1) * row_bytes(output)
+                    distance = max(distance, written - oldest * row_bytes(source))
+            done[event.stage] += 1
+        return min(distance, output.bytes)
