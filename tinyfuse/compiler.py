@@ -11,6 +11,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.lower import lower
 from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.search import least_ram_partition
 from tinyfuse.targets import Target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
@@ -27,7 +28,25 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks)
     graph = rewrite(source, options.fusion)
-    return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+    plan = plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+    if options.fusion == "rows" and context.library != "cmsis-nn":
+        plan = _with_least_ram(plan)
+    return plan
+
+
+def _with_least_ram(plan: Plan) -> Plan:
+    """The plan whose groups the search over cuts chose, where it takes less RAM than `plan`.
+
+    Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels don't
+    take, so the search would trade them for ours.
+    """
+    groups = least_ram_partition(plan.graph, plan.context, plan.arena_bytes)
+    if groups is None:
+        return plan
+    found = plan_groups(plan.source, plan.graph, groups, plan.context, plan.options)
+    return found if found.arena_bytes < plan.arena_bytes else plan
+
+
 
 
 def plan_groups(

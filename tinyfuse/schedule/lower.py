@@ -38,7 +38,7 @@ def lower(
         storage[tensor] = Storage(name, _whole_rows(tensor))
 
     for index, ops in enumerate(partition):
-        stages = _stages(ops, context)
+        stages = make_stages(ops, context)
         kept = frozenset(op.output for op in ops if roots.get(op.output, op.output) in whole)
         stream = Stream(stages, kept) if stages[0].by_row else None
         inner, scratch = _inner_buffers(index, stages, stream, names)
@@ -117,17 +117,24 @@ def _lifetimes(graph, partition, whole, roots) -> dict[Tensor, tuple[int, int]]:
     return {tensor: (first[tensor], last[tensor]) for tensor in first}
 
 
-def _stages(ops: list[Op], context: Context) -> tuple[Stage, ...]:
+def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tuple[Stage, ...]:
+    """The stages of a group of these operators, each with its kernel. `memo` keeps stages between
+    calls with the same context (packing weights takes time)."""
+    memo = {} if memo is None else memo
     if len(ops) == 1:
-        kernel, by_row = whole_kernel(ops[0], context)
-        return (_stage(ops[0], kernel, by_row, context),)
+        if (ops[0], None) not in memo:
+            memo[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
+        return (memo[ops[0], None],)
     stages, inside = [], set()
     for op in ops:
         # what comes from outside the group is whole
-        kernel = row_kernel(op, context, rings=not inside.isdisjoint(op.activations))
+        rings = not inside.isdisjoint(op.activations)
         inside.update(op.outputs)
-        assert kernel is not None, f"{op} does not stream; the partition should know"
-        stages.append(_stage(op, kernel, True, context))
+        if (op, rings) not in memo:
+            kernel = row_kernel(op, context, rings)
+            assert kernel is not None, f"{op} does not stream; the partition should know"
+            memo[op, rings] = _stage(op, kernel, True, context)
+        stages.append(memo[op, rings])
     return tuple(stages)
 
 
@@ -193,18 +200,20 @@ def _overlaps(
         for source in group.inputs:
             if roots.get(source, source) in survivors:
                 continue
-            if stream:
-                distance = stream.overlap_distance(source, output)
-            else:
-                distance = _whole_call_distance(group.stages[0], source, output)
+            distance = overlap_distance(group.stages, stream, source, output)
             if distance < output.bytes:
                 below, above = storage[output].buffer, storage[roots.get(source, source)].buffer
                 found.append(Overlap(below, above, distance))
     return found
 
 
-def _whole_call_distance(stage: Stage, source: Tensor, output: Tensor) -> int:
-    """0 where the kernel may work in place over every use of `source`, else no overlap."""
+def overlap_distance(
+    stages: tuple[Stage, ...], stream: Stream | None, source: Tensor, output: Tensor
+) -> int:
+    """How far `output` must start below `source`: by rows from the stream; a whole call (`stream` is
+    None) allows 0 where its kernel may work in place over every use of `source`, else no overlap."""
+    if stream is not None:
+        return stream.overlap_distance(source, output)
+    (stage,) = stages
     uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-    in_place = all(i in stage.kernel.in_place for i in uses)
-    return 0 if in_place else output.bytes
+    return 0 if uses and all(i in stage.kernel.in_place for i in uses) else output.bytes

@@ -1,0 +1,153 @@
+"""Which cuts of the operator order give the least RAM: groups as edges of a shortest path.
+
+Nodes are the places between operators of the topological order; an edge (i, j) is the fusion group
+of operators i..j-1, weighed with the bytes that are alive while it runs: its rings and scratch, its
+inputs and outputs with the best single overlap, and the tensors that pass it by. The least RAM of a
+whole partition is then a minimax path; among paths of equal RAM the one with the fewest bytes over
+all groups wins, and of those the one with the most groups: a longer group gains nothing by itself.
+
+The weight leaves alignment and fragmentation to the planner, so the caller compares the plan of the
+result with that of other partitions (tinyfuse/compiler.py).
+"""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Context
+from tinyfuse.plan import Stage
+from tinyfuse.schedule.lower import make_stages, overlap_distance
+from tinyfuse.schedule.partition import streams
+from tinyfuse.schedule.rows import Stream, row_bytes
+
+#: operators of one group, at most: bounds the search's time on graphs of hundreds of operators
+LONGEST_GROUP = 40
+
+
+def least_ram_partition(graph: Graph, context: Context, budget: int) -> list[list[Op]] | None:
+    """A partition whose estimated RAM is at most `budget` bytes and least; None where there is none.
+
+    A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
+    a group's own bytes only grow with its length.
+    """
+    ops = tuple(op for op in graph.ops if not FAMILIES[op.kind].alias)
+    weigher = _Weigher(graph, ops, context)
+    infinite = (float("inf"), 0, 0)
+    best: list[tuple[float, int, int]] = [infinite] * (len(ops) + 1)
+    came_from = [0] * (len(ops) + 1)
+    best[0] = (0, 0, 0)
+    for i in range(len(ops)):
+        if best[i] == infinite:
+            continue
+        for j in range(i + 1, min(len(ops), i + LONGEST_GROUP) + 1):
+            weight = weigher.weigh(i, j)
+            if weight is None:
+                break
+            total, own = weight
+            if own > budget:
+                break
+            peak, traffic, groups = best[i]
+            candidate = (max(peak, total), traffic + total, groups - 1)
+            if total <= budget and candidate < best[j]:
+                best[j], came_from[j] = candidate, i
+    if best[-1] == infinite:
+        return None
+    cuts, at = [], len(ops)
+    while at:
+        cuts.append((came_from[at], at))
+        at = came_from[at]
+    return [list(ops[i:j]) for i, j in reversed(cuts)]
+
+
+class _Weigher:
+    """Bytes alive while a group of consecutive operators runs."""
+
+    def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context):
+        self.graph, self.ops, self.context = graph, ops, context
+        self.roots: dict[Tensor, Tensor] = {}
+        for op in graph.ops:
+            if op not in ops:
+                self.roots[op.output] = self.root(op.input)
+        position = {op: index for index, op in enumerate(ops)}
+        self.made_at = {t: position[op] for op in ops for t in op.outputs}
+        self.last_use: dict[Tensor, int] = {}
+        for index, op in enumerate(ops):
+            for tensor in op.activations:
+                self.last_use[self.root(tensor)] = index
+        for tensor in graph.outputs:
+            self.last_use[self.root(tensor)] = len(ops)
+        self.memo: dict = {}
+
+    def root(self, tensor: Tensor) -> Tensor:
+        """The tensor whose bytes an alias names."""
+        return self.roots.get(tensor, tensor)
+
+    def weigh(self, i: int, j: int) -> tuple[int, int] | None:
+        """(all bytes alive, those of the group's inner buffers) of the group ops[i:j]; None where
+        that is no group, nor can be by adding operators."""
+        ops = self.ops[i:j]
+        if len(ops) > 1 and not self._is_group(i, j):
+            return None
+        stages = make_stages(list(ops), self.context, self.memo)
+        kept = frozenset(
+            t for op in ops for t in op.outputs
+            if self.last_use.get(t, len(self.ops)) >= j or len(ops) == 1
+        )  # fmt: skip
+        made = {t for op in ops for t in op.outputs}
+        inputs = {self.root(t) for op in ops for t in op.activations} - made
+        dying = {t for t in inputs if self.last_use[t] < j}
+        by = sum(
+            tensor.bytes
+            for tensor in self._whole_before(i) - inputs
+            if self.last_use.get(tensor, -1) >= j
+        )
+        stream = Stream(stages, kept) if stages[0].by_row else None
+        inner = self._inner_bytes(stages, stream)
+        saved = max(
+            (self._saved(stages, stream, source, output) for source in dying for output in kept),
+            default=0,
+        )
+        crossing = sum(t.bytes for t in inputs) + sum(t.bytes for t in kept)
+        return inner + crossing - saved + by, inner
+
+    def _is_group(self, i: int, j: int) -> bool:
+        """Whether the last operator can join those before it: every one streams, and what they pass
+        on is not renamed on the way."""
+        inside: set[Tensor] = set()
+        for op in self.ops[i:j]:
+            reads = set(op.activations)
+            if not streams(op, self.context, rings=bool(reads & inside)):
+                return False
+            if any(self.root(t) in inside and t not in inside for t in reads):
+                return False
+            inside.update(op.outputs)
+        # connected: all but the first read something of the group, or share an input with it
+        first = {self.root(t) for t in self.ops[i].activations}
+        return all(
+            {self.root(t) for t in op.activations} & (inside | first) for op in self.ops[i + 1 : j]
+        )
+
+    def _whole_before(self, i: int) -> set[Tensor]:
+        made = {t for t, at in self.made_at.items() if at < i}
+        return made | {self.root(t) for t in self.graph.inputs}
+
+    @staticmethod
+    def _inner_bytes(stages: tuple[Stage, ...], stream: Stream | None) -> int:
+        """The most bytes of rings and scratch that are alive at one moment."""
+        if stream is None:
+            return stages[0].scratch_bytes
+        size = {
+            s: stream.rings[stage.op.output] * row_bytes(stage.op.output)
+            for s, stage in enumerate(stages)
+            if stage.op.output in stream.rings
+        }
+        return max(
+            sum(size[s] for s in rings) + stages[running].scratch_bytes
+            for running, rings in stream.moments
+        )
+
+    @staticmethod
+    def _saved(stages, stream: Stream | None, source: Tensor, output: Tensor) -> int:
+        """Bytes that the overlap of an output with an input saves."""
+        distance = overlap_distance(stages, stream, source, output)
+        return source.bytes + output.bytes - max(distance + source.bytes, output.bytes)
