@@ -88,18 +88,17 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
 
 #define TINYFUSE_QUAD_PRODUCTS               \
     "ldm r0!, {r6, r8, r9, r10}\n\t"         \
-    "ldm r1!, {r11, r12}\n\t"                \
+    "ldm r1!, {r11, r12, lr}\n\t"            \
     "smlad r2, r6, r11, r2\n\t"              \
     "smlad r3, r8, r12, r3\n\t"              \
-    "ldm r1!, {r11, r12}\n\t"                \
-    "smlad r4, r9, r11, r4\n\t"              \
-    "smlad r5, r10, r12, r5\n\t"             \
+    "smlad r4, r9, lr, r4\n\t"               \
+    "ldm r1!, {r11, r12, lr}\n\t"            \
+    "smlad r5, r10, r11, r5\n\t"             \
     "ldm r0!, {r6, r8}\n\t"                  \
-    "ldm r1!, {r11, r12}\n\t"                \
-    "smlabb r2, r6, r11, r2\n\t"             \
-    "smlabb r3, r8, r12, r3\n\t"             \
-    "smlatt r4, r6, r11, r4\n\t"             \
-    "smlatt r5, r8, r12, r5\n\t"
+    "smlabb r2, r6, r12, r2\n\t"             \
+    "smlabb r3, r8, lr, r3\n\t"              \
+    "smlatt r4, r6, r12, r4\n\t"             \
+    "smlatt r5, r8, lr, r5\n\t"
 #define TINYFUSE_QUAD_REQUANTIZE(sum, ramp)  \
     "ldm r1!, {r6, r8, r9}\n\t"              \
     "add r9, " sum "\n\t" ramp(sum)          \
@@ -133,14 +132,14 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
         __asm volatile(TINYFUSE_QUAD_LOOP(TINYFUSE_QUAD_RAMP)
                        : "+r"(r0), "+r"(r1)
                        :
-                       : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc",
-                         "memory");
+                       : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr",
+                         "cc", "memory");
     } else {
         __asm volatile(TINYFUSE_QUAD_LOOP(TINYFUSE_QUAD_SIGN)
                        : "+r"(r0), "+r"(r1)
                        :
-                       : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "cc",
-                         "memory");
+                       : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr",
+                         "cc", "memory");
     }
 }
 
@@ -206,28 +205,6 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
 
 #endif
 
-TINYFUSE_SHARED void tinyfuse_quad_load_shared(tinyfuse_quad *q, const int8_t *weights,
-                                               const tinyfuse_requant *channels, int32_t rounding)
-{
-    tinyfuse_quad_load(q, weights, channels, rounding);
-}
-
-TINYFUSE_SHARED void tinyfuse_quad_columns_shared(const int8_t *a, const int8_t *b, const int8_t *d,
-                                                  int32_t count, int32_t step, int16_t *to)
-{
-    tinyfuse_quad_columns(a, b, d, count, step, to);
-}
-
-TINYFUSE_SHARED void tinyfuse_quad_row_ramp(tinyfuse_quad *q, const int16_t *columns)
-{
-    tinyfuse_quad_row(q, columns, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_quad_row_plain(tinyfuse_quad *q, const int16_t *columns)
-{
-    tinyfuse_quad_row(q, columns, 0);
-}
-
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][36], the last four channels ending at in_c. scratch, aligned to 8: a
    tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding. */
@@ -267,13 +244,13 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
         q->out = out_row + c;
-        tinyfuse_quad_load_shared(q, weights, channels + c, 2 * p->out_zero_point + 1);
+        tinyfuse_quad_load(q, weights, channels + c, 2 * p->out_zero_point + 1);
         weights += 36;
         if (inside > 0) {
-            tinyfuse_quad_columns_shared(rows[0] + c, rows[1] + c, rows[2] + c, inside, in_c,
-                                         first + TINYFUSE_COLUMN * left);
+            tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, in_c,
+                                  first + TINYFUSE_COLUMN * left);
         }
-        (ramp ? tinyfuse_quad_row_ramp : tinyfuse_quad_row_plain)(q, first);
+        tinyfuse_quad_row(q, first, ramp);
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);
