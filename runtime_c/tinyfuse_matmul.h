@@ -141,23 +141,22 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
     "ldrd %[wa], %[wb], [%[x], #16]\n\t"                                                       \
     "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(stored, "s1", "s3", "s5")                   \
     "add %[x], #24\n\t"                                                                        \
+    "ldr %[i], %[last]\n\t"                                                                    \
     "str %[x], %[channels]\n\t"                                                                \
+    "cmp %[x], %[i]\n\t" /* nothing below sets flags */                                        \
     "ldr %[x], %[out]\n\t"                                                                     \
     "ldr %[i], %[out_c]\n\t" TINYFUSE_PUT_##n                                                  \
-    "ldr %[i], %[pairs]\n\t"                                                                   \
     "add %[x], #2\n\t"                                                                         \
     "str %[x], %[out]\n\t"                                                                     \
-    "subs %[i], #1\n\t"                                                                        \
-    "str %[i], %[pairs]\n\t"                                                                   \
     "bne 6b"
-#define TINYFUSE_PAIRS_ASM(n, stored, more_sums)                                    \
-    __asm volatile(TINYFUSE_PAIRS(n, stored)                                                   \
-                   : [w] "+r"(w), [channels] "+m"(channels), [out] "+m"(out),                  \
-                     [pairs] "+m"(pairs), [end] "=m"(end), [s0] "=&r"(s0),                     \
-                     [s1] "=&r"(s1), [x] "=&r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb),             \
-                     [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i), [j] "=&r"(j)more_sums           \
-                   : [columns] "m"(columns), [bytes] "m"(bytes), [rounding] "m"(rounding),     \
-                     [out_c] "m"(out_c)                                                        \
+#define TINYFUSE_PAIRS_ASM(n, stored, more_sums)                                           \
+    __asm volatile(TINYFUSE_PAIRS(n, stored)                                               \
+                   : [w] "+r"(w), [channels] "+m"(channels), [out] "+m"(out),              \
+                     [end] "=m"(end), [s0] "=&r"(s0),                                      \
+                     [s1] "=&r"(s1), [x] "=&r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb),         \
+                     [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i), [j] "=&r"(j)more_sums       \
+                   : [columns] "m"(columns), [bytes] "m"(bytes), [rounding] "m"(rounding), \
+                     [out_c] "m"(out_c), [last] "m"(last)                                  \
                    : "cc", "memory")
 #define TINYFUSE_SUMS_1
 #define TINYFUSE_SUMS_2 , [s2] "=&r"(s2), [s3] "=&r"(s3)
@@ -171,9 +170,10 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
 {
     const int32_t bytes = 2 * p->depth, out_c = p->out_c, rounding = p->rounding;
     const int8_t *end;
-    int32_t pairs = out_c / 2, s0, s1, s2, s3, s4, s5;
+    const tinyfuse_requant *const last = channels + (out_c & ~1);
+    int32_t s0, s1, s2, s3, s4, s5;
     uint32_t x, wa, wb, e, f;
-    if (pairs == 0) {
+    if (out_c < 2) {
         return w;
     }
     if (pixels == 2) {
