@@ -101,4 +101,31 @@ TINYFUSE_INLINE void tinyfuse_max_pool_row_s8(const tinyfuse_pool *p, const int8
     }
 }
 
+/* out[c] = previous[c] + the sum of channel c over `width` pixels; `previous` may be `out`, NULL
+   counts as zeros. */
+TINYFUSE_INLINE void tinyfuse_row_sum_s8(const int8_t *in, const int32_t *previous, int32_t *out,
+                                         int32_t width, int32_t channels)
+{
+    int32_t c, x;
+    for (c = 0; c < channels; ++c) {
+        const int8_t *from = in + c;
+        int32_t sum = previous != NULL ? previous[c] : 0;
+        for (x = 0; x < width; ++x) {
+            sum += *from;
+            from += channels;
+        }
+        out[c] = sum;
+    }
+}
+
+/* The means of `count` values whose sums are given. */
+TINYFUSE_INLINE void tinyfuse_average_of_sum(const int32_t *sum, int8_t *out, int32_t channels,
+                                             int32_t count, int32_t low, int32_t high)
+{
+    int32_t c;
+    for (c = 0; c < channels; ++c) {
+        out[c] = (int8_t)tinyfuse_clamp(tinyfuse_mean_of(sum[c], count), low, high);
+    }
+}
+
 #endif

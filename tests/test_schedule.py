@@ -137,3 +137,20 @@ def test_an_image_that_was_a_vector_streams_all_its_rows() -> None:
         assert [len(group.ops) for group in plan.groups] == [2]
         image = plan.groups[0].inputs[0]
         assert (image.shape, plan.storage[image].ring_rows) == ((1, 8, 4, 3), 8)
+
+
+def test_a_global_average_takes_rows_as_they_come() -> None:
+    sketch = Sketch(7)
+    x = sketch.value((1, 12, 6, 4))
+    y = sketch.conv(x, 16, (3, 3))
+    data = sketch.build([x], [sketch.pool(y, "AVERAGE_POOL_2D", (12, 6), (1, 1))])
+    plan = compile_graph(read_tflite("model.tflite", data), M4, Options("net"))
+    (group,) = plan.groups
+    assert [op.kind for op in group.ops] == ["CONV_2D", "ROW_SUM", "AVERAGE_OF_SUM"]
+    sums = plan.storage[group.ops[1].output]
+    assert sums.ring_rows == 1
+    # between two rows of the image only the sums are kept, and nothing may take their bytes
+    wrong = dict(plan.placement.offsets)
+    wrong[plan.storage[group.ops[0].output].buffer] = wrong[sums.buffer]
+    with pytest.raises(AssertionError):
+        verify_plan(replace(plan, placement=replace(plan.placement, offsets=wrong)))

@@ -27,7 +27,7 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     check(source)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks)
-    graph = rewrite(source, options.fusion)
+    graph = rewrite(source, options.fusion, options.kernels)
     plan = plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
     if options.fusion == "rows" and context.library != "cmsis-nn":
         plan = _with_least_ram(plan)

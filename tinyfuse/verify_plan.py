@@ -141,6 +141,8 @@ class _Player:
                 for i, tensor in enumerate(stage.op.inputs)
                 if tensor is not None and not tensor.is_constant
             ]
+            if stage.kernel.accumulates and row > 0:
+                self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
             for _ in range(2):  # before the row is written, and while: the window must survive both
                 for tensor, rows in windows:
                     for r in rows:

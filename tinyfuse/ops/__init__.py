@@ -12,6 +12,7 @@ from tinyfuse.ops.pad import PadOperator
 from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reshape import ReshapeOperator
+from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 
 FAMILIES: dict[str, Operator] = {
@@ -34,5 +35,8 @@ FAMILIES: dict[str, Operator] = {
         ConcatenationOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
+        # ours alone: no file has them, rewrites make them
+        RowSumOperator(),
+        AverageOfSumOperator(),
     )
 }

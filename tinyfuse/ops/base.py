@@ -171,6 +171,7 @@ class Kernel(ABC):
     by_row     `call` accepts a site with a row: computes one output row
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
+    accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a whole call may overwrite, element for element, going forward
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
@@ -181,6 +182,7 @@ class Kernel(ABC):
     by_row: bool = False
     whole: bool = True
     rings: bool = False
+    accumulates: bool = False
     in_place: tuple[int, ...] = ()
     stack_bytes: int = 512
 

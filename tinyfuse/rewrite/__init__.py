@@ -13,6 +13,7 @@ from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.rewrite.split_global_pool import split_global_pool
 
 #: what every fusion level gets: nothing here joins two operators that both run
 ALWAYS: tuple[Callable[[Graph], Graph], ...] = (fold_constants, drop_dead)
@@ -21,8 +22,17 @@ ALWAYS: tuple[Callable[[Graph], Graph], ...] = (fold_constants, drop_dead)
 FUSING: tuple[Callable[[Graph], Graph], ...] = (fold_pad, fold_activation)
 
 
-def rewrite(graph: Graph, fusion: str) -> Graph:
-    """The graph after every pass that the fusion level allows."""
-    for one_pass in ALWAYS if fusion == "none" else ALWAYS + FUSING:
+#: what `rows` adds, unless CMSIS-NN's kernels are to be used wherever there are some
+STREAMING: tuple[Callable[[Graph], Graph], ...] = (split_global_pool,)
+
+
+def rewrite(graph: Graph, fusion: str, library: str) -> Graph:
+    """The graph after every pass that the fusion level and the kernel library allow."""
+    passes = ALWAYS
+    if fusion != "none":
+        passes += FUSING
+    if fusion == "rows" and library != "cmsis-nn":
+        passes += STREAMING
+    for one_pass in passes:
         graph = one_pass(graph)
     return graph

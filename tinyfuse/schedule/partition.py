@@ -45,7 +45,7 @@ def _joins(group: list[Op], follower: Op, context: Context, fusion: str) -> bool
     last = group[-1]
     if not (streams(last, context, rings=len(group) > 1) and streams(follower, context, rings=True)):
         return False
-    if is_pointwise_function(follower):
+    if is_pointwise_function(follower) or follower.kind == "AVERAGE_OF_SUM":
         return True
     if fusion != "rows":
         return False

@@ -137,6 +137,8 @@ class Stream:
             alive = {event.stage} if event.stage in inner else set()
             for s in inner:
                 oldest = self._oldest_needed(self._readers_of[s], done)
+                if self.stages[s].kernel.accumulates and oldest is not None:
+                    oldest = done[s] - 1 if done[s] else None  # its last row makes the next
                 if oldest is not None and oldest < done[s]:
                     alive.add(s)
             seen[(event.stage, frozenset(alive))] = None

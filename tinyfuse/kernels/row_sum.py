@@ -1,0 +1,36 @@
+"""Our kernels of ROW_SUM and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.ops.convolution import clamp_range
+
+
+class RowSumRow(Kernel):
+    """Adds a row to the row of sums before it, which a ring of one row holds in the same place."""
+
+    name = "tinyfuse_row_sum_s8"
+    headers = ("tinyfuse_pool.h",)
+    by_row, whole, rings, accumulates = True, False, True, True
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        view, (_, _, width, channels) = site.outputs[0], op.input.shape
+        before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {channels}"
+        previous = f"{site.row} > 0 ? {before} : NULL"
+        source = row_pointer(site.inputs[0], site.row)
+        return (Call(self.name, (source, previous, view.pointer, width, channels)),)
+
+
+class AverageOfSumRow(Kernel):
+    name = "tinyfuse_average_of_sum"
+    headers = ("tinyfuse_pool.h",)
+    by_row, whole, rings = True, False, True
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        low, high = clamp_range(op)
+        _, height, _, channels = op.input.shape
+        source = row_pointer(site.inputs[0], str(height - 1))
+        target = site.outputs[0].pointer
+        return (Call(self.name, (source, target, channels, op.attributes.count, low, high)),)

@@ -1,0 +1,51 @@
+"""ROW_SUM and AVERAGE_OF_SUM: operators of ours, made by rewrite/split_global_pool.py alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.fixedpoint import clamp
+from tinyfuse.ir import Op
+from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
+from tinyfuse.ops.convolution import clamp_range
+
+
+@dataclass(frozen=True)
+class AverageOfSum:
+    """count: how many values the last row sums; activation and clamp: as AVERAGE_POOL_2D's."""
+
+    count: int
+    activation: str = "NONE"
+    clamp: tuple[int, int] | None = None
+
+
+class RowSumOperator(Operator):
+    """int8 [1, H, W, C] -> int32 [1, H, 1, C]: row y is the sum of the pixels of rows 0 to y."""
+
+    kind = "ROW_SUM"
+    kernels = (RowSumRow(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (inputs[0].astype(np.int32).sum(axis=2, keepdims=True).cumsum(axis=1, dtype=np.int32),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW
+
+
+class AverageOfSumOperator(Operator):
+    """The last row of ROW_SUM over `count`, halves away from zero -> int8 [1, 1, 1, C]."""
+
+    kind = "AVERAGE_OF_SUM"
+    kernels = (AverageOfSumRow(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        total, count = inputs[0][:, -1:].astype(np.int64), op.attributes.count
+        mean = np.sign(total) * ((np.abs(total) + count // 2) // count)
+        return (clamp(mean, *clamp_range(op)),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        # its only row reads only the last one
+        return RowWindow(1, 1, -(op.input.shape[1] - 1))

@@ -1,0 +1,42 @@
+"""An average over the whole image becomes a running sum of its rows and one division.
+
+before   %p[1,1,1,C] = AVERAGE_POOL_2D(%in[1,H,W,C]) filter=(H, W)
+after    %s[1,H,1,C] = ROW_SUM(%in);  %p = AVERAGE_OF_SUM(%s)
+
+Row y of %s is the sum of the image's rows 0 to y, so its last row is what the average divides. As a
+ring of one row it lets a group take the image row by row: the image never exists whole. Both are
+operators of ours (tinyfuse/ops/row_sum.py); the sum is exact, so the average is the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops.pooling import pool_extents
+from tinyfuse.ops.row_sum import AverageOfSum
+
+
+def split_global_pool(graph: Graph) -> Graph:
+    ops: list[Op] = []
+    for op in graph.ops:
+        ops += _split(op) if op.kind == "AVERAGE_POOL_2D" and _sees_all(op) else [op]
+    return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
+
+
+def _sees_all(op: Op) -> bool:
+    """Whether the only output pixel's window holds the whole image, of more than one row."""
+    _, height, width, _ = op.input.shape
+    (_, top), (_, left) = pool_extents(op)
+    rows, columns = op.attributes.filter
+    return op.output.shape[1:3] == (1, 1) and height > 1 and rows - top >= height and columns - left >= width
+
+
+def _split(op: Op) -> list[Op]:
+    _, height, width, channels = op.input.shape
+    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")
+    attributes = AverageOfSum(height * width, op.attributes.activation, op.attributes.clamp)
+    return [
+        Op("ROW_SUM", (op.input,), (sums,), index=op.index),
+        Op("AVERAGE_OF_SUM", (sums,), op.outputs, attributes, index=op.index),
+    ]
