@@ -213,14 +213,14 @@ def test_too_many_inputs_for_the_board(tmp_path):
 
 # --- records -----------------------------------------------------------------------------------
 
-GOOD = "output 0 0 0102\noutput 1 0 0304\nresult runs=2 bytes=4 crc=b63cfbcd ticks=10 stack=8\n"
+GOOD = "output 0 0 0102\noutput 1 0 0304\nresult runs=2 bytes=4 crc=b63cfbcd ticks=10016 stack=8\n"
 NO_FIRMWARE = Firmware(Path("toy.elf"), M4, "qemu", runs=2, compiler="")
 
 
 def test_records_are_read():
     outcome = parse_outcome("noise\n" + GOOD, NO_FIRMWARE, tick_ns=31.25)
     assert outcome.outputs == [[b"\1\2"], [b"\3\4"]]
-    assert (outcome.instructions, outcome.stack_bytes) == (312, 8)
+    assert (outcome.instructions, outcome.stack_bytes) == (314, 8)
 
 
 @pytest.mark.parametrize(

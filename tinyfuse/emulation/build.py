@@ -50,12 +50,13 @@ REGION_ALIAS("CONSTANTS", {constants})
 @dataclass(frozen=True)
 class ModuleFiles:
     """A generated module: `sources` are the .c files in `folder`, `name` the prefix of its
-    functions ("kws"), `prefix` that of its macros ("KWS")."""
+    functions ("kws"), `prefix` that of its macros ("KWS"), `flags` more flags of the compiler."""
 
     name: str
     prefix: str
     folder: Path
     sources: tuple[str, ...]
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def build_firmware(
     (work / "inputs.S").write_text(_INPUTS)
 
     define = [f"-D{text}" for text in defines]
-    own = ("-std=c99", "-g", *_WARNINGS, *define, f"-I{folder}")
+    own = ("-std=c99", "-g", *_WARNINGS, *define, f"-I{folder}", *module.flags)
     harness = (
         *("-std=gnu99", "-g", *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),

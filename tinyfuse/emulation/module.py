@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,24 @@ from tinyfuse.output_folder import write_folder
 from tinyfuse.plan import Plan
 
 
+#: what the group hooks put into the code: a label and no instruction, for `tinyfuse profile`
+_LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
+
+
+def _hooks(prefix: str) -> tuple[str, ...]:
+    return tuple(
+        f'-D{prefix}_GROUP_{hook.upper()}(index)='
+        f'__asm volatile("tinyfuse_group_{hook}_" #index "_%=:" : )'
+        for hook in ("begin", "end")
+    )
+
+
+def group_border(symbol: str) -> tuple[str, int] | None:
+    """("begin" or "end", number of the group) for a symbol that a group hook made."""
+    match = _LABEL.fullmatch(symbol)
+    return (match[1], int(match[2])) if match else None
+
+
 def build_module(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, opt: str, work: Path
 ) -> Firmware:
@@ -24,10 +43,14 @@ def build_module(
     """
     assert (emulator == "host") == (plan.context.target.cpu is None)
     name = plan.options.name
+    prefix = name.upper()
     folder = work / "module"
     write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
     return build_firmware(
-        ModuleFiles(name, name.upper(), folder, (f"{name}.c", f"{name}_weights.c")),
+        ModuleFiles(
+            name, prefix, folder, (f"{name}.c", f"{name}_weights.c"),
+            () if emulator == "host" else _hooks(prefix),
+        ),
         inputs,
         plan.context.target,
         tree.closure(plan.cmsis_nn_functions) if tree else [],

@@ -105,7 +105,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     return Outcome(
         outputs=runs[: firmware.runs],
-        instructions=None if ticks < 0 else round(ticks * tick_ns),
+        # the firmware gives thousandths of ticks, and leaves out what a function of one takes
+        instructions=None if ticks < 0 else round(ticks * tick_ns / 1000) + 1,
         stack_bytes=None if stack < 0 else stack,
         guards=guards,
         log=log,

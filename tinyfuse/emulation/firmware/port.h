@@ -16,7 +16,8 @@ void port_write(const char *text, size_t length);
 void port_exit(int code) __attribute__((noreturn));
 
 /* Calls run(arena) and returns its status. Stores the bytes of stack it took, or how many ticks of
-   the port's clock; a port that can't tell stores NOT_MEASURED. */
+   the port's clock, in thousandths, it took more than a function of one instruction; a port that
+   can't tell stores NOT_MEASURED. */
 int port_run_for_stack(run_function run, void *arena, int64_t *stack_bytes);
 int port_run_for_ticks(run_function run, void *arena, int64_t *ticks);
 

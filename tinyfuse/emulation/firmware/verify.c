@@ -6,8 +6,8 @@
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
      result runs=R bytes=N crc=C ticks=T stack=S
-   with N bytes of outputs in all, their CRC-32 C in hex, the ticks of run 1 and the bytes of stack
-   of the others (decimal, -1: not measured).
+   with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
+   beyond one instruction, and the bytes of stack of the others (decimal, -1: not measured).
 
    Every even run starts from an arena full of junk and initializes it; an odd run uses it as the
    run before left it, as an application would.
