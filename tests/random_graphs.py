@@ -27,8 +27,10 @@ class Value:
 class Sketch:
     """Layers with random weights; every method takes and returns Values."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, dead: float = 0.0):
+        """`dead`: the share of filters that are switched off, by zero weights or by their bias."""
         self.rng = np.random.default_rng(seed)
+        self.dead = dead
         self.model = ModelBuilder()
         self.names = 0
 
@@ -48,6 +50,7 @@ class Sketch:
         weights = self.rng.integers(-127, 128, weights_shape).astype(np.int8)
         spread = 60 * 60 * np.sqrt(weights.size / channels)
         bias = self.rng.integers(-int(spread), int(spread) + 1, channels).astype(np.int32)
+        weights, bias = self._switch_off(weights, bias, axis)
         reach = x.scale * float(np.median(scales)) * spread
         y = self.value(out_shape, scale=float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)))
         self.names += 1
@@ -57,6 +60,19 @@ class Sketch:
         )
         self.model.op(kind, [x.index, w, b], [y.index], **options)
         return y
+
+    def _switch_off(self, weights: np.ndarray, bias: np.ndarray, axis: int):
+        """Zero weights (the bias decides), or a bias that saturates the clamp; and inputs unread."""
+        filters = np.moveaxis(weights, axis, 0)
+        for channel in range(filters.shape[0]):
+            if self.rng.random() < self.dead:
+                if self.rng.random() < 0.5:
+                    filters[channel] = 0
+                else:
+                    bias[channel] = self.rng.choice([-(2**30), 2**30, -(2**22), 2**22])
+        if axis == 0:
+            weights[..., self.rng.random(weights.shape[-1]) < self.dead / 4] = 0
+        return weights, bias
 
     def conv(self, x: Value, filters: int, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE"):
         rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
@@ -156,7 +172,7 @@ ACTIVATIONS = st.sampled_from(["NONE", "NONE", "RELU", "RELU6"])
 @st.composite
 def networks(draw, most_layers: int = 8) -> bytes:
     """A .tflite of up to `most_layers` layers and a tail."""
-    sketch = Sketch(draw(st.integers(0, 2**20)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.3, 0.8])))
     channels = draw(st.integers(1, 20) | st.sampled_from([31, 64, 70]))
     start = sketch.value((1, draw(st.integers(1, 12)), draw(st.integers(1, 10)), channels))
     x, older = start, []

@@ -113,7 +113,7 @@ def test_verify_plan_finds_a_ring_that_is_too_small() -> None:
         verify_plan(replace(plan, storage=storage))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(networks(), st.sampled_from(FUSION))
 def test_every_plan_survives_its_checker(data: bytes, fusion: str) -> None:
     graph = read_tflite("model.tflite", data)

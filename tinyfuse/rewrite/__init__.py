@@ -13,6 +13,7 @@ from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 
 #: what every fusion level gets: nothing here joins two operators that both run
@@ -22,7 +23,10 @@ ALWAYS: tuple[Callable[[Graph], Graph], ...] = (fold_constants, drop_dead)
 FUSING: tuple[Callable[[Graph], Graph], ...] = (fold_pad, fold_activation)
 
 
-#: what `rows` adds, unless CMSIS-NN's kernels are to be used wherever there are some
+#: what `rows` adds
+REMOVING: tuple[Callable[[Graph], Graph], ...] = (prune_channels,)
+
+#: and this, unless CMSIS-NN's kernels are to be used wherever there are some
 STREAMING: tuple[Callable[[Graph], Graph], ...] = (split_global_pool,)
 
 
@@ -31,6 +35,8 @@ def rewrite(graph: Graph, fusion: str, library: str) -> Graph:
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
+    if fusion == "rows":
+        passes += REMOVING
     if fusion == "rows" and library != "cmsis-nn":
         passes += STREAMING
     for one_pass in passes:

@@ -1,0 +1,105 @@
+"""Which stored values a channel can hold, over every input of the model: exact integer intervals.
+
+Forward, operator by operator: a convolution's accumulator lies between the sums of the least and the
+greatest products of its taps (a tap outside the image contributes 0), and requantization never
+decreases, so its ends map to the ends of the output. A channel whose interval is one value is
+constant. What an operator of another kind computes is anything its dtype holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.fixedpoint import INT32_MAX, INT32_MIN
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops.convolution import (
+    bias_values,
+    channel_multipliers,
+    clamp_range,
+    geometry,
+    requantize_channels,
+)
+
+Interval = tuple[np.ndarray, np.ndarray]
+
+
+def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
+    """Of each int8 activation: (least, greatest) stored value of every index of its last dimension,
+    int64 arrays [C]."""
+    known: dict[Tensor, Interval] = {}
+
+    def of(tensor: Tensor) -> Interval:
+        channels = tensor.shape[-1] if tensor.shape else 1
+        return known.get(tensor, (np.full(channels, -128), np.full(channels, 127)))
+
+    for op in graph.ops:
+        if op.output.dtype != "int8" or op.input.dtype != "int8":
+            continue
+        if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+            known[op.output] = _accumulated(op, *of(op.input))
+        elif op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+            low, high = clamp_range(op)
+            known[op.output] = tuple(np.clip(ends, low, high) for ends in of(op.input))
+        elif op.kind == "RESHAPE" and op.input.shape[-1:] == op.output.shape[-1:]:
+            known[op.output] = of(op.input)
+    return known
+
+
+def _accumulated(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
+    """The interval of each output channel of a convolution or fully connected layer."""
+    full = clamp_range(op)
+    channels = op.output.shape[-1]
+    anything = (np.full(channels, full[0]), np.full(channels, full[1]))
+    if op.kind == "FULLY_CONNECTED" and (
+        low.size != op.inputs[1].shape[1] or any(op.inputs[1].quant.zero_point)
+    ):
+        return anything
+    least, greatest = _sums(op, low - op.input.zero_point, high - op.input.zero_point)
+    bias = bias_values(op)
+    if (least + bias).min() < INT32_MIN or (greatest + bias).max() > INT32_MAX:
+        return anything  # it might wrap
+    shifts = channel_multipliers(op)[1]
+    reach = np.maximum(np.abs(least + bias), np.abs(greatest + bias))
+    if ((reach << np.maximum(shifts, 0)) > INT32_MAX).any():
+        return anything
+    return (
+        requantize_channels(op, least).astype(np.int64),
+        requantize_channels(op, greatest).astype(np.int64),
+    )
+
+
+def _sums(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
+    """(least, greatest) accumulator of each output channel without its bias; `low` and `high` are the
+    ends of the input channels less the zero point."""
+    weights = op.inputs[1].data.astype(np.int64)
+    if op.kind == "FULLY_CONNECTED":
+        taps = weights[:, None, None, :]
+        padded = False
+    elif op.kind == "CONV_2D":
+        taps = weights
+        padded = is_padded(op)
+        groups = geometry(op).groups
+        if groups > 1:
+            # output channel o reads the input channels of its own group
+            of_output = np.arange(weights.shape[0]) // (weights.shape[0] // groups)
+            width = weights.shape[3]
+            columns = of_output[:, None] * width + np.arange(width)
+            low, high = low[columns][:, None, None, :], high[columns][:, None, None, :]
+    else:
+        multiplier = op.attributes.depth_multiplier
+        taps = weights[0].transpose(2, 0, 1)[..., None]
+        low = np.repeat(low, multiplier)[:, None, None, None]
+        high = np.repeat(high, multiplier)[:, None, None, None]
+        padded = is_padded(op)
+    least, greatest = np.minimum(taps * low, taps * high), np.maximum(taps * low, taps * high)
+    if padded:
+        least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
+    return least.sum(axis=(1, 2, 3)), greatest.sum(axis=(1, 2, 3))
+
+
+def is_padded(op: Op) -> bool:
+    """Whether any tap of a convolution ever falls outside its input."""
+    g = geometry(op)
+    bottom = (g.out_h - 1) * g.stride_h - g.pad_top + (g.kernel_h - 1) * g.dilation_h
+    right = (g.out_w - 1) * g.stride_w - g.pad_left + (g.kernel_w - 1) * g.dilation_w
+    return g.pad_top > 0 or g.pad_left > 0 or bottom >= g.in_h or right >= g.in_w
