@@ -7,6 +7,7 @@ from dataclasses import asdict
 from tinyfuse import __version__
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan
 
 SCHEMA_VERSION = 1
@@ -39,6 +40,7 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
     """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
     return {
         "macs": plan.macs,
+        "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.placement.lower_bound,
         "placement_optimal": plan.placement.optimal,

@@ -41,8 +41,15 @@ def summary_lines(facts: dict) -> list[str]:
         f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
         f"weights  {facts['weight_bytes']:>11,} bytes",
         f"code     {facts['code_bytes']:>11,} bytes   {measured}",
-        f"MACs     {facts['macs']:>11,}",
+        f"MACs     {facts['macs']:>11,}{_removed(facts)}",
     ]
+
+
+def _removed(facts: dict) -> str:
+    """What dead channels (rewrite/prune_channels.py) took out of the model."""
+    if facts["macs"] == facts["model_macs"]:
+        return ""
+    return f"         of the model's {facts['model_macs']:,}: dead channels cut"
 
 
 def _port_lines(kind: str, ports: list[dict]) -> list[str]:
