@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -63,7 +64,9 @@ class _Writer:
         for stage in self.group.stages:
             shapes = ", ".join(_type(t) for t in stage.op.activations)
             outputs = ", ".join(_type(t) for t in stage.op.outputs)
-            lines.append(comment(f"{stage.op}: {shapes} -> {outputs}"))
+            lines.append(
+                comment(f"op {stage.op.index} {stage.op.kind} {_label(stage.op.output)}: {shapes} -> {outputs}")
+            )
             how = "by rows" if stage.by_row else "whole"
             lines.append(f"    {stage.kernel.name}, {how}, {stage.macs} MACs")
         lines.append(f"buffers alive: {live} bytes, scratch of them: {self.group.scratch_bytes}")
@@ -83,12 +86,12 @@ class _Writer:
                 seen.setdefault(tensor, False)
         for tensor, written in seen.items():
             storage, const = self.plan.storage[tensor], "" if written else "const "
-            rows = f", a ring of {storage.ring_rows} rows" if self._is_ring(tensor) else ""
+            rows = f", a ring of {storage.ring_rows} row(s)" if self._is_ring(tensor) else ""
             ctype = CTYPE[tensor.dtype]
             self._line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
-                f"/* {comment(f'{tensor.name!r} {_type(tensor)}')}{rows} */"
+                f"/* {comment(f'{_label(tensor)} {_type(tensor)}')}{rows} */"
             )
         for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
             if name:
@@ -194,7 +197,9 @@ class _Writer:
     def _statement(self, statement: Statement) -> None:
         if isinstance(statement, Let):
             if isinstance(statement.value, Mapping):
-                self._line(f"const {statement.ctype} {statement.name} = {{")
+                # in flash, unless a field is only known at run time
+                static = "static " if _is_constant(statement.value) else ""
+                self._line(f"{static}const {statement.ctype} {statement.name} = {{")
                 self.depth += 1
                 self._fields(statement.value)
                 self.depth -= 1
@@ -221,8 +226,24 @@ class _Writer:
                 self._line(f".{name} = {_expression(value)},")
 
 
+def _is_constant(fields: Mapping) -> bool:
+    """Whether every field is a number, or an initializer of numbers."""
+    return all(
+        _is_constant(value)
+        if isinstance(value, Mapping)
+        else not isinstance(value, str) or not re.search("[A-Za-z_]", value)
+        for value in fields.values()
+    )
+
+
 def _expression(value) -> str:
     return value if isinstance(value, str) else scalar(value)
+
+
+def _label(tensor: Tensor) -> str:
+    """A tensor's name, short enough for a line: converters join the names of what they fused."""
+    name = tensor.name.split(";")[0]
+    return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
 def _type(tensor: Tensor) -> str:
