@@ -14,6 +14,7 @@ from tinyfuse.kernels.packing import (
     plain_weights,
     pointer_bytes,
 )
+from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
@@ -126,5 +127,4 @@ def pointwise_input(op: Op, site: Site) -> tuple[str, int]:
     g, source = geometry(op), site.inputs[0]
     if site.row is None:
         return source.pointer, g.out_h * g.out_w
-    row = site.row if source.ring_rows >= g.in_h else f"(({site.row}) % {source.ring_rows})"
-    return f"({source.pointer} + {row} * {g.in_w * g.in_c})", g.out_w
+    return row_pointer(source, site.row), g.out_w
