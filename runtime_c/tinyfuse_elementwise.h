@@ -24,30 +24,60 @@ typedef struct {
     int32_t b_stride[4];
 } tinyfuse_broadcast;
 
-/* value * multiplier / 2^31 / 2^right with two roundings; |value| < 2^30, right in 0..31. */
-TINYFUSE_INLINE int32_t tinyfuse_scale_down(int32_t value, int32_t multiplier, int32_t right)
+/* round(value * multiplier / 2^31); |value| < 2^30. */
+TINYFUSE_INLINE int32_t tinyfuse_scale_high(int32_t value, int32_t multiplier)
 {
 #if TINYFUSE_DSP
     int32_t high;
     __asm("smmulr %0, %1, %2" : "=r"(high) : "r"(2 * value), "r"(multiplier));
+    return high;
 #else
-    const int32_t high = (int32_t)(((int64_t)value * multiplier + ((int64_t)1 << 30)) >> 31);
+    return (int32_t)(((int64_t)value * multiplier + ((int64_t)1 << 30)) >> 31);
 #endif
-    if (right == 0) {
-        return high;
+}
+
+/* An operand of ADD at the scale of the sum: shifted left, and rescaled with two roundings. The one of
+   the larger scale has half as its multiplier, which is exact. */
+TINYFUSE_INLINE int32_t tinyfuse_add_operand(int32_t value, int32_t multiplier, int32_t right)
+{
+    int32_t high;
+    if (multiplier == 1 << 30 && right == 0) {
+        return value * (1 << (TINYFUSE_ADD_SHIFT - 1));
     }
-    return (high + (high >> 31) + (int32_t)((uint32_t)1 << (right - 1))) >> right;
+    high = tinyfuse_scale_high(value * (1 << TINYFUSE_ADD_SHIFT), multiplier);
+    return right == 0 ? high : (high + (high >> 31) + (int32_t)((uint32_t)1 << (right - 1))) >> right;
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_clamp_s8(int32_t value, int32_t low, int32_t high)
+{
+#if TINYFUSE_DSP
+    if (low == -128 && high == 127) {
+        int32_t result;
+        __asm("ssat %0, #8, %1" : "=r"(result) : "r"(value) : "cc");
+        return result;
+    }
+#endif
+    return tinyfuse_clamp(value, low, high);
 }
 
 TINYFUSE_INLINE int8_t tinyfuse_add_one(const tinyfuse_binary *p, int32_t a, int32_t b)
 {
-    /* 255 * 2^20 < 2^28, so the sum of both rescaled operands stays below 2^29 */
-    const int32_t x = (a - p->a_zero_point) * (1 << TINYFUSE_ADD_SHIFT);
-    const int32_t y = (b - p->b_zero_point) * (1 << TINYFUSE_ADD_SHIFT);
-    const int32_t sum = tinyfuse_scale_down(x, p->a_multiplier, p->a_right) +
-                        tinyfuse_scale_down(y, p->b_multiplier, p->b_right);
-    const int32_t scaled = tinyfuse_scale_down(sum, p->out_multiplier, -p->out_shift);
-    return (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
+    /* 255 * 2^20 < 2^28, so the sum of both rescaled operands stays below 2^29, and so does `high` */
+    const int32_t sum = tinyfuse_add_operand(a - p->a_zero_point, p->a_multiplier, p->a_right) +
+                        tinyfuse_add_operand(b - p->b_zero_point, p->b_multiplier, p->b_right);
+    const int32_t high = tinyfuse_scale_high(sum, p->out_multiplier);
+    const int32_t right = -p->out_shift;
+    int32_t scaled;
+    if (right == 0) {
+        scaled = high + p->out_zero_point;
+    } else {
+        /* up to 22, the zero point goes in before the shift: 128 * 2^22 is 2^29 */
+        const int32_t early = right <= 22 ? p->out_zero_point * (1 << tinyfuse_min(right, 22)) : 0;
+        const int32_t half = (int32_t)((uint32_t)1 << (right - 1));
+        scaled = (high + (high >> 31) + (half + early)) >> right;
+        scaled += right <= 22 ? 0 : p->out_zero_point;
+    }
+    return (int8_t)tinyfuse_clamp_s8(scaled, p->act_min, p->act_max);
 }
 
 TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int32_t b)
@@ -63,8 +93,14 @@ TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int
 TINYFUSE_INLINE void tinyfuse_add_s8(const tinyfuse_binary *p, const int8_t *a, const int8_t *b,
                                      int8_t *out, int32_t count)
 {
-    int32_t i;
-    for (i = 0; i < count; ++i) {
+    int32_t i = 0;
+    for (; i + 4 <= count; i += 4) {
+        out[i] = tinyfuse_add_one(p, a[i], b[i]);
+        out[i + 1] = tinyfuse_add_one(p, a[i + 1], b[i + 1]);
+        out[i + 2] = tinyfuse_add_one(p, a[i + 2], b[i + 2]);
+        out[i + 3] = tinyfuse_add_one(p, a[i + 3], b[i + 3]);
+    }
+    for (; i < count; ++i) {
         out[i] = tinyfuse_add_one(p, a[i], b[i]);
     }
 }
