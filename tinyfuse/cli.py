@@ -25,6 +25,7 @@ Examples:
   tinyfuse report model.tflite --target cortex-m4       RAM and flash, nothing written
   tinyfuse verify model.tflite --target cortex-m4       proves it on an emulated core
   tinyfuse verify model.tflite --target cortex-m55 --runs 20 --json
+  tinyfuse profile model.tflite --target cortex-m4      where the instructions go
 
 \b
 Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported model;
@@ -79,7 +80,7 @@ def main() -> None:
 
 
 def generation_options(command):
-    """The arguments that `gen`, `report` and `verify` share: all that changes what is generated."""
+    """The arguments that `gen`, `report`, `verify` and `profile` share: all that changes the code."""
 
     @click.argument("model", type=click.Path())
     @click.option("--target", required=True, metavar="T", help="A core of `tinyfuse targets`.")
@@ -156,7 +157,7 @@ Examples:
 @click.option("--runs", type=click.IntRange(1, 10000), default=8, show_default=True,
               help="Inputs: all-min, all-max, all-zero-point, then random ones.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
-@click.option("--optimize", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
+@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
               help="The compiler's optimization level.")
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that the emulated run may take.")
@@ -169,6 +170,40 @@ def verify(request, as_json, **options):
         for line in result.lines:
             _out.print(line, markup=False)
     return 0 if result.exact else 1
+
+
+@main.command(epilog="""\b
+Examples:
+  tinyfuse profile kws.tflite --target cortex-m4
+  tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
+  tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
+""")
+@generation_options
+@click.option("--emulator", type=click.Choice(["auto", "qemu", "renode"]), default="auto", show_default=True,
+              help="QEMU counts everything, Renode the total alone.")
+@click.option("--optimize", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
+              help="The compiler's optimization level.")
+@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
+              help="Host time that each emulated run may take.")
+@click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw it, for a README.")
+def profile(request, as_json, svg, **options):
+    """Say where the instructions and bytes of one inference go: by group, operator and function.
+
+    Measures the inference that `verify` measures, beside the --fusion none build. Cycles are an
+    estimate from the core's published timings.
+    """
+    from tinyfuse.output_folder import write_file
+    from tinyfuse.profile.command import profile as measure
+    from tinyfuse.profile.picture import profile_svg
+    from tinyfuse.profile.text import profile_text
+
+    facts = measure(request, _progress, **options)
+    if svg:
+        write_file(Path(svg), profile_svg(facts))
+    if as_json:
+        return _print_json(facts)
+    Console(highlight=False).print(profile_text(facts))
+    return 0
 
 
 @main.command()

@@ -61,7 +61,7 @@ class Answer:
 
 def report(request: Request, say: Say) -> Answer:
     """The report of a model, nothing written. DoesNotFit where a limit is broken."""
-    plan, tree = _plan(request, say, needs_tree=False)
+    plan, tree = make_plan(request, say, needs_tree=False)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
     _check_limits(plan, facts)
     return Answer(facts, summary_lines(facts), report_text(plan, facts))
@@ -69,7 +69,7 @@ def report(request: Request, say: Say) -> Answer:
 
 def generate(request: Request, output: str | None, bundle: bool, force: bool, say: Say) -> Answer:
     """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
-    plan, tree = _plan(request, say, needs_tree=bundle)
+    plan, tree = make_plan(request, say, needs_tree=bundle)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
     _check_limits(plan, facts)
     files = {name: text.encode() for name, text in emit(plan).items()}
@@ -96,7 +96,7 @@ def replace_path(facts: dict) -> dict:
     return facts | {"model": Path(facts["model"]).name}
 
 
-def _plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
+def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
     """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
 
     Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
@@ -218,7 +218,7 @@ def verify(
     machine = find_emulator(emulator, target)
     if machine.name == "host" and target.cpu is not None:
         request = replace(request, target="host")
-    plan, tree = _plan(request, say, needs_tree=True)
+    plan, tree = make_plan(request, say, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
     inputs = input_set(plan.source, runs, seed)
     say(f"asking {judge.name} for {runs} results")
@@ -277,7 +277,7 @@ def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
         ("--oracle", oracle, "auto"),
         ("--runs", runs, 8),
         ("--seed", seed, 0),
-        ("--optimize", opt, "O2"),
+        ("--compiler-opt", opt, "O2"),
     ):
         if value != default:
             words += [option, str(value)]
