@@ -6,8 +6,8 @@
 
 /* Both go forward, element by element: the output may be the input, or lie below it. */
 
-TINYFUSE_INLINE void tinyfuse_clamp_s8(const int8_t *in, int8_t *out, int32_t count, int32_t low,
-                                       int32_t high)
+TINYFUSE_INLINE void tinyfuse_activation_clamp_s8(const int8_t *in, int8_t *out, int32_t count,
+                                                  int32_t low, int32_t high)
 {
     int32_t i;
     for (i = 0; i < count; ++i) {
@@ -16,8 +16,8 @@ TINYFUSE_INLINE void tinyfuse_clamp_s8(const int8_t *in, int8_t *out, int32_t co
 }
 
 /* `table[v + 128]` is the result of v. */
-TINYFUSE_INLINE void tinyfuse_lookup_s8(const int8_t *table, const int8_t *in, int8_t *out,
-                                        int32_t count)
+TINYFUSE_INLINE void tinyfuse_activation_lookup_s8(const int8_t *table, const int8_t *in, int8_t *out,
+                                                   int32_t count)
 {
     int32_t i;
     for (i = 0; i < count; ++i) {

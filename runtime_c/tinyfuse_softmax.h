@@ -84,14 +84,15 @@ TINYFUSE_INLINE int32_t tinyfuse_leading_zeros(uint32_t value)
     return count;
 }
 
-/* `bits` (8 or 16) of the output type, and its range. */
+/* `bits` (8 or 16) of the output type, and its range. Goes forward: an int8 output may be the input.
+   `exponent` is above 31 only where the sum is 512 or more, and then every share of 8 bits is 0. */
 #define TINYFUSE_DEFINE_SOFTMAX(suffix, out_type, bits, low, high)                                     \
     TINYFUSE_INLINE void tinyfuse_softmax_##suffix(const tinyfuse_softmax *p, const int8_t *in,        \
                                                    out_type *out)                                      \
     {                                                                                                  \
         int32_t row, i;                                                                                \
         for (row = 0; row < p->rows; ++row) {                                                          \
-            int32_t most = -128, sum = 0, headroom, reciprocal;                                        \
+            int32_t most = -128, sum = 0, headroom, exponent, reciprocal;                              \
             for (i = 0; i < p->depth; ++i) {                                                           \
                 most = tinyfuse_max(most, in[i]);                                                      \
             }                                                                                          \
@@ -102,15 +103,16 @@ TINYFUSE_INLINE int32_t tinyfuse_leading_zeros(uint32_t value)
                 }                                                                                      \
             }                                                                                          \
             headroom = tinyfuse_leading_zeros((uint32_t)sum);                                          \
+            exponent = 12 - headroom + 31 - (bits);                                                    \
             reciprocal = tinyfuse_reciprocal_of_one_plus(                                              \
                 (int32_t)(((uint32_t)sum << headroom) - 0x80000000u));                                 \
             for (i = 0; i < p->depth; ++i) {                                                           \
                 const int32_t difference = in[i] - most;                                               \
                 int32_t value = low;                                                                   \
-                if (difference >= p->least_difference) {                                               \
+                if (difference >= p->least_difference && exponent <= 31) {                             \
                     const int32_t share =                                                              \
                         tinyfuse_high_multiply(reciprocal, tinyfuse_softmax_exp(p, difference));       \
-                    value += tinyfuse_divide_by_power(share, 12 - headroom + 31 - (bits));             \
+                    value += tinyfuse_divide_by_power(share, exponent);                                \
                 }                                                                                      \
                 out[i] = (out_type)tinyfuse_min(value, high);                                          \
             }                                                                                          \

@@ -26,7 +26,7 @@ def _table(op: Op) -> np.ndarray:
 class Clamp(Kernel):
     """RELU6, and RELU where input and output have one quantization."""
 
-    name = "tinyfuse_clamp_s8"
+    name = "tinyfuse_activation_clamp_s8"
     headers = ("tinyfuse_activation.h",)
     by_row, rings = True, True
     in_place = (0,)
@@ -44,7 +44,7 @@ class Clamp(Kernel):
 class Lookup(Kernel):
     """Any function of one stored value."""
 
-    name = "tinyfuse_lookup_s8"
+    name = "tinyfuse_activation_lookup_s8"
     headers = ("tinyfuse_activation.h",)
     by_row, rings = True, True
     in_place = (0,)

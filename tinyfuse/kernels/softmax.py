@@ -8,10 +8,17 @@ from tinyfuse.ops.softmax_scaling import softmax_scaling
 
 
 class SoftmaxWhole(Kernel):
-    """All rows of the last dimension, one after the other; each is read whole before it is written."""
+    """All rows of the last dimension, one after the other."""
 
-    name = "tinyfuse_softmax_s8"
     headers = ("tinyfuse_softmax.h",)
+
+    def __init__(self, out_dtype: str):
+        self.out_dtype = out_dtype
+        self.name = "tinyfuse_softmax_s8" if out_dtype == "int8" else "tinyfuse_softmax_s8_s16"
+        self.in_place = (0,) if out_dtype == "int8" else ()
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.out_dtype
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = softmax_scaling(op)
@@ -20,6 +27,5 @@ class SoftmaxWhole(Kernel):
             "rows": op.input.elements // depth, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        suffix = "s8" if op.output.dtype == "int8" else "s8_s16"
         pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
-        return Let("tinyfuse_softmax", "p", fields), Call(f"tinyfuse_softmax_{suffix}", ("&p", *pointers))
+        return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))

@@ -43,7 +43,11 @@ def _bad_output(op: Op) -> Tensor | None:
 
 class SoftmaxOperator(Operator):
     """Differences to the row's maximum are scaled to Q5.26; their exps are summed in Q12.19, and each
-    is multiplied by the sum's reciprocal (TFLM, reference/softmax.h)."""
+    is multiplied by the sum's reciprocal (TFLM, reference/softmax.h).
+
+    Where exps add up to 512 or more, which takes a row of over 511 values, TFLM aborts for an int8
+    output; here every probability, 1/512 at the most, becomes the lowest value.
+    """
 
     kind = "SOFTMAX"
     rules = (
@@ -69,7 +73,7 @@ class SoftmaxOperator(Operator):
             lambda op: not math.isfinite(op.attributes.beta) or op.attributes.beta * op.input.scale * 2.0**26 <= 1.0,
         ),
     )
-    kernels = (SoftmaxWhole(), CmsisSoftmax())
+    kernels = (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax())
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))

@@ -1,0 +1,233 @@
+"""Runs our kernels of the operator families but the convolutions': C programs of many calls, built for
+the host (under sanitizers) or an emulated core.
+
+A program takes every buffer from a pool, with bytes between them that nothing may touch, calls a
+kernel in one of the ways that a plan may, and compares with the reference, byte for byte.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from cases.common import reference
+
+from tinyfuse.emit.weights import scalar
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Context, Kernel, Let, Site, Statement, View
+from tinyfuse.resources import resource_dir
+from tinyfuse.targets import Target
+
+_FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
+_WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
+_CTYPE = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "float32": "float"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """`how`: "whole"; "rows": one call a row; "rings": so that the inputs are rings just large
+    enough; or the index of the input whose place the output takes, in a whole call."""
+
+    op: Op
+    kernel: Kernel
+    inputs: list[np.ndarray]
+    how: str | int
+
+    def __str__(self) -> str:
+        shapes = [t.shape for t in (*self.op.inputs, self.op.output)]
+        return f"{self.kernel.name} {self.how} {shapes} {self.op.attributes}"
+
+
+def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Case]:
+    """Every kernel of ours that accepts `op`, in every way that it offers."""
+    family = FAMILIES[op.kind]
+    streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if not t.is_constant)
+    for kernel in family.kernels:
+        if kernel.library != "tinyfuse" or not kernel.accepts(op, context):
+            continue
+        ways: list[str | int] = []
+        if kernel.whole:
+            ways += ["whole", *(i for i in kernel.in_place if not op.inputs[i].is_constant)]
+        if kernel.by_row and streams:
+            ways += ["rows", "rings"] if kernel.takes_rings(op) else ["rows"]
+        assert ways or not kernel.whole, kernel.name
+        for how in ways:
+            yield Case(op, kernel, inputs, how)
+
+
+def assert_exact(cases: list[Case], target: Target, folder: Path) -> None:
+    """Every case computes the reference's bytes on the target."""
+    assert cases
+    verdicts = _run(cases, target, folder)
+    wrong = [str(case) for case, verdict in zip(cases, verdicts, strict=True) if verdict != "."]
+    assert not wrong, "\n".join(wrong)
+
+
+def _run(cases: list[Case], target: Target, folder: Path) -> str:
+    """One character a case: "." where it was right."""
+    context = Context(target, library="tinyfuse")
+    (folder / "cases_weights.c").write_text(_program(cases, context))
+    common = ["-O1", "-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE), *target.flags]
+    if target.cpu is None:
+        _build(["gcc", *common, *_WARNINGS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+                "cases_weights.c", str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"], folder)  # fmt: skip
+        command = ["./cases.elf"]
+    else:
+        (folder / "memory.ld").write_text(
+            "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
+            "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
+            'REGION_ALIAS("CONSTANTS", RAM)\n'.format(target.flash, target.ram)
+        )
+        compiler = ["arm-none-eabi-gcc", *common]
+        _build([*compiler, *_WARNINGS, "-c", "cases_weights.c"], folder)
+        _build([*compiler, "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"), "-nostartfiles",
+                "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"), "-L", str(folder),
+                "-o", "cases.elf"], folder)  # fmt: skip
+        command = ["qemu-system-arm", "-machine", target.qemu_machine, "-display", "none", "-monitor",
+                   "none", "-serial", "none", "-semihosting-config", "enable=on,target=native",
+                   "-kernel", "cases.elf"]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0 and len(done.stdout) == len(cases), done.stdout[-4000:]
+    return done.stdout
+
+
+def _build(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+# --- the program -----------------------------------------------------------------------------
+
+_PRELUDE = """\
+#include <string.h>
+#include "port.h"
+
+enum { ROOM = 1 << 17, GAP = 64, POISON = 0x5A };
+static uint8_t pool[ROOM] __attribute__((aligned(16)));
+static size_t used;
+
+/* Forgets every buffer and forbids the pool. */
+static void start(void)
+{
+    port_allow(pool, sizeof pool);
+    memset(pool, POISON, sizeof pool);
+    port_forbid(pool, sizeof pool);
+    used = GAP;
+}
+
+static void *take(size_t bytes)
+{
+    uint8_t *const taken = pool + used;
+    used += (bytes + 15u) / 16u * 16u + GAP;
+    if (used > sizeof pool) {
+        port_exit(1);
+    }
+    port_allow(taken, bytes);
+    return taken;
+}
+
+static void check(const void *got, const void *expected, size_t bytes)
+{
+    port_write(memcmp(got, expected, bytes) == 0 ? "." : "x", 1);
+}"""
+
+
+def _program(cases: list[Case], context: Context) -> str:
+    headers = sorted({header for case in cases for header in case.kernel.headers})
+    calls = "".join(f"    case_{i}();\n" for i in range(len(cases)))
+    return "\n\n".join([
+        *(f'#include "{header}"' for header in headers),
+        _PRELUDE,
+        *(_case(i, case, context) for i, case in enumerate(cases)),
+        f"int main(void)\n{{\n{calls}    port_exit(0);\n}}\n",
+    ])  # fmt: skip
+
+
+def _bytes(name: str, data: np.ndarray) -> str:
+    numbers = np.ascontiguousarray(data).reshape(-1).view(np.uint8).tolist()
+    return f"static const uint8_t {name}[] __attribute__((aligned(16))) = {{{','.join(map(str, numbers))}}};"
+
+
+def _case(index: int, case: Case, context: Context) -> str:
+    op, kernel = case.op, case.kernel
+    by_row = case.how in ("rows", "rings")
+    rows = op.output.shape[1] if by_row else 1
+    lines = [_bytes(f"expected_{index}", reference(op, case.inputs))]
+    for constant in kernel.constants(op, context):
+        numbers = ",".join(scalar(v) for v in constant.data.tolist())
+        attribute = f"__attribute__((aligned({constant.align})))"
+        lines.append(f"static const {constant.ctype} k{index}_{constant.name}[] {attribute} = {{{numbers}}};")
+    body: list[str] = []
+    fill: list[str] = []
+    views: dict[Tensor, View] = {}
+    for i, (tensor, data) in enumerate(zip(op.activations, case.inputs, strict=True)):
+        name, ctype = f"input_{index}_{i}", _CTYPE[tensor.dtype]
+        lines.append(_bytes(name, data))
+        height = tensor.shape[1] if len(tensor.shape) == 4 else 1
+        ring = height
+        if case.how == "rings":
+            window = FAMILIES[op.kind].row_window(op, op.inputs.index(tensor))
+            ring = min(height, window.kernel)
+            fill += _fill(f"in{i}", name, tensor.bytes // height, ring, window, height)
+        body.append(f"{ctype} *const in{i} = ({ctype} *)take({ring * tensor.bytes // height});")
+        if case.how != "rings":
+            body.append(f"memcpy(in{i}, {name}, {tensor.bytes});")
+        views[tensor] = View(tensor, f"((const {ctype} *)in{i})", ring)
+    out = _CTYPE[op.output.dtype]
+    place = f"take({op.output.bytes})"
+    if isinstance(case.how, int):
+        source = op.inputs[case.how]
+        assert op.output.bytes <= source.bytes
+        place = f"in{op.activations.index(source)}"
+    body.append(f"{out} *const out = ({out} *){place};")
+    scratch = kernel.scratch(op, context)
+    body.append(f"uint8_t *const scratch = (uint8_t *)take({scratch});" if scratch else "")
+    pointer = f"out + y * {op.output.elements // rows}" if by_row else "out"
+    site = Site(
+        inputs=tuple(views.get(t) for t in op.inputs),
+        outputs=(View(op.output, pointer, rows if by_row else 1),),
+        row="y" if by_row else None,
+        scratch="scratch" if scratch else "NULL",
+        constant=lambda name: f"k{index}_{name}",
+    )
+    call = [*fill, *(_statement(s) for s in kernel.call(op, site, context))]
+    loop = f"for (y = 0; y < {rows}; ++y) " if by_row else ""
+    text = "\n    ".join([*(line for line in body if line), f"{loop}{{", *(f"    {line}" for line in call), "}"])
+    counter = "    int32_t y;\n" if by_row else ""
+    lines.append(
+        f"static void case_{index}(void)\n{{\n{counter}    start();\n    {{\n    {text}\n"
+        f"    check(out, expected_{index}, {op.output.bytes});\n    }}\n}}"
+    )
+    return "\n".join(lines)
+
+
+def _fill(memory: str, data: str, row_bytes: int, ring: int, window, height: int) -> list[str]:
+    """C that puts the rows which output row y needs into the ring, and nothing else."""
+    return [
+        f"memset({memory}, POISON, {ring * row_bytes});",
+        f"for (int32_t r = y * {window.stride} - {window.pad_top}, n = 0; n < {window.kernel}; ++r, ++n) {{",
+        f"    if (r >= 0 && r < {height}) {{",
+        f"        memcpy((uint8_t *){memory} + r % {ring} * {row_bytes}, {data} + r * {row_bytes}, {row_bytes});",
+        "    }",
+        "}",
+    ]
+
+
+def _statement(statement: Statement) -> str:
+    if isinstance(statement, Let):
+        return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
+    assert statement.status is None
+    return f"{statement.function}({', '.join(map(_initializer, statement.args))});"
+
+
+def _initializer(value) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
+    return value if isinstance(value, str) else scalar(value)

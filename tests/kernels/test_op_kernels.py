@@ -1,0 +1,90 @@
+"""Our kernels of the operator families but the convolutions': on the host under sanitizers, and on
+emulated cores, whose compilers and instructions are others."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import NAMED, RANDOM
+from cases.common import inputs_of, operator, seeds, tensor
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from op_harness import Case, assert_exact, cases_of
+
+from tinyfuse.ir import Op
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Context
+from tinyfuse.ops.softmax import Softmax
+from tinyfuse.targets import Target, load_target
+
+TARGETS = ("host", "cortex-m4", "cortex-m55")
+
+
+def target_or_skip(name: str) -> Target:
+    needed = ["gcc"] if name == "host" else ["arm-none-eabi-gcc", "qemu-system-arm"]
+    if any(shutil.which(tool) is None for tool in needed):
+        pytest.skip(f"needs {' and '.join(needed)}")
+    return load_target(name)
+
+
+def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
+    """The two extreme inputs whole, random ones in every way."""
+    context = Context(target, library="tinyfuse")
+    low, high, _, random, _ = inputs_of(op, seed)
+    cases = list(cases_of(op, context, random))
+    for extreme in (low, high):
+        cases += list(cases_of(op, context, extreme))[:1]
+    return cases
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", NAMED)
+def test_named_cases(kind: str, target: str, tmp_path: Path) -> None:
+    core = target_or_skip(target)
+    assert_exact([case for op in NAMED[kind].values() for case in all_cases(op, core)], core, tmp_path)
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m4"))
+@settings(
+    max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(data=st.data())
+def test_random_cases(target: str, data, tmp_path_factory) -> None:
+    core = target_or_skip(target)
+    cases = []
+    for strategy in RANDOM.values():
+        for _ in range(4):
+            cases += all_cases(data.draw(strategy), core, data.draw(seeds))
+    assert_exact(cases, core, tmp_path_factory.mktemp("cases"))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_floats_that_tflm_leaves_undefined(target: str, tmp_path: Path) -> None:
+    """QUANTIZE saturates infinities and what doesn't fit int32; NaN becomes the lowest value."""
+    core = target_or_skip(target)
+    data = np.array([np.inf, 3e38, 1e10, -0.0, np.nan, -1e10, -3e38, -np.inf], np.float32)
+    expected = {"int8": [127, 127, 127, 5, -128, -128, -128, -128],
+                "int16": [32767, 32767, 32767, 5, -32768, -32768, -32768, -32768]}  # fmt: skip
+    cases = []
+    for dtype, values in expected.items():
+        op = operator("QUANTIZE", [tensor((8,), None, dtype="float32")], tensor((8,), 0.5, 5, dtype))
+        cases += list(cases_of(op, Context(core, library="tinyfuse"), [data]))
+        (got,) = FAMILIES["QUANTIZE"].reference(op, data)
+        assert got.tolist() == values
+    assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_softmax_beyond_what_tflm_can(target: str, tmp_path: Path) -> None:
+    """Where 512 or more exps of about one add up, TFLM aborts: every probability rounds to zero."""
+    core = target_or_skip(target)
+    shape = (1, 1000)
+    op = operator("SOFTMAX", [tensor(shape, 0.1)], tensor(shape, 1 / 256, -128), Softmax(1.0))
+    data = [np.zeros(shape, np.int8)]
+    (got,) = FAMILIES["SOFTMAX"].reference(op, *data)
+    assert set(got.reshape(-1)) == {-128}
+    assert_exact(list(cases_of(op, Context(core, library="tinyfuse"), data)), core, tmp_path)
