@@ -181,7 +181,7 @@ Examples:
 @generation_options
 @click.option("--emulator", type=click.Choice(["auto", "qemu", "renode"]), default="auto", show_default=True,
               help="QEMU counts everything, Renode the total alone.")
-@click.option("--optimize", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
+@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
               help="The compiler's optimization level.")
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that each emulated run may take.")
@@ -202,7 +202,8 @@ def profile(request, as_json, svg, **options):
         write_file(Path(svg), profile_svg(facts))
     if as_json:
         return _print_json(facts)
-    Console(highlight=False).print(profile_text(facts))
+    console = Console(highlight=False)
+    console.print(profile_text(facts, console.width))
     return 0
 
 

@@ -104,3 +104,11 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes a file that the user named, over one that is there; UsageError where that can't be."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror or error}") from error

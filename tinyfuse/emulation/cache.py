@@ -10,14 +10,18 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
+def cache_folder(name: str) -> Path:
+    """The folder `name` of tinyfuse's cache; it need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tinyfuse" / name
+
+
 class ObjectCache:
     """Keeps objects under XDG_CACHE_HOME. An object's key covers all it was made of: source,
     compiler, options, and every header that could be included. A folder that can't be written
     makes it a cache that keeps nothing."""
 
     def __init__(self, compiler: Sequence[str], include_dirs: Iterable[Path]):
-        root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        self._folder = Path(root) / "tinyfuse" / "objects"
+        self._folder = cache_folder("objects")
         digest = hashlib.sha256(repr(list(compiler)).encode())
         for folder in include_dirs:
             for header in sorted(folder.rglob("*.h")):

@@ -14,7 +14,8 @@ except ImportError:  # pyelftools belongs to the extra "verify"
     ELFFile = None
 
 
-def _open(file) -> ELFFile:
+def open_elf(file) -> ELFFile:
+    """The ELF file behind an open file; ToolMissing without pyelftools."""
     if ELFFile is None:
         raise ToolMissing("pyelftools", "pip install 'tinyfuse[verify]'")
     return ELFFile(file)
@@ -34,7 +35,7 @@ def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
 def symbol_size(elf: Path, name: str) -> int:
     """The size in bytes of a symbol of an ELF file."""
     with elf.open("rb") as file:
-        (symbol,) = _open(file).get_section_by_name(".symtab").get_symbol_by_name(name)
+        (symbol,) = open_elf(file).get_section_by_name(".symtab").get_symbol_by_name(name)
         return symbol["st_size"]
 
 
@@ -47,7 +48,7 @@ def group_symbols(object_file: Path, module: str) -> dict[str, list[str]]:
     did, also where a group itself was inlined into its caller.
     """
     with object_file.open("rb") as file:
-        units = list(_open(file).get_dwarf_info().iter_CUs())
+        units = list(open_elf(file).get_dwarf_info().iter_CUs())
         entered: dict[str, set[str]] = {}
         for unit in units:
             _collect(unit.get_top_DIE(), (), entered)
@@ -75,16 +76,16 @@ def _collect(die, inside: tuple[str, ...], entered: dict[str, set[str]]) -> None
     for child in die.iter_children():
         scope = inside
         if child.tag == "DW_TAG_subprogram":
-            name = _name(child)
+            name = die_name(child)
             scope = (name,) if name else ()
             if name:
                 entered.setdefault(name, set())
         elif child.tag == "DW_TAG_inlined_subroutine":
-            name = _name(child)
+            name = die_name(child)
             _enter(name, inside, entered)
             scope = (*inside, name) if name else inside
         elif child.tag in ("DW_TAG_call_site", "DW_TAG_GNU_call_site"):
-            _enter(_name(child), inside, entered)
+            _enter(die_name(child), inside, entered)
         _collect(child, scope, entered)
 
 
@@ -97,11 +98,11 @@ def _enter(name: str | None, inside: tuple[str, ...], entered: dict[str, set[str
 _REFERENCES = ("DW_AT_abstract_origin", "DW_AT_call_origin", "DW_AT_specification")
 
 
-def _name(die) -> str | None:
+def die_name(die) -> str | None:
     """The source name of a function, followed from an instance or a call to its declaration."""
     if "DW_AT_name" in die.attributes:
         return die.attributes["DW_AT_name"].value.decode()
     for reference in _REFERENCES:
         if reference in die.attributes:
-            return _name(die.get_DIE_from_attribute(reference))
+            return die_name(die.get_DIE_from_attribute(reference))
     return None

@@ -25,8 +25,8 @@ class Qemu:
         text = subprocess.run([self.program, "--version"], capture_output=True, text=True).stdout
         return text.split("\n", 1)[0]
 
-    def run(self, firmware: Firmware, time_limit: float) -> Outcome:
-        """See `Emulator.run`."""
+    def run(self, firmware: Firmware, time_limit: float, options: tuple[str, ...] = ()) -> Outcome:
+        """See `Emulator.run`; `options` are more of QEMU's."""
         assert firmware.target.qemu_machine is not None
         # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick
         # is as many instructions as it has nanoseconds.
@@ -38,6 +38,7 @@ class Qemu:
                 *("-semihosting-config", "enable=on,target=native"),
                 *("-icount", "shift=0,align=off,sleep=off"),
                 *("-kernel", str(firmware.elf)),
+                *options,
             ],
             time_limit,
         )

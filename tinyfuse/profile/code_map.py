@@ -1,0 +1,97 @@
+"""From the debug information: which operator and which function an instruction of a group serves."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tinyfuse.emulation.elf import die_name
+
+
+def stage_of_line(source: str) -> dict[int, int]:
+    """Line (from 1) of a generated module -> number of the stage it serves, inside its group.
+
+    In a group of several stages each stage's lines end by counting its row, `++y3;`
+    (emit/functions.py); a group without such a line has one stage.
+    """
+    stages: dict[int, int] = {}
+    waiting: list[int] = []
+    for number, line in enumerate(source.splitlines(), 1):
+        waiting.append(number)
+        if counted := re.match(r"\s+\+\+y(\d+);", line):
+            stages |= dict.fromkeys(waiting, int(counted[1]))
+            waiting = []
+        elif line == "}":
+            stages |= dict.fromkeys(waiting, 0)
+            waiting = []
+    return stages
+
+
+@dataclass(frozen=True)
+class CodeMap:
+    """calls  address -> (function, line): the outermost function inlined there into one of the
+    module's own, and the line that calls it
+    rows  (address, line) where a statement begins, sorted
+    """
+
+    calls: dict[int, tuple[str, int]]
+    rows: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [address for address, _ in self.rows]
+
+    def line(self, address: int) -> int:
+        """The line of the instruction at an address, 0 where it has none."""
+        found = bisect_right(self._starts, address)
+        return self.rows[found - 1][1] if found else 0
+
+
+def code_map(dwarf, own: re.Pattern) -> CodeMap:
+    """The map of the code of the functions whose name `own` matches. Those that were inlined into
+    each other are seen through: what counts is what the module calls, not what that calls in turn."""
+    calls: dict[int, tuple[str, int]] = {}
+    rows: list[tuple[int, int]] = []
+    for unit in dwarf.iter_CUs():
+        dies = [
+            die for die in unit.get_top_DIE().iter_children()
+            if die.tag == "DW_TAG_subprogram" and own.fullmatch(die_name(die) or "")
+        ]
+        for die in dies:
+            for function, line, low, high in _inlined(die, own, dwarf, unit):
+                calls.update(dict.fromkeys(range(low, high, 2), (function, line)))
+        if dies:
+            states = (e.state for e in dwarf.line_program_for_CU(unit).get_entries() if e.state)
+            rows += [(s.address, 0 if s.end_sequence else s.line) for s in states]
+    return CodeMap(calls, tuple(sorted(rows)))
+
+
+def _inlined(die, own: re.Pattern, dwarf, unit) -> Iterator[tuple[str, int, int, int]]:
+    for child in die.iter_children():
+        name = die_name(child) if child.tag == "DW_TAG_inlined_subroutine" else None
+        if name is None or own.fullmatch(name):
+            yield from _inlined(child, own, dwarf, unit)
+        else:
+            for low, high in _ranges(child, dwarf, unit):
+                yield name, child.attributes["DW_AT_call_line"].value, low, high
+
+
+def _ranges(die, dwarf, unit) -> Iterator[tuple[int, int]]:
+    attributes = die.attributes
+    if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
+        low, high = attributes["DW_AT_low_pc"].value, attributes["DW_AT_high_pc"]
+        # an end, or a length
+        yield low, high.value if high.form == "DW_FORM_addr" else low + high.value
+    elif "DW_AT_ranges" in attributes:
+        start = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
+        base = start.value if start else 0
+        for entry in dwarf.range_lists().get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
+            if hasattr(entry, "base_address"):
+                base = entry.base_address
+            elif getattr(entry, "is_absolute", False):
+                yield entry.begin_offset, entry.end_offset
+            else:
+                yield base + entry.begin_offset, base + entry.end_offset

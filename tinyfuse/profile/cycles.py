@@ -1,0 +1,131 @@
+"""Cycles of a run, estimated from what is published of a core's timing.
+
+An estimate, and always called that: it knows the instructions and how often each ran, but no wait
+states, no caches, no bus conflicts and no waiting for a result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tinyfuse.profile.image import Instruction
+
+_IF = r"(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?(\.[nw])?"  # ends of a mnemonic
+_LOADS = rf"ldr(b|h|sb|sh|t)?{_IF}"
+_STORES = rf"str(b|h|t)?{_IF}"
+_DOUBLES = rf"(ldrd|strd){_IF}"
+_MULTIPLES = rf"((ldm|stm)(ia|db)?|push|pop){_IF}"
+_DIVISIONS = rf"[su]div{_IF}"
+_FLOAT_MULTIPLES = r"v(push|pop|ldm|stm)\w*(\..*)?"
+_LOOP_ENDS = r"(le|letp)(\.[nw])?"
+
+
+def _registers(instruction: Instruction) -> int:
+    """How many registers stand between the braces of a load or store of several."""
+    inside = re.search(r"\{([^}]*)\}", instruction.operands)
+    count = 0
+    for item in inside[1].split(",") if inside else ():
+        first, _, last = (re.sub(r"\D", "", end) for end in item.strip().partition("-"))
+        count += int(last) - int(first) + 1 if first and last else 1
+    return count
+
+
+Cost = float | Callable[[Instruction], float]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a core takes its time.
+
+    source   where that is published
+    rules    (pattern of the whole mnemonic, cycles), the first that matches; else one cycle
+    taken    cycles that a jump costs beyond the rule, except of `free_jumps`
+    pipes    patterns of instructions that occupy something that the next ones may want too
+    same_pipe, other   cycles added where the instruction before went to the same pipe, or did not
+    """
+
+    source: str
+    rules: tuple[tuple[str, Cost], ...]
+    taken: float
+    free_jumps: str
+    pipes: tuple[str, ...]
+    same_pipe: float
+    other: float
+
+    def pipe(self, instruction: Instruction | None) -> str | None:
+        name = instruction.mnemonic if instruction else ""
+        return next((pipe for pipe in self.pipes if re.fullmatch(pipe, name)), None)
+
+    def cycles(
+        self, instruction: Instruction, before: Instruction | None, executed: int, jumps: int, behind: int
+    ) -> float:
+        """Estimated cycles of an instruction that ran `executed` times, `behind` of them right after
+        `before`, and jumped `jumps` times."""
+        cost: Cost = next((c for p, c in self.rules if re.fullmatch(p, instruction.mnemonic)), 1)
+        total = executed * (cost(instruction) if callable(cost) else cost)
+        pipe = self.pipe(instruction)
+        if pipe is not None:
+            same = behind if self.pipe(before) == pipe else 0
+            total += same * self.same_pipe + (executed - same) * self.other
+        if not re.fullmatch(self.free_jumps, instruction.mnemonic):
+            total += jumps * self.taken
+        return total
+
+
+_FLOAT = (
+    (r"vldr(\..*)?|vstr(\..*)?", 2),
+    (_FLOAT_MULTIPLES, lambda i: 1 + _registers(i)),
+    (r"v(n?ml[as]|fn?m[as])\.f32", 3),
+    (r"v(div|sqrt)\.f32", 14),
+)
+
+_M4 = Timing(
+    source="Cortex-M4 Technical Reference Manual (Arm 100166), instruction set summary and load/store timings",
+    rules=(
+        (_LOADS, 1),  # and one more where no load or store is right before, see pipes
+        (_STORES, 1),  # the store itself runs beside the next instruction
+        (_DOUBLES, 3),
+        (_MULTIPLES, lambda i: 1 + _registers(i)),
+        (_DIVISIONS, 12),  # 2 to 12; no operands are known here
+        (r"tb[bh]", 2),
+        *_FLOAT,
+    ),
+    taken=2,  # "P", the pipeline refill: 1 to 3
+    free_jumps="",
+    pipes=(_LOADS,),
+    same_pipe=0,
+    other=1,
+)
+
+_M55 = Timing(
+    source="scheduling model of the Cortex-M55 in LLVM (ARMScheduleM55.td, by Arm): an MVE instruction takes two "
+    "beats, which overlap with another pipe's; no dual issue assumed",
+    rules=(
+        (_LOOP_ENDS, 0),  # the loop is remembered after its first round
+        (_DOUBLES, 2),
+        (_MULTIPLES, lambda i: 1 + _registers(i) / 2),  # 64-bit data bus
+        (_DIVISIONS, 12),
+        (r"tb[bh]", 2),
+        (_FLOAT_MULTIPLES, lambda i: 1 + _registers(i) / 2),
+    ),
+    taken=3,  # MispredictPenalty
+    free_jumps=_LOOP_ENDS,
+    pipes=(
+        r"v(mrs|msr|ctp|pst|pt|pnot)\w*(\..*)?",
+        r"v(ldr|str|ld[24]|st[24])\w*(\..*)?",
+        r"v(q?r?d?mul|q?r?d?ml|fm)\w*(\..*)?",  # multiplications
+        r"v(?!push|pop|ldm|stm)\w+(\..*)?",  # the integer pipe
+    ),
+    same_pipe=1,
+    other=0,
+)
+
+_TIMINGS = {"cortex-m4": _M4, "cortex-m55": _M55}
+
+
+def timing(cpu: str | None) -> Timing | None:
+    """The timing of a core (a Target's cpu), None where no table of it is here."""
+    return _TIMINGS.get(cpu or "")
+

@@ -1,0 +1,127 @@
+"""A profile as JSON-able data; docs/json.md documents every key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tinyfuse.emulation.result import Firmware, Outcome
+from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.profile.image import REGIONS
+from tinyfuse.profile.measure import Profile, Usage
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A build of a model and its run; `profile` is None where nothing counted single instructions,
+    `cycles_source` where no table of the core's timing is known."""
+
+    plan: Plan
+    firmware: Firmware
+    outcome: Outcome
+    profile: Profile | None
+    cycles_source: str | None
+
+
+def build_facts(measured: Measured) -> dict:
+    """The figures of one build, groups and operators included."""
+    plan, outcome, profile = measured.plan, measured.outcome, measured.profile
+    return {
+        **_usage(profile.total if profile else None, plan.macs, None),
+        "instructions": outcome.instructions,
+        "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
+        "macs": plan.macs,
+        "cycles_source": measured.cycles_source,
+        "arena_bytes": plan.arena_bytes,
+        "ram_bytes": measured.firmware.ram_bytes,
+        "stack_bytes": outcome.stack_bytes,
+        "groups": [_group(measured, group) for group in plan.groups],
+        "outside_groups": _usage(profile.outside if profile else None, None, None),
+    }
+
+
+def _group(measured: Measured, group: Group) -> dict:
+    profile = measured.profile
+    usage = profile.groups.get(group.index) if profile else None
+    return {
+        "name": f"{measured.plan.options.name}_group_{group.index}",
+        "macs": group.macs,
+        "output_elements": sum(tensor.elements for tensor in group.outputs),
+        **_usage(usage, group.macs, sum(tensor.elements for tensor in group.outputs)),
+        "stack_bytes": _stack(measured, usage),
+        "operators": [_operator(measured, group, stage) for stage in group.stages],
+    }
+
+
+def _operator(measured: Measured, group: Group, stage: Stage) -> dict:
+    profile = measured.profile
+    usage, functions = None, None
+    if profile:
+        number = group.stages.index(stage)
+        parts = {
+            part.function: used
+            for part, used in profile.parts.get(group.index, {}).items() if part.stage == number
+        }
+        usage = total(parts.values())
+        functions = [
+            {"name": name or None, "instructions": used.instructions, "estimated_cycles": _whole(used.cycles)}
+            for name, used in sorted(parts.items(), key=lambda part: -part[1].instructions)
+        ]
+    elements = sum(tensor.elements for tensor in stage.op.outputs)
+    return {
+        "kind": stage.op.kind,
+        "index": stage.op.index,
+        "name": stage.op.output.name,
+        "kernel": stage.kernel.name,
+        "macs": stage.macs,
+        "output_elements": elements,
+        **_usage(usage, stage.macs, elements),
+        "functions": functions,
+    }
+
+
+def total(usages) -> Usage:
+    """The sum of several usages, which were all measured on one core."""
+    usages = list(usages)
+    cycles = [used.cycles for used in usages if used.cycles is not None]
+    zeros = (0,) * len(REGIONS)
+    return Usage(
+        instructions=sum(used.instructions for used in usages),
+        loaded=tuple(map(sum, zip(zeros, *(used.loaded for used in usages)))),
+        stored=tuple(map(sum, zip(zeros, *(used.stored for used in usages)))),
+        calls=sum(used.calls for used in usages),
+        cycles=sum(cycles) if len(cycles) == len(usages) else None,
+        lowest=min((used.lowest for used in usages if used.lowest is not None), default=None),
+    )
+
+
+def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> dict:
+    """The keys that a build, a group and an operator share."""
+    if usage is None:
+        keys = ("instructions", "instructions_per_mac", "instructions_per_output", "loaded_bytes",
+                "stored_bytes", "calls", "estimated_cycles")
+        return dict.fromkeys(keys)
+    return {
+        "instructions": usage.instructions,
+        "instructions_per_mac": _ratio(usage.instructions, macs),
+        "instructions_per_output": _ratio(usage.instructions, elements),
+        "loaded_bytes": dict(zip(REGIONS, usage.loaded, strict=True)),
+        "stored_bytes": dict(zip(REGIONS, usage.stored, strict=True)),
+        "calls": usage.calls,
+        "estimated_cycles": _whole(usage.cycles),
+    }
+
+
+def _stack(measured: Measured, usage: Usage | None) -> int | None:
+    """The stack a group takes, counted like that of the whole inference: the deepest group's."""
+    deepest = measured.profile.total.lowest if measured.profile else None
+    if usage is None or usage.lowest is None or deepest is None or measured.outcome.stack_bytes is None:
+        return None
+    return max(0, measured.outcome.stack_bytes - (usage.lowest - deepest))
+
+
+def _ratio(instructions: int | None, unit: int | None) -> float | None:
+    return round(instructions / unit, 3) if instructions is not None and unit else None
+
+
+def _whole(cycles: float | None) -> int | None:
+    return None if cycles is None else round(cycles)

@@ -1,0 +1,145 @@
+"""What a firmware has where: its memories, the borders of the groups, every instruction."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyfuse.emulation.elf import open_elf
+from tinyfuse.emulation.module import group_border
+from tinyfuse.errors import EmulationFailed, ToolMissing
+from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
+
+#: the memories that are told apart; plugin.c has the same indices
+REGIONS = ("flash", "arena", "stack", "other")
+FLASH, ARENA, STACK, OTHER = range(4)
+
+#: instead of a group: code between them
+NONE = -1
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of the disassembly: `end` is the address behind it; bl <arm_nn_x> has the callee
+    "arm_nn_x"."""
+
+    address: int
+    end: int
+    mnemonic: str
+    operands: str
+    callee: str | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """Code of a group: number of its stage, and the function that the group calls for it or has
+    inlined, "" for the group's own code."""
+
+    stage: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """entry         address of NAME_run
+    regions       (index in REGIONS, address, bytes)
+    borders       address -> the group that runs from there on, or NONE
+    part_at       address of an instruction of NAME_run or of a group -> index in `parts`
+    instructions  by address
+    """
+
+    entry: int
+    regions: tuple[tuple[int, int, int], ...]
+    borders: dict[int, int]
+    part_at: dict[int, int]
+    parts: tuple[Part, ...]
+    instructions: dict[int, Instruction]
+
+
+def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: bool) -> Image:
+    """The image of a firmware that build_module made of a module: its name, its C, the size of its
+    arena, and whether the core has MVE. ToolMissing without pyelftools or the cross compiler's objdump."""
+    own = re.compile(rf"{re.escape(module)}_(run|group_\d+)")
+    with elf_file.open("rb") as file:
+        elf = open_elf(file)
+        symbols = list(elf.get_section_by_name(".symtab").iter_symbols())
+        flash = [
+            (FLASH, section["sh_addr"], section["sh_size"])
+            for name in (".vectors", ".constants", ".text")
+            if (section := elf.get_section_by_name(name)) is not None
+        ]
+        code = code_map(elf.get_dwarf_info(), own)
+    named = {symbol.name: symbol for symbol in symbols}
+    memory = named["memory"]  # the arena between two guards, in firmware/verify.c
+    guard = (memory["st_size"] - arena_bytes) // 2
+    stack = named["stack_limit"]["st_value"]
+    regions = (
+        (ARENA, memory["st_value"] + guard, arena_bytes),
+        (STACK, stack, named["stack_top"]["st_value"] - stack),
+        *flash,
+    )
+    instructions = {i.address: i for i in _disassemble(elf_file, mve)}
+    stages = stage_of_line(source)
+    parts: dict[Part, int] = {}
+    part_at = {}
+    for symbol in symbols:
+        if symbol["st_info"]["type"] != "STT_FUNC" or not own.fullmatch(symbol.name):
+            continue
+        start = symbol["st_value"] & ~1
+        for address in range(start, start + symbol["st_size"], 2):
+            if address in instructions:
+                part = _part(instructions[address], code, own, stages)
+                part_at[address] = parts.setdefault(part, len(parts))
+    entry = named[f"{module}_run"]["st_value"] & ~1
+    return Image(entry, regions, _borders(symbols), part_at, tuple(parts), instructions)
+
+
+def _part(instruction: Instruction, code: CodeMap, own: re.Pattern, stages: dict[int, int]) -> Part:
+    line = code.line(instruction.address)
+    callee = instruction.callee or ""
+    function = "" if own.fullmatch(callee) else callee
+    if instruction.address in code.calls:
+        function, line = code.calls[instruction.address]
+    # "memcpy.constprop.0" is a clone that the compiler made
+    return Part(stages.get(line, 0), function.partition(".")[0])
+
+
+def _borders(symbols) -> dict[int, int]:
+    borders: dict[int, int] = {}
+    for symbol in symbols:
+        border = group_border(symbol.name)
+        if border is None:
+            continue
+        kind, group = border
+        address = symbol["st_value"] & ~1
+        if kind == "begin":
+            borders[address] = group  # also where the group before ends
+        else:
+            borders.setdefault(address, NONE)
+    return borders
+
+
+_LINE = re.compile(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2,} ?)+)\s*\t([a-z<][\w.]*)[ \t]*(.*)$", re.M)
+_CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
+
+
+def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
+    objdump = shutil.which("arm-none-eabi-objdump")
+    if objdump is None:
+        raise ToolMissing("arm-none-eabi-objdump", "apt-get install binutils-arm-none-eabi")
+    # without the architecture, binutils 2.40 shows MVE instructions as a coprocessor's
+    machine = ["-m", "armv8.1-m.main"] if mve else []
+    done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
+    for address, raw, mnemonic, operands in _LINE.findall(done.stdout):
+        start = int(address, 16)
+        callee = _CALLEE.match(operands) if mnemonic == "bl" else None
+        yield Instruction(
+            start, start + len(raw.replace(" ", "")) // 2, mnemonic, operands.partition("@")[0].strip(),
+            callee[1] if callee else None,
+        )

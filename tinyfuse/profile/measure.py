@@ -1,0 +1,95 @@
+"""Adds the counts of single instructions up: by group, operator and function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tinyfuse.profile.cycles import Timing
+from tinyfuse.profile.image import NONE, Image, Part
+from tinyfuse.profile.plugin import Count
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What some code did in one inference.
+
+    loaded, stored   bytes, by index of image.REGIONS
+    calls            function calls (bl, blx) that were made
+    cycles           an estimate, None for a core without a table
+    lowest           the lowest stack address written, None where none was
+    """
+
+    instructions: int
+    loaded: tuple[int, ...]
+    stored: tuple[int, ...]
+    calls: int
+    cycles: float | None
+    lowest: int | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """groups: by number; parts: what each group is made of; outside: the code between the groups."""
+
+    total: Usage
+    groups: dict[int, Usage]
+    parts: dict[int, dict[Part, Usage]]
+    outside: Usage
+
+
+def measure(counts: list[Count], image: Image, timing: Timing | None) -> Profile:
+    """The profile of the counts of an inference; `timing` is None for a core without a table."""
+    weighed = _weigh(counts, image, timing)
+    of_group: dict[int, list[Count]] = {NONE: []}
+    for count in counts:
+        of_group.setdefault(count.group, []).append(count)
+
+    def usage(which: list[Count]) -> Usage:
+        return _sum(which, image, weighed)
+
+    def parts(which: list[Count]) -> dict[Part, Usage]:
+        numbers = {count.part for count in which}
+        return {image.parts[n]: usage([c for c in which if c.part == n]) for n in sorted(numbers)}
+
+    outside = usage(of_group.pop(NONE))
+    groups = dict(sorted(of_group.items()))
+    return Profile(
+        usage(counts),
+        {group: usage(which) for group, which in groups.items()},
+        {group: parts(which) for group, which in groups.items()},
+        outside,
+    )
+
+
+def _weigh(counts: list[Count], image: Image, timing: Timing | None) -> dict[Count, float]:
+    """Estimated cycles of every count; nothing without a timing."""
+    if timing is None:
+        return {}
+    before = {instruction.end: instruction for instruction in image.instructions.values()}
+    ran = {(c.group, c.part, c.address): c for c in counts}
+    cycles = {}
+    for count in counts:
+        instruction, previous = image.instructions[count.address], before.get(count.address)
+        arrived = previous and ran.get((count.group, count.part, previous.address))
+        behind = min(arrived.executed - arrived.jumps, count.executed) if arrived else 0
+        cycles[count] = timing.cycles(instruction, previous, count.executed, count.jumps, behind)
+    return cycles
+
+
+def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usage:
+    lowest = [count.lowest for count in counts if count.lowest is not None]
+    return Usage(
+        instructions=sum(count.executed for count in counts),
+        loaded=_columns(count.loaded for count in counts),
+        stored=_columns(count.stored for count in counts),
+        calls=sum(
+            count.jumps for count in counts if image.instructions[count.address].mnemonic in ("bl", "blx")
+        ),
+        cycles=sum(weighed[count] for count in counts) if weighed else None,
+        lowest=min(lowest, default=None),
+    )
+
+
+def _columns(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(*rows))) or (0, 0, 0, 0)

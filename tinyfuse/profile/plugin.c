@@ -1,0 +1,298 @@
+/* A TCG plugin for QEMU (plugin API version 1): what every instruction of one inference did.
+
+   Its one argument names a text file, written by plugin.py:
+     output PATH          where the counts go
+     entry ADDRESS        the function that is measured, in its second call
+     region INDEX ADDRESS BYTES      memory that is told apart, INDEX below OTHER; the first one counts
+     border ADDRESS GROUP            once this instruction is reached, that group runs (-1: none)
+     part ADDRESS PART               an instruction of that part of the module; code without a line,
+                                     as a library's, belongs to the part that called it
+   It writes a line for every instruction, group and part when QEMU ends:
+     GROUP PART ADDRESS EXECUTED JUMPS LOWEST [REGION LOADED STORED]...
+   JUMPS is how often the next instruction was not the one behind it, LOWEST the lowest address of
+   the stack that it wrote (all ones: none); LOADED and STORED are bytes.
+
+   The API is declared here, and only what is used of it: QEMU's headers are seldom installed. See
+   https://qemu.readthedocs.io/en/v7.2.0/devel/tcg-plugins.html. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+typedef uint64_t qemu_plugin_id_t;
+typedef uint32_t qemu_plugin_meminfo_t;
+enum { CB_NO_REGS = 0, MEM_RW = 3 };
+
+void qemu_plugin_register_vcpu_tb_trans_cb(
+    qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb));
+void qemu_plugin_register_atexit_cb(
+    qemu_plugin_id_t id, void (*callback)(qemu_plugin_id_t id, void *data), void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+void qemu_plugin_register_vcpu_insn_exec_cb(
+    struct qemu_plugin_insn *insn, void (*callback)(unsigned vcpu, void *data), int flags, void *data);
+void qemu_plugin_register_vcpu_mem_cb(
+    struct qemu_plugin_insn *insn,
+    void (*callback)(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data),
+    int flags, int rw, void *data);
+bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
+unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
+
+EXPORT extern int qemu_plugin_version;
+int qemu_plugin_version = 1;
+
+enum { STACK = 2, OTHER = 3, REGIONS = OTHER + 1, NONE = -1, UNCHANGED = -2, BUCKETS = 1 << 14 };
+
+struct region { int index; uint64_t start, bytes; };
+
+/* What an instruction does to the state when it is reached: a group or a part, or UNCHANGED. */
+struct change { uint64_t address; int group, part; };
+
+/* What an instruction did in a group and part. */
+struct counts {
+    struct counts *next;
+    int group, part;
+    uint64_t executed, jumps, lowest, loaded[REGIONS], stored[REGIONS];
+};
+
+struct instruction {
+    struct instruction *next;
+    uint64_t address, end;
+    int group, part;       /* what it changes */
+    struct counts *counts; /* those that were used last come first */
+};
+
+static char output[4096];
+static uint64_t entry;
+static struct region regions[16];
+static struct change *changes;
+static size_t region_count, change_count;
+static struct instruction *buckets[BUCKETS];
+
+/* The state of the run: whether it is measured, and the instruction before. */
+static bool measuring;
+static int calls, group = NONE, part = NONE;
+static uint64_t return_address, previous_end;
+static struct counts *previous;
+
+static void *allocate(size_t bytes)
+{
+    void *memory = calloc(1, bytes);
+
+    if (memory == NULL) {
+        fprintf(stderr, "tinyfuse plugin: out of memory\n");
+        exit(1);
+    }
+    return memory;
+}
+
+/* --- while the firmware runs ------------------------------------------------------------------ */
+
+static struct counts *counts_of(struct instruction *insn)
+{
+    struct counts **link = &insn->counts, *found;
+
+    while (*link != NULL && ((*link)->group != group || (*link)->part != part)) {
+        link = &(*link)->next;
+    }
+    found = *link;
+    if (found == NULL) {
+        found = allocate(sizeof *found);
+        found->group = group;
+        found->part = part;
+        found->lowest = UINT64_MAX;
+    } else {
+        *link = found->next;
+    }
+    found->next = insn->counts;
+    insn->counts = found;
+    return found;
+}
+
+static void executes(unsigned vcpu, void *data)
+{
+    struct instruction *insn = data;
+    struct counts *counts;
+
+    (void)vcpu;
+    if (!measuring) {
+        if (insn->address == entry && ++calls == 2) {
+            measuring = true;
+            return_address = previous_end;
+            previous = NULL;
+        }
+    } else if (insn->address == return_address) {
+        measuring = false;
+    }
+    if (!measuring) {
+        previous_end = insn->end;
+        return;
+    }
+    if (insn->group != UNCHANGED) {
+        group = insn->group;
+    }
+    if (insn->part != UNCHANGED) {
+        part = insn->part;
+    }
+    counts = insn->counts;
+    if (counts == NULL || counts->group != group || counts->part != part) {
+        counts = counts_of(insn);
+    }
+    ++counts->executed;
+    if (previous != NULL && previous_end != insn->address) {
+        ++previous->jumps;
+    }
+    previous = counts;
+    previous_end = insn->end;
+}
+
+static void accesses(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    const uint64_t bytes = UINT64_C(1) << qemu_plugin_mem_size_shift(info);
+    int region = OTHER;
+
+    (void)vcpu;
+    (void)data;
+    if (!measuring) {
+        return;
+    }
+    for (size_t i = 0; i < region_count; ++i) {
+        if (address - regions[i].start < regions[i].bytes) {
+            region = regions[i].index;
+            break;
+        }
+    }
+    if (!qemu_plugin_mem_is_store(info)) {
+        previous->loaded[region] += bytes;
+        return;
+    }
+    previous->stored[region] += bytes;
+    if (region == STACK && address < previous->lowest) {
+        previous->lowest = address;
+    }
+}
+
+/* --- when QEMU translates --------------------------------------------------------------------- */
+
+/* The one record of the instruction at an address: code is translated more than once. */
+static struct instruction *instruction_at(uint64_t address, size_t size)
+{
+    struct instruction **link = &buckets[(address >> 1) % BUCKETS], *insn;
+
+    while (*link != NULL && (*link)->address != address) {
+        link = &(*link)->next;
+    }
+    if (*link == NULL) {
+        *link = insn = allocate(sizeof *insn);
+        insn->address = address;
+        insn->end = address + size;
+        insn->group = insn->part = UNCHANGED;
+        for (size_t i = 0; i < change_count; ++i) {
+            if (changes[i].address == address) {
+                insn->group = changes[i].group != UNCHANGED ? changes[i].group : insn->group;
+                insn->part = changes[i].part != UNCHANGED ? changes[i].part : insn->part;
+            }
+        }
+    }
+    return *link;
+}
+
+static void translates(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    (void)id;
+    for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); ++i) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        struct instruction *record =
+            instruction_at(qemu_plugin_insn_vaddr(insn), qemu_plugin_insn_size(insn));
+
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, executes, CB_NO_REGS, record);
+        qemu_plugin_register_vcpu_mem_cb(insn, accesses, CB_NO_REGS, MEM_RW, NULL);
+    }
+}
+
+/* --- begin and end ---------------------------------------------------------------------------- */
+
+static void writes_counts(qemu_plugin_id_t id, void *data)
+{
+    FILE *file = fopen(output, "w");
+
+    (void)id;
+    (void)data;
+    if (file == NULL) {
+        return; /* plugin.py misses the file */
+    }
+    for (size_t i = 0; i < BUCKETS; ++i) {
+        for (const struct instruction *insn = buckets[i]; insn != NULL; insn = insn->next) {
+            for (const struct counts *c = insn->counts; c != NULL; c = c->next) {
+                fprintf(file, "%d %d %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIx64, c->group, c->part,
+                        insn->address, c->executed, c->jumps, c->lowest);
+                for (int region = 0; region < REGIONS; ++region) {
+                    if (c->loaded[region] != 0 || c->stored[region] != 0) {
+                        fprintf(file, " %d %" PRIu64 " %" PRIu64, region, c->loaded[region],
+                                c->stored[region]);
+                    }
+                }
+                fputc('\n', file);
+            }
+        }
+    }
+    fclose(file);
+}
+
+static bool reads_settings(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char line[sizeof output + 16];
+    struct region region;
+
+    if (file == NULL) {
+        return false;
+    }
+    while (fgets(line, sizeof line, file) != NULL) {
+        struct change change = {0, UNCHANGED, UNCHANGED};
+
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "output ", 7) == 0 && strlen(line + 7) < sizeof output) {
+            strcpy(output, line + 7);
+        } else if (sscanf(line, "entry %" SCNx64, &entry) == 1) {
+            continue;
+        } else if (sscanf(line, "region %d %" SCNx64 " %" SCNx64, &region.index, &region.start,
+                          &region.bytes) == 3 &&
+                   region_count < sizeof regions / sizeof *regions) {
+            regions[region_count++] = region;
+        } else if (sscanf(line, "border %" SCNx64 " %d", &change.address, &change.group) == 2 ||
+                   sscanf(line, "part %" SCNx64 " %d", &change.address, &change.part) == 2) {
+            changes = realloc(changes, (change_count + 1) * sizeof *changes);
+            if (changes == NULL) {
+                break;
+            }
+            changes[change_count++] = change;
+        } else {
+            break;
+        }
+    }
+    const bool complete = feof(file) != 0;
+
+    fclose(file);
+    return complete;
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
+{
+    (void)info;
+    if (argc != 1 || strncmp(argv[0], "settings=", 9) != 0 || !reads_settings(argv[0] + 9)) {
+        fprintf(stderr, "tinyfuse plugin: bad settings\n");
+        return -1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translates);
+    qemu_plugin_register_atexit_cb(id, writes_counts, NULL);
+    return 0;
+}

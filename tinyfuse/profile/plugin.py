@@ -1,0 +1,96 @@
+"""Builds the QEMU plugin (plugin.c), once, and runs a firmware under it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyfuse.emulation.cache import cache_folder
+from tinyfuse.emulation.qemu import Qemu
+from tinyfuse.emulation.result import Firmware, Outcome
+from tinyfuse.errors import EmulationFailed, ToolMissing
+from tinyfuse.profile.image import OTHER, Image
+
+_SOURCE = Path(__file__).resolve().parent / "plugin.c"
+_FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+
+
+@dataclass(frozen=True)
+class Count:
+    """What the instruction at `address` did while image.parts[part] of `group` (or NONE) ran.
+
+    executed  how often it ran; jumps: how often the next one was not the one behind it
+    lowest    the lowest stack address that it wrote, None where it wrote none
+    loaded, stored   bytes, by index of image.REGIONS
+    """
+
+    group: int
+    part: int
+    address: int
+    executed: int
+    jumps: int
+    lowest: int | None
+    loaded: tuple[int, ...]
+    stored: tuple[int, ...]
+
+
+def build_plugin() -> Path:
+    """The plugin as a shared object in the user's cache. ToolMissing without a host compiler,
+    EmulationFailed where it can't compile the plugin."""
+    names = (os.environ.get("CC", ""), "cc", "gcc", "clang")
+    compiler = next((found for name in names if name and (found := shutil.which(name))), None)
+    if compiler is None:
+        raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
+    key = hashlib.sha256(repr((compiler, _FLAGS, os.uname().machine)).encode() + _SOURCE.read_bytes())
+    folder = cache_folder("plugins")
+    path = folder / f"{key.hexdigest()}.so"
+    if path.exists():
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=folder)
+        os.close(descriptor)
+    except OSError as error:
+        raise EmulationFailed(f"the plugin can't be kept in {folder}: {error.strerror}") from None
+    done = subprocess.run([compiler, *_FLAGS, _SOURCE, "-o", partial], capture_output=True, text=True)
+    if done.returncode != 0:
+        Path(partial).unlink(missing_ok=True)
+        raise EmulationFailed(f"{compiler} failed on the QEMU plugin:\n  {done.stderr[:800]}")
+    os.replace(partial, path)  # whole or not at all: other processes read here
+    return path
+
+
+def run_counted(
+    qemu: Qemu, firmware: Firmware, image: Image, plugin: Path, time_limit: float
+) -> tuple[Outcome, list[Count]]:
+    """The firmware's outcome, and the counts of its second inference. Errors as `Emulator.run`."""
+    folder = firmware.elf.parent.resolve()
+    output, settings = folder / "counts.txt", folder / "plugin.txt"
+    lines = [f"output {output}", f"entry {image.entry:x}"]
+    lines += [f"region {index} {start:x} {size:x}" for index, start, size in image.regions]
+    lines += [f"border {address:x} {group}" for address, group in image.borders.items()]
+    lines += [f"part {address:x} {part}" for address, part in image.part_at.items()]
+    settings.write_text("\n".join(lines) + "\n")
+    output.unlink(missing_ok=True)
+    # QEMU splits a plugin's arguments at commas, and a comma written twice is one
+    plugin_option = ",".join(str(p).replace(",", ",,") for p in (plugin, f"settings={settings}"))
+    outcome = qemu.run(firmware, time_limit, ("-plugin", plugin_option))
+    if not output.exists():
+        raise EmulationFailed("QEMU's plugin wrote no counts")
+    return outcome, [_count(line) for line in output.read_text().splitlines()]
+
+
+def _count(line: str) -> Count:
+    group, part, address, executed, jumps, lowest, *accesses = line.split()
+    loaded, stored = [0] * (OTHER + 1), [0] * (OTHER + 1)
+    for region, read, written in zip(*[iter(map(int, accesses))] * 3, strict=True):
+        loaded[region], stored[region] = read, written
+    return Count(
+        int(group), int(part), int(address, 16), int(executed), int(jumps),
+        None if set(lowest) == {"f"} else int(lowest, 16), tuple(loaded), tuple(stored),
+    )

@@ -1,0 +1,123 @@
+"""A profile for a terminal: totals beside the unfused build, then bars by group and operator."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tinyfuse.profile.image import REGIONS
+
+#: from this width on, the kernels and the instructions of an output are shown too
+_WIDE = 120
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def profile_text(facts: dict, width: int) -> RenderableType:
+    """What a terminal of `width` columns is shown of the facts of docs/json.md; a figure that was not
+    measured is a dash."""
+    head = Text(f"{facts['options']['name']} on {facts['target']}, {facts['emulator']}, {facts['compiler']}")
+    parts: list[RenderableType] = [head, Text(), _totals(facts), Text(), _operators(facts, width)]
+    if facts["cycles_source"]:
+        parts += [Text(), Text(f"cycles: an estimate, from: {facts['cycles_source']}", "dim")]
+    parts += [Text(f"warning: {warning}", "yellow") for warning in facts["warnings"]]
+    return Group(*parts)
+
+
+# --- totals ------------------------------------------------------------------------------------
+
+
+def _totals(facts: dict) -> Table:
+    unfused = facts["unfused"]
+    table = Table(box=None, pad_edge=False)
+    table.add_column("one inference")
+    table.add_column(f"--fusion {facts['options']['fusion']}", justify="right")
+    if unfused:
+        table.add_column("none", justify="right")
+        table.add_column("saved", justify="right")
+    for label, value in _total_rows(facts):
+        row = [label, _number(value)]
+        if unfused:
+            plain = dict(_total_rows(unfused))[label]
+            row += [_number(plain), _saved(value, plain)]
+        table.add_row(*row)
+    return table
+
+
+def _total_rows(build: dict) -> list[tuple[str, float | None]]:
+    def bytes_of(region: str, way: str) -> int | None:
+        return build[way][region] if build[way] else None
+
+    rows: list[tuple[str, float | None]] = [
+        ("instructions", build["instructions"]),
+        ("instructions / MAC", build["instructions_per_mac"]),
+        ("cycles, estimated", build["estimated_cycles"]),
+        ("calls", build["calls"]),
+    ]
+    for way, label in (("loaded_bytes", "bytes loaded"), ("stored_bytes", "bytes stored")):
+        for region in REGIONS:
+            value = bytes_of(region, way)
+            if value != 0:
+                rows.append((f"{label}, {region}", value))
+    return rows + [("arena bytes", build["arena_bytes"]), ("stack bytes", build["stack_bytes"])]
+
+
+def _saved(value: float | None, plain: float | None) -> str:
+    if value is None or not plain:
+        return "-"
+    return f"{100 * (plain - value) / plain:.1f} %"
+
+
+# --- operators ---------------------------------------------------------------------------------
+
+
+def _operators(facts: dict, width: int) -> Table:
+    wide = width >= _WIDE
+    length = 24 if wide else max(8, width - 66)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("group, operator", no_wrap=True)
+    if wide:
+        table.add_column("kernel", no_wrap=True, overflow="ellipsis", style="dim")
+    for title in ("instructions", "%", "/MAC", *(["/output"] if wide else []), "cycles"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", width=length, no_wrap=True)
+
+    def row(label: str, kernel: str, usage: dict, bar: str, style: str | None) -> None:
+        figures = _figures(usage, facts["instructions"])
+        if not wide:
+            del figures[3]
+        table.add_row(label, *([kernel] if wide else []), *figures, Text(bar, "cyan"), style=style)
+
+    used = [op["instructions"] or 0 for group in facts["groups"] for op in group["operators"]]
+    largest = max([*used, 1])
+    for number, group in enumerate(facts["groups"]):
+        several = len(group["operators"]) > 1
+        if several:
+            stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"
+            row(f"{number} together", stack, group, "", "bold")
+        for op in group["operators"]:
+            bar = _bar(op["instructions"], largest, length)
+            row(f"  {op['kind']}" if several else f"{number} {op['kind']}", op["kernel"], op, bar, None)
+    return table
+
+
+def _figures(usage: dict, all_of_them: int | None) -> list[str]:
+    share = usage["instructions"] is not None and all_of_them
+    return [
+        _number(usage["instructions"]),
+        f"{100 * usage['instructions'] / all_of_them:.1f}" if share else "-",
+        _number(usage["instructions_per_mac"], 2),
+        _number(usage["instructions_per_output"], 1),
+        _number(usage["estimated_cycles"]),
+    ]
+
+
+def _bar(value: int | None, largest: int, length: int) -> str:
+    eighths = round(8 * length * (value or 0) / largest)
+    return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
