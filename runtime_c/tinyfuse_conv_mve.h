@@ -7,7 +7,7 @@
 #include "tinyfuse_matmul_mve.h"
 
 /* Copies count > 0 bytes; returns the place behind them. */
-TINYFUSE_INLINE int8_t *tinyfuse_copy(int8_t *to, const int8_t *from, int32_t count)
+TINYFUSE_INLINE int8_t *tinyfuse_append_mve(int8_t *to, const int8_t *from, int32_t count)
 {
 #if TINYFUSE_MVE
     int8_t *put = to;
@@ -54,7 +54,7 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
         /* each kernel row lies in one piece */
         for (; rows != end; ++rows) {
             if (*rows != NULL) {
-                to = tinyfuse_copy(to, *rows + from * in_c, count);
+                to = tinyfuse_append_mve(to, *rows + from * in_c, count);
             } else {
                 to = tinyfuse_fill(to, zero, count);
             }
@@ -65,7 +65,7 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
         for (kx = 0; kx < kernel_w; ++kx) {
             const int32_t ix = from + kx * p->dilation_w;
             if (*rows != NULL && ix >= 0 && ix < p->in_w) {
-                to = tinyfuse_copy(to, *rows + ix * in_c, in_c);
+                to = tinyfuse_append_mve(to, *rows + ix * in_c, in_c);
             } else {
                 to = tinyfuse_fill(to, zero, in_c);
             }
