@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor
-from tinyfuse.ops.base import Call, Let, Site, Statement, View
+from tinyfuse.ops.base import SAME_ROW, Call, Let, Site, Statement, View
 from tinyfuse.plan import Group, Plan, Stage, constant_key
 from tinyfuse.schedule.rows import height, readers
 
@@ -123,21 +123,20 @@ class _Writer:
             row = self.rows[stage.op.output]
             self._line(f"int32_t {row} = 0; /* rows made of {self._pointer(stage.op.output)} */")
         self._line()
-        self._line("/* the stage nearest to the end that has its rows, and is wanted, makes one row */")
-        self._line("for (;;) {")
+        self._line("/* in each turn every stage makes a row, if it has its inputs and a reader lacks the row */")
+        self._line("do {")
         self.depth += 1
-        for stage in reversed(self.group.stages):
+        for stage in self.group.stages:
             row = self.rows[stage.op.output]
             self._line(f"if ({' && '.join(self._conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
             self._line(f"++{row};")
-            self._line("continue;")
             self.depth -= 1
             self._line("}")
-        self._line("break;")
         self.depth -= 1
-        self._line("}")
+        left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
+        self._line(f"}} while ({' || '.join(left)});")
 
     def _conditions(self, stage: Stage) -> list[str]:
         """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
@@ -147,9 +146,12 @@ class _Writer:
             wanted = []
             for use in readers(self.group.stages, stage.op.output):
                 reader = self.group.stages[use.stage]
-                limit = height(reader.op.output)
                 count = self.rows[reader.op.output]
-                wanted.append(f"({count} < {limit} && {row} < {self._needed(reader, use.input)})")
+                unfinished = f"{count} < {height(reader.op.output)}"
+                lacks = f"{row} < {self._needed(reader, use.input)}"
+                # a reader of the same row that has made all its rows has had all of these
+                same = reader.windows[use.input] == SAME_ROW
+                wanted.append(lacks if same else f"({unfinished} && {lacks})")
             conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
         for i, tensor in enumerate(stage.op.inputs):
             if tensor in self.rows:
@@ -159,6 +161,8 @@ class _Writer:
     def _needed(self, stage: Stage, i: int) -> str:
         """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
         window, row = stage.windows[i], self.rows[stage.op.output]
+        if window == SAME_ROW:
+            return f"{row} + 1"
         rows = height(stage.op.inputs[i])
         return f"tinyfuse_rows_needed({row}, {window.kernel}, {window.stride}, {window.pad_top}, {rows})"
 
