@@ -18,7 +18,7 @@ _PALETTE = ("#e8833a", "#4c9f70", "#4a7fb5", "#c8553d", "#8e6c8a", "#d9a441", "#
 def profile_svg(facts: dict) -> str:
     """The picture of the facts of docs/json.md. UsageError where single instructions were not counted."""
     total = facts["instructions"]
-    if total is None or facts["estimated_cycles"] is None and facts["calls"] is None:
+    if total is None or facts["calls"] is None:
         raise UsageError("--svg needs counts of single instructions: QEMU, and a C compiler for this machine")
     return _Picture(facts, total).draw()
 
@@ -63,8 +63,8 @@ class _Picture:
             words.append(f"{facts['instructions_per_mac']:.2f} a MAC")
         words.append(f"arena {facts['arena_bytes']:,} bytes")
         if unfused:
-            words.append(f"unfused {unfused['instructions']:,} and {unfused['arena_bytes']:,}")
-        return ", ".join(words)
+            words.append(f"unfused: {unfused['instructions']:,} instructions, arena {unfused['arena_bytes']:,}")
+        return " · ".join(words)
 
     def _operator(self, x: float, y: float, op: dict) -> None:
         color = self.colors[op["kind"]]
@@ -106,6 +106,8 @@ class _Picture:
         x = float(_MARGIN)
         for kind, instructions in sorted(shares.items(), key=lambda item: -item[1]):
             label = f"{kind} {100 * instructions / self.facts['instructions']:.1f} %"
+            if label.endswith(" 0.0 %"):
+                continue
             width = 18 + len(label) * _LETTER + 16
             if x + width > _WIDTH and x > _MARGIN:
                 x, y = float(_MARGIN), y + 20
