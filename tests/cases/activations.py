@@ -31,7 +31,7 @@ NAMED = {
         "other zero point": _op("RELU", _ALL, 0.05, 3, 0.05, -128),
         "finer output": _op("RELU", _ALL, 0.05, 3, 0.021, -128),
         "coarser output": _op("RELU", _ALL, 0.05, 100, 0.3, -100),
-        "widest multiplier": _op("RELU", _ALL, 2.0**21, 0, 1.0, 0),
+        "widest multiplier": _op("RELU", _ALL, 2.0**21 - 0.5, 0, 1.0, 0),
         "multiplier of zero": _op("RELU", _ALL, 1e-20, 0, 1e10, 7),
         "rank 2": _op("RELU", (3, 5), 0.05, 3, 0.021, -128),
     },

@@ -51,9 +51,11 @@ class _Activation(Operator):
         return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
 
 
-def relu_multiplier(op: Op) -> tuple[int, int]:
-    """(multiplier, shift) from input to output; TFLM divides the scales in float32."""
-    return quantize_multiplier(float(np.float32(op.input.scale) / np.float32(op.output.scale)))
+def relu_scale(op: Op) -> float:
+    """The real multiplier from input to output: TFLM divides the scales in float32, which may
+    overflow to infinity."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(op.input.scale) / np.float32(op.output.scale))
 
 
 class ReluOperator(_Activation):
@@ -62,15 +64,12 @@ class ReluOperator(_Activation):
     kind = "RELU"
     rules = (
         *_RULES,
-        Rule(
-            "the input's scale is below 2^22 times the output's",
-            lambda op: not math.isfinite(op.input.scale / op.output.scale) or relu_multiplier(op)[1] > 22,
-        ),
+        Rule("the input's scale is below 2^21 times the output's", lambda op: op.input.scale / op.output.scale >= 2.0**21),
     )
 
     def function(self, op: Op, values: np.ndarray) -> np.ndarray:
         rescaled = multiply_by_quantized_multiplier(
-            values.astype(np.int64) - op.input.zero_point, *relu_multiplier(op)
+            values.astype(np.int64) - op.input.zero_point, *quantize_multiplier(relu_scale(op))
         )
         low, high = activation_range("RELU", op.output.scale, op.output.zero_point)
         return np.clip(rescaled + op.output.zero_point, low, high).astype(np.int8)
