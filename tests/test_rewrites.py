@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from random_graphs import Sketch, networks
+from random_graphs import Sketch, Value, networks
 
 from tinyfuse.emulation.inputs import input_set
 from tinyfuse.ir import Graph
@@ -61,6 +61,17 @@ def test_a_pad_becomes_the_convolutions_own(padding: str) -> None:
     after = fold_pad(graph)
     assert kinds(after) == ["CONV_2D", "DEPTHWISE_CONV_2D"]
     assert_same(graph, after)
+
+
+@pytest.mark.parametrize("quant", [None, (0.3, 0), (0.1, 9)])
+def test_a_pad_that_changes_the_quantization_stays(quant: tuple[float, int] | None) -> None:
+    """TFLM's PAD copies stored values and never asks what its input's meant."""
+    sketch = Sketch(1)
+    scale, zero_point = quant or (None, None)
+    x = sketch.model.tensor("x", (1, 5, 4, 3), scale=scale, zero_point=zero_point)
+    before = Value(x, (1, 5, 4, 3), 0.1, 0)
+    y = sketch.conv(sketch.pad(before, 1, 1, 1, 1), 5, (3, 3), padding="VALID")
+    assert kinds(fold_pad(graph_of(sketch.build([before], [y])))) == ["PAD", "CONV_2D"]
 
 
 def test_a_pad_that_others_read_stays() -> None:

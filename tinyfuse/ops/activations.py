@@ -52,10 +52,8 @@ class _Activation(Operator):
 
 
 def relu_scale(op: Op) -> float:
-    """The real multiplier from input to output: TFLM divides the scales in float32, which may
-    overflow to infinity."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(op.input.scale) / np.float32(op.output.scale))
+    """The real multiplier from input to output; TFLM divides the scales in float32."""
+    return float(np.float32(op.input.scale) / np.float32(op.output.scale))
 
 
 class ReluOperator(_Activation):

@@ -4,7 +4,8 @@ before   %p = PAD(%in, [[0,0],[1,1],[1,1],[0,0]]);  %out = CONV_2D(%p, ...) VALI
 after    %out = CONV_2D(%in, ...) padding=(1, 1, 1, 1)
 
 PAD writes the zero point, which is what a convolution takes for the outside of its input. Only
-where every reader of %p is such a convolution, so that %p is gone.
+where %in has the quantization that the convolutions read %p in (PAD copies stored values, whatever
+they meant before), and where every reader of %p is such a convolution, so that %p is gone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def _folds(graph: Graph, pad: Op) -> bool:
     return (
         len(amounts) == 4
         and amounts[0] == amounts[3] == [0, 0]
-        and pad.input.zero_point == pad.output.zero_point
+        and pad.input.quant == pad.output.quant
         and pad.output not in graph.outputs
         and pad.input not in graph.outputs
         and all(op.kind in _CONVOLUTIONS and op.inputs[1] is not pad.output for op in consumers)
