@@ -100,7 +100,7 @@ class _Player:
                 self._read_whole(tensor, f"{stage.op} (not in place)")
 
     def _play_rows(self, group: Group) -> None:
-        """Turn by turn, each stage in order a row if it has its inputs, as the generated loop does."""
+        """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""
         done = [0] * len(group.stages)
         maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
         consumers = {
@@ -129,27 +129,29 @@ class _Player:
                 not finished(c) and window(c, i).stop > done[s] for c, i in consumers[s]
             )
 
-        moved = True
-        while moved:
-            moved = False
-            for s in range(len(done)):
-                if finished(s) or not wanted(s) or lacks(s):
-                    continue
-                moved = True
-                self._play_row(group, s, done[s], lambda i: window(s, i))  # noqa: B023: called at once
-                done[s] += 1
+        while True:
+            ready = [s for s in range(len(done)) if not finished(s) and wanted(s) and not lacks(s)]
+            if not ready:
+                break
+            s = ready[-1]
+            windows = {
+                tensor: window(s, i)
+                for i, tensor in enumerate(group.stages[s].op.inputs)
+                if tensor is not None and not tensor.is_constant
+            }
+            self._play_row(group, s, done[s], windows)
+            done[s] += 1
         for s, stage in enumerate(group.stages):
             assert finished(s) or stage.op.output not in group.outputs, f"{stage.op}: rows missing"
 
-    def _play_row(self, group: Group, s: int, row: int, window) -> None:
+    def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
         """Stage `s` reads its windows, writes row `row`, and its windows must have survived that."""
         stage = group.stages[s]
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and row > 0:
             self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
         for _ in range(2):  # before the row is written, and while
-            for i, tensor in enumerate(stage.op.inputs):
-                if tensor is not None and not tensor.is_constant:
-                    for r in window(i):
-                        self._read(tensor, r, str(stage.op))
+            for tensor, rows in windows.items():
+                for r in rows:
+                    self._read(tensor, r, str(stage.op))
             self._write(stage.op.output, row)

@@ -123,15 +123,17 @@ class _Writer:
             row = self.rows[stage.op.output]
             self._line(f"int32_t {row} = 0; /* rows made of {self._pointer(stage.op.output)} */")
         self._line()
-        self._line("/* in each turn every stage makes a row, if it has its inputs and a reader lacks the row */")
+        self._line("/* in each turn the stage nearest to the end that has its inputs, and whose row is")
+        self._line("   lacking, makes one row */")
         self._line("do {")
         self.depth += 1
-        for stage in self.group.stages:
+        for stage in reversed(self.group.stages):
             row = self.rows[stage.op.output]
             self._line(f"if ({' && '.join(self._conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
             self._line(f"++{row};")
+            self._line("continue;")
             self.depth -= 1
             self._line("}")
         self.depth -= 1

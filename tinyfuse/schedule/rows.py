@@ -1,10 +1,11 @@
 """Row streaming: in which order a group's stages compute their rows, and what that needs.
 
-A group runs as one loop. In each turn every stage, from the first to the last, computes at most one
-row: if its inputs have the rows of its window, and the row is wanted, that is, a consumer inside the
-group lacks it for its own next row (a stage whose output leaves the group is always wanted). So no
-stage runs ahead of its readers, a ring holds the rows of its readers' windows, a row goes on to the
-end in the turn that made it possible, and nothing is computed twice.
+A group runs as one loop. In each turn the stage nearest to the end that can run computes one row: it
+can when its inputs have the rows of its window, and it is wanted, that is, a consumer inside the group
+lacks that row for its own next row (a stage whose output leaves the group is always wanted). So rows
+are used up before others are made, no stage runs ahead of its readers, a ring holds the rows of its
+readers' windows, and nothing is computed twice. (A turn in which every stage makes a row saves 0.2 %
+of the instructions, but keeps more rows alive together: 832 bytes on MLPerf Tiny's resnet.)
 
 `Stream` plays that loop at compile time; the generated C plays the same loop at run time
 (tinyfuse/emit/functions.py prints the conditions in the same order). Ring sizes, what is alive
@@ -100,13 +101,10 @@ class Stream:
                 return False
             return all(done[maker] >= needed[row] for maker, needed in inputs[s])
 
-        moved = True
-        while moved:
-            moved = False
-            for s in filter(can_run, range(len(self.stages))):
-                moved = True
-                yield Event(s, done[s])
-                done[s] += 1
+        from_the_end = range(len(self.stages) - 1, -1, -1)
+        while (s := next(filter(can_run, from_the_end), None)) is not None:
+            yield Event(s, done[s])
+            done[s] += 1
 
     def _oldest_needed(self, uses, done: list[int]) -> int | None:
         """The first row of a tensor that a reader still needs for its next row, None if none does."""
