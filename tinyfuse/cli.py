@@ -48,9 +48,12 @@ class _Group(click.Group):
             code = leave.exit_code
         except click.Abort:
             code = 130
+        except click.exceptions.NoArgsIsHelpError as help_text:
+            click.echo(help_text.format_message())
+            code = 2
         except click.ClickException as error:
-            hint = error.ctx.get_help_option_names(error.ctx) if getattr(error, "ctx", None) else None
-            more = f"; try '{error.ctx.command_path} --help'" if hint else ""
+            context = getattr(error, "ctx", None)
+            more = f"; try '{context.command_path} --help'" if context else ""
             code = _fail(error.format_message() + more, 2, as_json, None)
         except TinyfuseError as error:
             code = _fail(str(error), error.exit_code, as_json, error)
