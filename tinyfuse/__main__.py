@@ -2,4 +2,4 @@
 
 from tinyfuse.cli import main
 
-main()
+main(prog_name="tinyfuse")

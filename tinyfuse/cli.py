@@ -54,7 +54,7 @@ class _Group(click.Group):
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             more = f"; try '{context.command_path} --help'" if context else ""
-            code = _fail(error.format_message() + more, 2, as_json, None)
+            code = _fail(error.format_message().rstrip(".") + more, 2, as_json, None)
         except TinyfuseError as error:
             code = _fail(str(error), error.exit_code, as_json, error)
         except BrokenPipeError:
