@@ -106,8 +106,31 @@ TINYFUSE_INLINE void tinyfuse_max_pool_row_s8(const tinyfuse_pool *p, const int8
 TINYFUSE_INLINE void tinyfuse_row_sum_s8(const int8_t *in, const int32_t *previous, int32_t *out,
                                          int32_t width, int32_t channels)
 {
-    int32_t c, x;
-    for (c = 0; c < channels; ++c) {
+    int32_t c = 0, x;
+    for (; c + 4 <= channels; c += 4) {
+        /* four channels a word */
+        const int8_t *from = in + c;
+        int32_t a = 0, b = 0, d = 0, e = 0;
+        if (previous != NULL) {
+            a = previous[c];
+            b = previous[c + 1];
+            d = previous[c + 2];
+            e = previous[c + 3];
+        }
+        for (x = 0; x < width; ++x) {
+            const uint32_t word = tinyfuse_load_u32(from);
+            a += (int8_t)word;
+            b += (int8_t)(word >> 8);
+            d += (int8_t)(word >> 16);
+            e += (int8_t)(word >> 24);
+            from += channels;
+        }
+        out[c] = a;
+        out[c + 1] = b;
+        out[c + 2] = d;
+        out[c + 3] = e;
+    }
+    for (; c < channels; ++c) {
         const int8_t *from = in + c;
         int32_t sum = previous != NULL ? previous[c] : 0;
         for (x = 0; x < width; ++x) {
