@@ -1,0 +1,15 @@
+"""Options of the test runs."""
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--campaign", action="store_true", help="also run what takes longer than CI allows")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--campaign"):
+        return
+    for item in items:
+        if item.get_closest_marker("campaign"):
+            item.add_marker(pytest.mark.skip(reason="a campaign: run with --campaign"))
