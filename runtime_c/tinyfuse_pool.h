@@ -4,6 +4,10 @@
 
 #include "tinyfuse_requantize.h"
 
+#if defined(__ARM_FEATURE_MVE) && !defined(TINYFUSE_NO_ASM)
+#include <arm_mve.h>
+#endif
+
 typedef struct {
     int32_t in_h, in_w, channels;
     int32_t in_ring; /* rows of the input that memory holds */
@@ -12,22 +16,32 @@ typedef struct {
     int32_t act_min, act_max;
 } tinyfuse_pool;
 
-/* The real input rows and columns [from, to) of one window. */
+/* The pixels of one window that lie in the input: from `first` on, in memory, `rows` rows of `columns`
+   pixels; `until_wrap` rows lie before the ring begins anew. */
 typedef struct {
-    int32_t y_from, y_to, x_from, x_to;
+    const int8_t *first;
+    int32_t rows, columns, until_wrap;
 } tinyfuse_pool_window;
 
-TINYFUSE_INLINE tinyfuse_pool_window tinyfuse_pool_window_at(const tinyfuse_pool *p, int32_t y,
-                                                             int32_t x)
+TINYFUSE_INLINE tinyfuse_pool_window tinyfuse_pool_window_at(const tinyfuse_pool *p, const int8_t *in,
+                                                             int32_t y, int32_t x)
 {
-    const int32_t top = y * p->stride_h - p->pad_top;
-    const int32_t left = x * p->stride_w - p->pad_left;
+    const int32_t top = y * p->stride_h - p->pad_top, left = x * p->stride_w - p->pad_left;
+    const int32_t y_from = tinyfuse_max(top, 0), x_from = tinyfuse_max(left, 0);
     tinyfuse_pool_window w;
-    w.y_from = tinyfuse_max(top, 0);
-    w.y_to = tinyfuse_min(top + p->filter_h, p->in_h);
-    w.x_from = tinyfuse_max(left, 0);
-    w.x_to = tinyfuse_min(left + p->filter_w, p->in_w);
+    w.first = tinyfuse_ring_row(in, y_from, p->in_ring, p->in_w * p->channels) + x_from * p->channels;
+    w.rows = tinyfuse_min(top + p->filter_h, p->in_h) - y_from;
+    w.columns = tinyfuse_min(left + p->filter_w, p->in_w) - x_from;
+    w.until_wrap = p->in_ring - y_from % p->in_ring;
     return w;
+}
+
+/* The pixel below `from`, which is in the window's row `i`. */
+TINYFUSE_INLINE const int8_t *tinyfuse_pool_below(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
+                                                  const int8_t *from, int32_t i)
+{
+    const int32_t row_bytes = p->in_w * p->channels;
+    return from + (i + 1 == w->until_wrap ? row_bytes - p->in_ring * row_bytes : row_bytes);
 }
 
 /* The mean of `count` values with halves away from zero. */
@@ -36,68 +50,197 @@ TINYFUSE_INLINE int32_t tinyfuse_mean_of(int32_t sum, int32_t count)
     return sum > 0 ? (sum + count / 2) / count : (sum - count / 2) / count;
 }
 
+/* So many int8 add up in 16 bits. */
+#define TINYFUSE_MOST_PAIRED 256
+
+/* Adds bytes 0 and 2 of `word` to the 16-bit halves of `sums`. */
+TINYFUSE_INLINE uint32_t tinyfuse_add_even_bytes(uint32_t sums, uint32_t word)
+{
+#if TINYFUSE_DSP
+    __asm("sxtab16 %0, %0, %1" : "+r"(sums) : "r"(word));
+    return sums;
+#else
+    const int32_t low = (int16_t)sums + (int8_t)word;
+    const int32_t high = (int16_t)(sums >> 16) + (int8_t)(word >> 16);
+    return ((uint32_t)high << 16) | ((uint32_t)low & 0xFFFFu);
+#endif
+}
+
+/* The same of bytes 1 and 3. */
+TINYFUSE_INLINE uint32_t tinyfuse_add_odd_bytes(uint32_t sums, uint32_t word)
+{
+#if TINYFUSE_DSP
+    __asm("sxtab16 %0, %0, %1, ror #8" : "+r"(sums) : "r"(word));
+    return sums;
+#else
+    return tinyfuse_add_even_bytes(sums, word >> 8);
+#endif
+}
+
+/* The sums of channels c to c + 3 over a window; `small`: of at most TINYFUSE_MOST_PAIRED pixels. */
+TINYFUSE_INLINE void tinyfuse_sum_window4(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
+                                          int32_t c, int small, int32_t *sum)
+{
+    const int8_t *row = w->first + c;
+    uint32_t even = 0, odd = 0; /* two channels each */
+    int32_t i, j;
+    sum[0] = sum[1] = sum[2] = sum[3] = 0;
+    for (i = 0; i < w->rows; ++i) {
+        const int8_t *from = row;
+        for (j = 0; j < w->columns; ++j) {
+            const uint32_t word = tinyfuse_load_u32(from);
+            if (small) {
+                even = tinyfuse_add_even_bytes(even, word);
+                odd = tinyfuse_add_odd_bytes(odd, word);
+            } else {
+                sum[0] += (int8_t)word;
+                sum[1] += (int8_t)(word >> 8);
+                sum[2] += (int8_t)(word >> 16);
+                sum[3] += (int8_t)(word >> 24);
+            }
+            from += p->channels;
+        }
+        row = tinyfuse_pool_below(p, w, row, i);
+    }
+    if (small) {
+        sum[0] = (int16_t)even;
+        sum[1] = (int16_t)odd;
+        sum[2] = (int16_t)(even >> 16);
+        sum[3] = (int16_t)(odd >> 16);
+    }
+}
+
+/* Channels come four at a time; where their number is no multiple of four, the last four overlap
+   those before, and some outputs are computed twice. */
+TINYFUSE_INLINE int32_t tinyfuse_block4(int32_t c, int32_t channels)
+{
+    return tinyfuse_min(c, channels - 4);
+}
+
 TINYFUSE_INLINE void tinyfuse_average_pool_row_s8(const tinyfuse_pool *p, const int8_t *in, int32_t y,
                                                   int8_t *out_row)
 {
-    const int32_t row_bytes = p->in_w * p->channels;
-    int32_t x, c, i, iy, ix;
+    const int small = p->filter_h * p->filter_w <= TINYFUSE_MOST_PAIRED;
+    int32_t x, c, i, j;
     for (x = 0; x < p->out_w; ++x) {
-        const tinyfuse_pool_window w = tinyfuse_pool_window_at(p, y, x);
-        const int32_t count = (w.y_to - w.y_from) * (w.x_to - w.x_from);
+        const tinyfuse_pool_window w = tinyfuse_pool_window_at(p, in, y, x);
+        const int32_t count = w.rows * w.columns;
         int8_t *const out = out_row + x * p->channels;
-        for (c = 0; c < p->channels; c += 4) {
-            /* four channels a word, where there are four */
-            const int32_t lanes = tinyfuse_min(p->channels - c, 4);
-            int32_t sum[4] = {0, 0, 0, 0};
-            for (iy = w.y_from; iy < w.y_to; ++iy) {
-                const int8_t *from = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes);
-                from += w.x_from * p->channels + c;
-                if (lanes == 4) {
-                    for (ix = w.x_from; ix < w.x_to; ++ix) {
-                        const uint32_t word = tinyfuse_load_u32(from);
-                        sum[0] += (int8_t)word;
-                        sum[1] += (int8_t)(word >> 8);
-                        sum[2] += (int8_t)(word >> 16);
-                        sum[3] += (int8_t)(word >> 24);
-                        from += p->channels;
-                    }
-                } else {
-                    for (ix = w.x_from; ix < w.x_to; ++ix) {
-                        for (i = 0; i < lanes; ++i) {
-                            sum[i] += from[i];
-                        }
-                        from += p->channels;
-                    }
+        for (c = 0; c < p->channels && p->channels >= 4; c += 4) {
+            const int32_t first = tinyfuse_block4(c, p->channels);
+            int32_t sum[4];
+            tinyfuse_sum_window4(p, &w, first, small, sum);
+            for (i = 0; i < 4; ++i) {
+                int32_t mean = tinyfuse_mean_of(sum[i], count);
+                if (p->act_min > -128 || p->act_max < 127) {
+                    mean = tinyfuse_clamp(mean, p->act_min, p->act_max);
                 }
+                out[first + i] = (int8_t)mean;
             }
-            for (i = 0; i < lanes; ++i) {
-                const int32_t mean = tinyfuse_mean_of(sum[i], count);
-                out[c + i] = (int8_t)tinyfuse_clamp(mean, p->act_min, p->act_max);
+        }
+        for (c = 0; c < p->channels && p->channels < 4; ++c) {
+            const int8_t *row = w.first + c;
+            int32_t sum = 0;
+            for (i = 0; i < w.rows; ++i) {
+                for (j = 0; j < w.columns; ++j) {
+                    sum += row[j * p->channels];
+                }
+                row = tinyfuse_pool_below(p, &w, row, i);
             }
+            out[c] = (int8_t)tinyfuse_clamp(tinyfuse_mean_of(sum, count), p->act_min, p->act_max);
         }
     }
 }
 
+#if defined(__ARM_FEATURE_MVE) && !defined(TINYFUSE_NO_ASM)
+
+/* One output pixel, sixteen channels at a time. */
+TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
+                                         int8_t *out)
+{
+    int32_t c, i, j;
+    for (c = 0; c < p->channels; c += 16) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)(p->channels - c));
+        const int8_t *row = w->first + c;
+        int8x16_t most = vdupq_n_s8((int8_t)p->act_min);
+        for (i = 0; i < w->rows; ++i) {
+            const int8_t *from = row;
+            for (j = 0; j < w->columns; ++j) {
+                most = vmaxq_s8(most, vldrbq_z_s8(from, lanes));
+                from += p->channels;
+            }
+            row = tinyfuse_pool_below(p, w, row, i);
+        }
+        vstrbq_p_s8(out + c, vminq_s8(most, vdupq_n_s8((int8_t)p->act_max)), lanes);
+    }
+}
+
+#else
+
+/* The larger of each of four int8. */
+TINYFUSE_INLINE uint32_t tinyfuse_max_bytes(uint32_t a, uint32_t b)
+{
+#if TINYFUSE_DSP
+    uint32_t most;
+    __asm("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b) : "cc");
+    return most;
+#else
+    uint32_t most = 0;
+    int32_t i;
+    for (i = 0; i < 32; i += 8) {
+        const int32_t larger = tinyfuse_max((int8_t)(a >> i), (int8_t)(b >> i));
+        most |= (uint32_t)(uint8_t)larger << i;
+    }
+    return most;
+#endif
+}
+
+/* One output pixel, four channels at a time. */
+TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_pool_window *w,
+                                         int8_t *out)
+{
+    const uint32_t low = (uint8_t)p->act_min * 0x01010101u;
+    const uint32_t high = (uint8_t)p->act_max * 0x01010101u;
+    int32_t c, i, j;
+    for (c = 0; c < p->channels && p->channels >= 4; c += 4) {
+        const int32_t first = tinyfuse_block4(c, p->channels);
+        const int8_t *row = w->first + first;
+        uint32_t most = low;
+        for (i = 0; i < w->rows; ++i) {
+            const int8_t *from = row;
+            for (j = 0; j < w->columns; ++j) {
+                most = tinyfuse_max_bytes(most, tinyfuse_load_u32(from));
+                from += p->channels;
+            }
+            row = tinyfuse_pool_below(p, w, row, i);
+        }
+        if (p->act_max < 127) {
+            most = ~tinyfuse_max_bytes(~most, ~high); /* ~ turns the order around */
+        }
+        memcpy(out + first, &most, sizeof most);
+    }
+    for (c = 0; c < p->channels && p->channels < 4; ++c) {
+        const int8_t *row = w->first + c;
+        int32_t most = p->act_min;
+        for (i = 0; i < w->rows; ++i) {
+            for (j = 0; j < w->columns; ++j) {
+                most = tinyfuse_max(most, row[j * p->channels]);
+            }
+            row = tinyfuse_pool_below(p, w, row, i);
+        }
+        out[c] = (int8_t)tinyfuse_min(most, p->act_max);
+    }
+}
+
+#endif
+
 TINYFUSE_INLINE void tinyfuse_max_pool_row_s8(const tinyfuse_pool *p, const int8_t *in, int32_t y,
                                               int8_t *out_row)
 {
-    const int32_t row_bytes = p->in_w * p->channels;
-    int32_t x, c, iy, ix;
+    int32_t x;
     for (x = 0; x < p->out_w; ++x) {
-        const tinyfuse_pool_window w = tinyfuse_pool_window_at(p, y, x);
-        int8_t *const out = out_row + x * p->channels;
-        for (c = 0; c < p->channels; ++c) {
-            int32_t most = -128;
-            for (iy = w.y_from; iy < w.y_to; ++iy) {
-                const int8_t *from = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes);
-                from += w.x_from * p->channels + c;
-                for (ix = w.x_from; ix < w.x_to; ++ix) {
-                    most = tinyfuse_max(most, *from);
-                    from += p->channels;
-                }
-            }
-            out[c] = (int8_t)tinyfuse_clamp(most, p->act_min, p->act_max);
-        }
+        const tinyfuse_pool_window w = tinyfuse_pool_window_at(p, in, y, x);
+        tinyfuse_max_window(p, &w, out_row + x * p->channels);
     }
 }
 

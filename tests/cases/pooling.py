@@ -37,6 +37,8 @@ def _named(kind: str) -> dict[str, Op]:
         "three by three, stride 2": _op(kind, (1, 8, 6, 16), (3, 3), (2, 2)),
         "whole image": _op(kind, (1, 8, 8, 64), (8, 8), (8, 8), "VALID"),
         "whole odd image, 70 channels": _op(kind, (1, 7, 5, 70), (7, 5), (7, 5), "VALID"),
+        "256 pixels": _op(kind, (1, 17, 16, 5), (16, 16), padding="VALID"),
+        "more than 256 pixels": _op(kind, (1, 18, 17, 6), (17, 17), padding="VALID"),
         "larger than the image": _op(kind, (1, 3, 2, 3), (9, 7)),
         "stride beyond the window": _op(kind, (1, 7, 7, 3), (1, 2), (3, 4)),
         "one pixel": _op(kind, (1, 1, 1, 1), (1, 1)),
