@@ -36,6 +36,12 @@ TINYFUSE_INLINE int32_t tinyfuse_scale_high(int32_t value, int32_t multiplier)
 #endif
 }
 
+/* value / 2^right with halves away from zero; |value| < 2^30, right in 0..31. */
+TINYFUSE_INLINE int32_t tinyfuse_scale_down(int32_t value, int32_t right)
+{
+    return right == 0 ? value : (value + (value >> 31) + (int32_t)((uint32_t)1 << (right - 1))) >> right;
+}
+
 /* An operand of ADD at the scale of the sum: shifted left, and rescaled with two roundings. The one of
    the larger scale has half as its multiplier, which is exact. */
 TINYFUSE_INLINE int32_t tinyfuse_add_operand(int32_t value, int32_t multiplier, int32_t right)
@@ -45,7 +51,7 @@ TINYFUSE_INLINE int32_t tinyfuse_add_operand(int32_t value, int32_t multiplier, 
         return value * (1 << (TINYFUSE_ADD_SHIFT - 1));
     }
     high = tinyfuse_scale_high(value * (1 << TINYFUSE_ADD_SHIFT), multiplier);
-    return right == 0 ? high : (high + (high >> 31) + (int32_t)((uint32_t)1 << (right - 1))) >> right;
+    return tinyfuse_scale_down(high, right);
 }
 
 TINYFUSE_INLINE int32_t tinyfuse_clamp_s8(int32_t value, int32_t low, int32_t high)
@@ -82,11 +88,16 @@ TINYFUSE_INLINE int8_t tinyfuse_add_one(const tinyfuse_binary *p, int32_t a, int
 
 TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int32_t b)
 {
+    /* 255 * 255 * 2^15, the most that is shifted to the left, and a zero point fit int32 together */
     const int32_t product = (a - p->a_zero_point) * (b - p->b_zero_point);
-    const int32_t scaled = tinyfuse_requantize(product, p->out_multiplier, p->out_shift);
-    /* the sum may not fit where the multiplier is huge: clamp what is left of the zero point */
-    const int32_t low = p->act_min - p->out_zero_point, high = p->act_max - p->out_zero_point;
-    return (int8_t)(tinyfuse_clamp(scaled, low, high) + p->out_zero_point);
+    const int32_t right = -p->out_shift;
+    int32_t scaled;
+    if (right < 0) {
+        scaled = tinyfuse_high_multiply((int32_t)((uint32_t)product << p->out_shift), p->out_multiplier);
+    } else {
+        scaled = tinyfuse_scale_down(tinyfuse_scale_high(product, p->out_multiplier), right);
+    }
+    return (int8_t)tinyfuse_clamp_s8(scaled + p->out_zero_point, p->act_min, p->act_max);
 }
 
 /* `count` elements of equal-shaped operands; `out` may be `a` or `b`, or lie below them. */
