@@ -102,7 +102,7 @@ def measure(path: Path, model: str, macs: int, setting: str, opt: str, corners: 
 
 def _run(data: bytes, row: Row, macs: int, setting: str, opt: str, corners: int) -> Row:
     import bakenn
-    from bakenn.backend.portable_c import CBackendOptions
+    from bakenn.backend.portable_c import CBackendOptions, KernelPolicy
 
     target = load_target("cortex-m4")
     graph = read_tflite("patched.tflite", data)
@@ -110,7 +110,9 @@ def _run(data: bytes, row: Row, macs: int, setting: str, opt: str, corners: int)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work = Path(folder)
         (work / "net.tflite").write_bytes(data)
-        options = CBackendOptions(enable_cmsis_nn=setting == "cmsis-nn")
+        options = CBackendOptions()
+        if setting == "cmsis-nn":
+            options = CBackendOptions(kernel_policy=KernelPolicy.STATIC_PRIORITY, enable_cmsis_nn=True)
         bakenn.compile_tflite(
             str(work / "net.tflite"), work / "made", name="net", backend_options=options, target="cortex-m4"
         )

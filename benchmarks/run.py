@@ -1,0 +1,114 @@
+"""Compares tinyfuse and bakeNN, measured here, with the recorded figures of other tools.
+
+    python benchmarks/run.py --models ../shared/models --cmsis-nn PATH
+
+writes results.md, results.json and results.svg. It needs what `tinyfuse verify` needs, CMSIS-NN, and
+for bakeNN: pip install bakenn==1.0.0 ai-edge-litert (else its rows are left out).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from rows import Row, recorded_rows  # noqa: E402
+
+import plot  # noqa: E402
+import table  # noqa: E402
+import tinyfuse_runs  # noqa: E402
+from tinyfuse import __version__  # noqa: E402
+from tinyfuse.emulation import find_emulator  # noqa: E402
+from tinyfuse.emulation.build import find_compiler  # noqa: E402
+from tinyfuse.targets import load_target  # noqa: E402
+
+TARGETS = ("cortex-m4", "cortex-m55")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--models", type=Path, default=HERE.parent.parent / "shared" / "models", metavar="DIR",
+                        help="folder of the MLPerf Tiny models (peers.json has the file names)")
+    parser.add_argument("--only", nargs="+", metavar="MODEL", help="of these models, as kws")
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
+    parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`")
+    parser.add_argument("--compiler-opt", choices=("O2", "O3", "Os"), default="O2", help="of tinyfuse's modules")
+    parser.add_argument("--corners", type=int, default=5, help="inputs compared beside the measured one")
+    parser.add_argument("--no-bakenn", action="store_true")
+    parser.add_argument("--output", type=Path, default=HERE, metavar="DIR")
+    return parser.parse_args()
+
+
+def jobs(args: argparse.Namespace, peers: dict) -> Iterator[tuple[str, Callable[[], Row]]]:
+    """(what, function that measures it) of everything that is run."""
+    bakenn = not args.no_bakenn and all(map(importlib.util.find_spec, ("bakenn", "ai_edge_litert")))
+    for model, about in peers["models"].items():
+        path = args.models / about["file"]
+        if not path.exists() or (args.only and model not in args.only):
+            continue
+        for target in args.targets:
+            for kernels, fusion in tinyfuse_runs.SETTINGS:
+                yield f"{model} {target} tinyfuse {kernels} {fusion}", lambda p=path, m=model, n=about["macs"], \
+                    t=target, k=kernels, f=fusion: tinyfuse_runs.measure(
+                        p, m, n, t, k, f, args.cmsis_nn, args.compiler_opt, args.corners)
+        if bakenn and "cortex-m4" in args.targets:
+            import bakenn_runs
+
+            for setting in bakenn_runs.SETTINGS:
+                yield f"{model} cortex-m4 bakeNN {setting}", lambda p=path, m=model, n=about["macs"], \
+                    s=setting: bakenn_runs.measure(p, m, n, s, "O3", args.corners)
+
+
+def head(args: argparse.Namespace) -> list[str]:
+    """How the figures came about."""
+    target = load_target("cortex-m4")
+    compiler = find_compiler(target, "qemu", "-O2").version
+    return [
+        f"Of {datetime.date.today().isoformat()}: tinyfuse {__version__} at -{args.compiler_opt}, bakeNN 1.0.0 at -O3 "
+        f"(PyPI, its CMSIS-NN 4.0 overlay), {compiler}, {find_emulator('qemu', target).version}.",
+        "",
+        "Exact instruction counts of one inference, the second, of numpy's `default_rng(0)` int8 inputs; per MAC of",
+        "the model as it is. Exact: every output element equals TensorFlow Lite Micro's, for that input and",
+        f"{args.corners} others. bakeNN refuses the five models (open batch, RESHAPE without options, SOFTMAX); its rows",
+        "are of copies with a static batch, options added and SOFTMAX removed. Bytes are bytes; static RAM is arena or",
+        "workspace, inputs, outputs and what else the tool keeps. Made by `python benchmarks/run.py`.",
+    ]
+
+
+def main() -> int:
+    args = arguments()
+    peers = json.loads((HERE / "peers.json").read_text())
+    todo = list(jobs(args, peers))
+    if not todo:
+        print(f"no model of peers.json in {args.models}", file=sys.stderr)
+        return 2
+    measured = []
+    for number, (what, run) in enumerate(todo, 1):
+        print(f"[{number}/{len(todo)}] {what}", end=": ", file=sys.stderr, flush=True)
+        row = run()
+        measured.append(row)
+        print(row.failure or f"{row.instructions:,}", file=sys.stderr, flush=True)
+    models = {row.model for row in measured}
+    rows = measured + [r for r in recorded_rows(peers) if r.model in models and r.target in args.targets]
+    order = list(peers["models"])
+    rows.sort(key=lambda row: (order.index(row.model), row.target))
+    args.output.mkdir(parents=True, exist_ok=True)
+    text = head(args)
+    (args.output / "results.md").write_text(table.markdown(rows, text, peers["tools"]))
+    (args.output / "results.json").write_text(
+        json.dumps({"about": " ".join(text), "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
+    )
+    (args.output / "results.svg").write_text(plot.plot(rows))
+    return 0 if all(row.exact for row in measured) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The comparison as Markdown."""
+
+from __future__ import annotations
+
+from rows import Row
+
+_TITLES = (
+    "tool", "setting", "instructions", "per MAC", "arena", "static RAM", "stack", "code", "weights", "exact",
+)
+
+
+def markdown(rows: list[Row], head: list[str], tools: dict[str, str]) -> str:
+    """One table a model and core, fewest instructions first; `tools` says what each recorded tool is."""
+    lines = ["# Benchmarks", "", *head, ""]
+    for model, target in dict.fromkeys((row.model, row.target) for row in rows):
+        lines += [f"## {model}, {target}", "", f"| {' | '.join(_TITLES)} |"]
+        lines.append("|---|---|" + "---:|" * 7 + "---|")
+        here = [row for row in rows if (row.model, row.target) == (model, target)]
+        for row in sorted(here, key=lambda row: row.instructions or 1 << 60):
+            lines.append(f"| {' | '.join(_cells(row))} |")
+        lines.append("")
+    lines += ["Recorded tools, not run here:", ""]
+    lines += [f"- {name}: {text}" for name, text in tools.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row) -> list[str]:
+    tool = f"{row.tool} (recorded)" if row.recorded else row.tool
+    if row.failure:
+        return [tool, row.setting, f"none: {row.failure.replace('|', '/')}", *[""] * 7]
+    figures = (
+        row.instructions, row.instructions_per_mac, row.arena_bytes, row.ram_bytes, row.stack_bytes,
+        row.flash_code_bytes, row.flash_weight_bytes,
+    )
+    return [tool, row.setting, *map(_figure, figures), {True: "yes", False: "no", None: ""}[row.exact]]
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.2f}"
