@@ -21,7 +21,7 @@ def plot(rows: list[Row]) -> str:
     rows = [row for row in rows if row.instructions and row.ram_bytes]
     models = list(dict.fromkeys(row.model for row in rows))
     targets = list(dict.fromkeys(row.target for row in rows))
-    width = _LEFT + len(models) * (_PANEL + _GAP)
+    width = max(720, _LEFT + len(models) * (_PANEL + _GAP))
     height = _TOP + len(targets) * (_PANEL + _GAP + 14)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

@@ -2,7 +2,7 @@
 
     python benchmarks/run.py --models ../shared/models --cmsis-nn PATH
 
-writes results.md, results.json and results.svg. It needs what `tinyfuse verify` needs, CMSIS-NN, and
+writes results.md, results.json and results.svg, and with --readme the README's table. It needs what `tinyfuse verify` needs, CMSIS-NN, and
 for bakeNN: pip install bakenn==1.0.0 ai-edge-litert (else its rows are left out).
 """
 
@@ -43,6 +43,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--compiler-opt", choices=("O2", "O3", "Os"), default="O2", help="of tinyfuse's modules")
     parser.add_argument("--corners", type=int, default=5, help="inputs compared beside the measured one")
     parser.add_argument("--no-bakenn", action="store_true")
+    parser.add_argument("--readme", action="store_true", help="put the summary into README.md too")
+    parser.add_argument("--render", action="store_true", help="measure nothing: write anew from results.json")
     parser.add_argument("--output", type=Path, default=HERE, metavar="DIR")
     return parser.parse_args()
 
@@ -83,30 +85,49 @@ def head(args: argparse.Namespace) -> list[str]:
     ]
 
 
-def main() -> int:
-    args = arguments()
-    peers = json.loads((HERE / "peers.json").read_text())
+def measure_all(args: argparse.Namespace, peers: dict) -> list[Row]:
+    """The measured rows, with progress on stderr."""
     todo = list(jobs(args, peers))
-    if not todo:
-        print(f"no model of peers.json in {args.models}", file=sys.stderr)
-        return 2
     measured = []
     for number, (what, run) in enumerate(todo, 1):
         print(f"[{number}/{len(todo)}] {what}", end=": ", file=sys.stderr, flush=True)
         row = run()
         measured.append(row)
         print(row.failure or f"{row.instructions:,}", file=sys.stderr, flush=True)
-    models = {row.model for row in measured}
-    rows = measured + [r for r in recorded_rows(peers) if r.model in models and r.target in args.targets]
+    return measured
+
+
+def put_into_readme(lines: list[str]) -> None:
+    """Replaces what stands between the marks in README.md."""
+    path = HERE.parent / "README.md"
+    before, begin, rest = path.read_text().partition("<!-- benchmarks -->\n")
+    _, end, after = rest.partition("<!-- /benchmarks -->")
+    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
+
+
+def main() -> int:
+    args = arguments()
+    peers = json.loads((HERE / "peers.json").read_text())
+    if args.render:
+        saved = json.loads((args.output / "results.json").read_text())
+        text, measured = saved["about"], [Row(**row) for row in saved["rows"] if not row["recorded"]]
+    else:
+        text, measured = head(args), measure_all(args, peers)
+    if not measured:
+        print(f"no model of peers.json in {args.models}", file=sys.stderr)
+        return 2
+    about = {(row.model, row.target) for row in measured}
+    rows = measured + [row for row in recorded_rows(peers) if (row.model, row.target) in about]
     order = list(peers["models"])
     rows.sort(key=lambda row: (order.index(row.model), row.target))
     args.output.mkdir(parents=True, exist_ok=True)
-    text = head(args)
     (args.output / "results.md").write_text(table.markdown(rows, text, peers["tools"]))
     (args.output / "results.json").write_text(
-        json.dumps({"about": " ".join(text), "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
+        json.dumps({"about": text, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
     )
     (args.output / "results.svg").write_text(plot.plot(rows))
+    if args.readme:
+        put_into_readme(table.summary(rows))
     return 0 if all(row.exact for row in measured) else 1
 
 

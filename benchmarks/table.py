@@ -11,7 +11,7 @@ _TITLES = (
 
 def markdown(rows: list[Row], head: list[str], tools: dict[str, str]) -> str:
     """One table a model and core, fewest instructions first; `tools` says what each recorded tool is."""
-    lines = ["# Benchmarks", "", *head, ""]
+    lines = ["# Benchmarks", "", *head, "", *summary(rows), ""]
     for model, target in dict.fromkeys((row.model, row.target) for row in rows):
         lines += [f"## {model}, {target}", "", f"| {' | '.join(_TITLES)} |"]
         lines.append("|---|---|" + "---:|" * 7 + "---|")
@@ -22,6 +22,19 @@ def markdown(rows: list[Row], head: list[str], tools: dict[str, str]) -> str:
     lines += ["Recorded tools, not run here:", ""]
     lines += [f"- {name}: {text}" for name, text in tools.items()]
     return "\n".join(lines) + "\n"
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """A table of a line a model and core: tinyfuse as it comes beside the tools that are exact on it."""
+    lines = ["| model, core | tinyfuse: instructions, RAM | TFLM (recorded) | bakeNN, CMSIS-NN |", "|---|---:|---:|---:|"]
+    for model, target in dict.fromkeys((row.model, row.target) for row in rows):
+        here = [row for row in rows if (row.model, row.target) == (model, target) and row.exact]
+        cells = []
+        for tool, setting in (("tinyfuse", "kernels auto, fusion rows"), ("TFLM", ""), ("bakeNN", "cmsis-nn")):
+            found = [row for row in here if row.tool == tool and row.setting.startswith(setting)]
+            cells.append(f"{found[0].instructions:,}, {found[0].ram_bytes:,}" if found else "")
+        lines.append(f"| {model}, {target} | {' | '.join(cells)} |")
+    return lines
 
 
 def _cells(row: Row) -> list[str]:
