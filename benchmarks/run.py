@@ -2,7 +2,7 @@
 
     python benchmarks/run.py --models ../shared/models --cmsis-nn PATH
 
-writes results.md, results.json and results.svg, and with --readme the README's table. It needs what `tinyfuse verify` needs, CMSIS-NN, and
+writes results.md, results.json and results.svg. It needs what `tinyfuse verify` needs, CMSIS-NN, and
 for bakeNN: pip install bakenn==1.0.0 ai-edge-litert (else its rows are left out).
 """
 
@@ -43,7 +43,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--compiler-opt", choices=("O2", "O3", "Os"), default="O2", help="of tinyfuse's modules")
     parser.add_argument("--corners", type=int, default=5, help="inputs compared beside the measured one")
     parser.add_argument("--no-bakenn", action="store_true")
-    parser.add_argument("--readme", action="store_true", help="put the summary into README.md too")
     parser.add_argument("--render", action="store_true", help="measure nothing: write anew from results.json")
     parser.add_argument("--output", type=Path, default=HERE, metavar="DIR")
     return parser.parse_args()
@@ -97,14 +96,6 @@ def measure_all(args: argparse.Namespace, peers: dict) -> list[Row]:
     return measured
 
 
-def put_into_readme(lines: list[str]) -> None:
-    """Replaces what stands between the marks in README.md."""
-    path = HERE.parent / "README.md"
-    before, begin, rest = path.read_text().partition("<!-- benchmarks -->\n")
-    _, end, after = rest.partition("<!-- /benchmarks -->")
-    path.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
-
-
 def main() -> int:
     args = arguments()
     peers = json.loads((HERE / "peers.json").read_text())
@@ -126,8 +117,6 @@ def main() -> int:
         json.dumps({"about": text, "rows": [asdict(row) for row in rows]}, indent=1) + "\n"
     )
     (args.output / "results.svg").write_text(plot.plot(rows))
-    if args.readme:
-        put_into_readme(table.summary(rows))
     return 0 if all(row.exact for row in measured) else 1
 
 
