@@ -26,13 +26,13 @@ def markdown(rows: list[Row], head: list[str], tools: dict[str, str]) -> str:
 
 def summary(rows: list[Row]) -> list[str]:
     """A table of a line a model and core: tinyfuse as it comes beside the tools that are exact on it."""
-    lines = ["| model, core | tinyfuse: instructions, RAM | TFLM (recorded) | bakeNN, CMSIS-NN |", "|---|---:|---:|---:|"]
+    lines = ["| model, core | tinyfuse: instructions / static RAM | TFLM (recorded) | bakeNN, CMSIS-NN |", "|---|---:|---:|---:|"]
     for model, target in dict.fromkeys((row.model, row.target) for row in rows):
         here = [row for row in rows if (row.model, row.target) == (model, target) and row.exact]
         cells = []
         for tool, setting in (("tinyfuse", "kernels auto, fusion rows"), ("TFLM", ""), ("bakeNN", "cmsis-nn")):
             found = [row for row in here if row.tool == tool and row.setting.startswith(setting)]
-            cells.append(f"{found[0].instructions:,}, {found[0].ram_bytes:,}" if found else "")
+            cells.append(f"{found[0].instructions:,} / {found[0].ram_bytes:,}" if found else "")
         lines.append(f"| {model}, {target} | {' | '.join(cells)} |")
     return lines
 
