@@ -32,8 +32,6 @@ Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported mode
 3 a tool is missing; 4 the emulated run crashed or timed out.
 """
 
-_out = Console(highlight=False, soft_wrap=True)
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class _Group(click.Group):
@@ -42,6 +40,8 @@ class _Group(click.Group):
     def main(self, args=None, **extra):
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(errors="backslashreplace")  # paths may hold what the terminal can't show
         try:
             code = super().main(args=arguments, standalone_mode=False, **extra)
         except click.exceptions.Exit as leave:
@@ -127,7 +127,7 @@ def gen(request, as_json, output, bundle, force):
     if as_json:
         return _print_json(result.facts)
     for line in result.lines:
-        _out.print(line, markup=False)
+        click.echo(line)
     return 0
 
 
@@ -171,7 +171,7 @@ def verify(request, as_json, **options):
         _print_json(result.facts)
     else:
         for line in result.lines:
-            _out.print(line, markup=False)
+            click.echo(line)
     return 0 if result.exact else 1
 
 
@@ -238,7 +238,7 @@ def cmake_dir():
 def _progress(text: str) -> None:
     """One line of progress on stderr, where a person watches."""
     if sys.stderr.isatty():
-        _err.print(f"[dim]{text}[/dim]")
+        click.secho(text, err=True, dim=True)
 
 
 def _print_json(facts: dict) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -63,7 +64,6 @@ def report(request: Request, say: Say) -> Answer:
     """The report of a model, nothing written. DoesNotFit where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=False)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
-    _check_limits(plan, facts)
     return Answer(facts, summary_lines(facts), report_text(plan, facts))
 
 
@@ -71,7 +71,6 @@ def generate(request: Request, output: str | None, bundle: bool, force: bool, sa
     """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=bundle)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
-    _check_limits(plan, facts)
     files = {name: text.encode() for name, text in emit(plan).items()}
     # what the folder holds is a function of the model and the options, so it has no measured figure
     pure = report_facts(plan, facts["unfused_arena_bytes"], None)
@@ -100,8 +99,19 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
     """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
 
     Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
-    else the latest; the plan then says so.
+    else the latest; the plan then says so. DoesNotFit where the arena is larger than --max-ram.
     """
+    plan, tree = _plan_for_tree(request, say, needs_tree)
+    limit = plan.options.max_ram
+    if limit is not None and plan.arena_bytes > limit:
+        raise DoesNotFit(
+            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes, --max-ram allows "
+            f"{limit:,} (lower bound of this schedule: {plan.placement.lower_bound:,})"
+        )
+    return plan, tree
+
+
+def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
     target = load_target(request.target)
     options = _options(request)
     say(f"reading {request.model}")
@@ -152,7 +162,9 @@ def _options(request: Request) -> Options:
 
 
 def _facts(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> dict:
-    return report_facts(plan, _unfused_arena(plan), _measured_code(plan, tree, say))
+    code_bytes = _measured_code(plan, tree, say)
+    check_flash(plan, code_bytes)
+    return report_facts(plan, _unfused_arena(plan), code_bytes)
 
 
 def _unfused_arena(plan: Plan) -> int:
@@ -163,19 +175,15 @@ def _unfused_arena(plan: Plan) -> int:
     return compile_graph(source, plan.context.target, replace(plan.options, fusion="none")).arena_bytes
 
 
-def _check_limits(plan: Plan, facts: dict) -> None:
-    options = plan.options
-    if options.max_ram is not None and plan.arena_bytes > options.max_ram:
+def check_flash(plan: Plan, code_bytes: int | None) -> None:
+    """DoesNotFit where weights and code (None: not measured, so estimated) exceed --max-flash."""
+    limit, sort = plan.options.max_flash, "estimated" if code_bytes is None else "measured"
+    code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
+    flash = plan.weight_bytes + code_bytes
+    if limit is not None and flash > limit:
         raise DoesNotFit(
-            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes, --max-ram allows "
-            f"{options.max_ram:,} (lower bound of this schedule: {plan.placement.lower_bound:,})"
-        )
-    flash = plan.weight_bytes + facts["code_bytes"]
-    if options.max_flash is not None and flash > options.max_flash:
-        sort = "measured" if facts["code_bytes_measured"] else "estimated"
-        raise DoesNotFit(
-            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code "
-            f"({facts['code_bytes']:,}) take {flash:,} bytes, --max-flash allows {options.max_flash:,}"
+            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
+            f"take {flash:,} bytes, --max-flash allows {limit:,}"
         )
 
 
@@ -226,6 +234,7 @@ def verify(
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work))
+        check_flash(plan, firmware.code_bytes)
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
@@ -266,7 +275,7 @@ def _host_warning(asked: Request, request: Request) -> list[str]:
 
 def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
     """The command line that repeats a verification."""
-    words = ["tinyfuse verify", request.model, "--target", request.target]
+    words = ["tinyfuse", "verify", request.model, "--target", request.target]
     for option, value, default in (
         ("--name", request.name, None),
         ("--kernels", request.kernels, "auto"),
@@ -281,7 +290,7 @@ def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
     ):
         if value != default:
             words += [option, str(value)]
-    return " ".join(words)
+    return shlex.join(words)
 
 
 def _verify_lines(facts: dict, comparison) -> list[str]:

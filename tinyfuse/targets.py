@@ -32,7 +32,7 @@ class Target:
     flags: tuple[str, ...]
     prefer_cmsis_nn: frozenset[str] = frozenset()
     qemu_machine: str | None = None
-    qemu_tick_ns: float = 0.0
+    qemu_tick_ns: float | None = None
     renode_cpu: str | None = None
     flash: tuple[int, int] | None = None
     ram: tuple[int, int] | None = None
@@ -54,7 +54,7 @@ def all_targets() -> dict[str, Target]:
             flags=tuple(core["flags"]),
             prefer_cmsis_nn=frozenset(fields.get("kernels", {}).get("prefer_cmsis_nn", ())),
             qemu_machine=emulation.get("qemu_machine"),
-            qemu_tick_ns=emulation.get("qemu_tick_ns", 0.0),
+            qemu_tick_ns=emulation.get("qemu_tick_ns"),
             renode_cpu=emulation.get("renode_cpu"),
             flash=tuple(emulation["flash"]) if "flash" in emulation else None,
             ram=tuple(emulation["ram"]) if "ram" in emulation else None,

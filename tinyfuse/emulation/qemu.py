@@ -27,7 +27,7 @@ class Qemu:
 
     def run(self, firmware: Firmware, time_limit: float, options: tuple[str, ...] = ()) -> Outcome:
         """See `Emulator.run`; `options` are more of QEMU's."""
-        assert firmware.target.qemu_machine is not None
+        assert firmware.target.qemu_machine is not None and firmware.target.qemu_tick_ns is not None
         # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick
         # is as many instructions as it has nanoseconds.
         code, log = run_limited(

@@ -23,6 +23,9 @@ from tinyfuse.targets import Target
 
 # --- rules -----------------------------------------------------------------------------------
 
+#: where a rule has no hint of its own
+_HINT = "convert the model again with full integer (int8) quantization; the converter then keeps this"
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -42,7 +45,7 @@ class Rule:
         if found is None or found is False:
             return None
         tensor = str(found) if isinstance(found, Tensor) else None
-        return Problem(self.text, operator=str(op), tensor=tensor, hint=self.hint)
+        return Problem(self.text, operator=str(op), tensor=tensor, hint=self.hint or _HINT)
 
 
 # --- row streaming ---------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def _measure(
         work = Path(folder)
         say(f"compiling for {core.name}, --fusion {request.fusion}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, work)
+        commands.check_flash(plan, firmware.code_bytes)
         say(f"running it on {machine.name}")
         if plugin is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, timeout), None, None)
