@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from tinyfuse.arena.bounds import lower_bound
 from tinyfuse.arena.problem import Buffer, Overlap, Placement, Problem
 
-#: placements that the exact search may try: a fraction of a second for the models we know
-WORK_LIMIT = 20_000
+#: buffers placed by the exact search, at most: about a second
+WORK_LIMIT = 200_000
 
 
 def plan_arena(
@@ -109,7 +109,7 @@ def _search(
             # rising offsets are enough (see above), so a lower one was a branch of its own
             if end < best_top and offset >= floor:
                 children.append((offset, -problem.buffers[item].bytes, item, end))
-        work += 1
+        work += count
         if work > work_limit:
             return best, False
         for offset, _, item, end in sorted(children, reverse=True):

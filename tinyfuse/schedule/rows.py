@@ -101,10 +101,17 @@ class Stream:
                 return False
             return all(done[maker] >= needed[row] for maker, needed in inputs[s])
 
-        from_the_end = range(len(self.stages) - 1, -1, -1)
-        while (s := next(filter(can_run, from_the_end), None)) is not None:
-            yield Event(s, done[s])
-            done[s] += 1
+        # After a row of stage s, only its readers can have become able to run, and stages before s:
+        # those behind its last reader need no look.
+        last_reader = [max((c for c, _, _ in uses), default=s) for s, uses in enumerate(self._readers_of)]
+        at = len(self.stages) - 1
+        while at >= 0:
+            if can_run(at):
+                yield Event(at, done[at])
+                done[at] += 1
+                at = last_reader[at]
+            else:
+                at -= 1
 
     def _oldest_needed(self, uses, done: list[int]) -> int | None:
         """The first row of a tensor that a reader still needs for its next row, None if none does."""
@@ -133,18 +140,27 @@ class Stream:
         stage writes."""
         seen: dict[tuple[int, frozenset[int]], None] = {}
         done = [0] * len(self.stages)
-        inner = [s for s, stage in enumerate(self.stages) if stage.op.output not in self.kept]
+        inner = {s for s, stage in enumerate(self.stages) if stage.op.output not in self.kept}
+        # whose rings a row of stage s can change: those it reads, and its own
+        touched: list[set[int]] = [{s} & inner for s in range(len(self.stages))]
+        for maker in inner:
+            for reader, _, _ in self._readers_of[maker]:
+                touched[reader].add(maker)
+        alive: frozenset[int] = frozenset()
         for event in self.events:
-            alive = {event.stage} if event.stage in inner else set()
-            for s in inner:
-                oldest = self._oldest_needed(self._readers_of[s], done)
-                if self.stages[s].kernel.accumulates and oldest is not None:
-                    oldest = done[s] - 1 if done[s] else None  # its last row makes the next
-                if oldest is not None and oldest < done[s]:
-                    alive.add(s)
-            seen[(event.stage, frozenset(alive))] = None
+            seen[event.stage, alive | ({event.stage} & inner)] = None
             done[event.stage] += 1
+            changed = touched[event.stage]
+            alive = (alive - changed) | {s for s in changed if self._holds_rows(s, done)}
         return tuple(seen)
+
+    def _holds_rows(self, s: int, done: list[int]) -> bool:
+        """Whether the ring of stage `s` holds a row that a reader needs."""
+        oldest = self._oldest_needed(self._readers_of[s], done)
+        if oldest is None or not done[s]:
+            return False
+        # the last row of one that accumulates makes the next
+        return oldest < done[s] or self.stages[s].kernel.accumulates
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
         """Bytes that `output` must start below `source` so that no row still needed is overwritten.

@@ -20,8 +20,12 @@ from tinyfuse.schedule.lower import make_stages, overlap_distance
 from tinyfuse.schedule.partition import streams
 from tinyfuse.schedule.rows import Stream, row_bytes
 
-#: operators of one group, at most: bounds the search's time on graphs of hundreds of operators
-LONGEST_GROUP = 40
+#: operators of one group, at most; the search tries shorter groups first
+LONGEST_GROUPS = (4, 10, 40)
+
+#: rows that all simulations together may compute: a few seconds; MLPerf Tiny's models take a tenth.
+#: When they are used up, groups not yet weighed are left out.
+WORK_LIMIT = 400_000
 
 
 def least_ram_partition(graph: Graph, context: Context, budget: int) -> list[list[Op]] | None:
@@ -32,6 +36,13 @@ def least_ram_partition(graph: Graph, context: Context, budget: int) -> list[lis
     """
     ops = tuple(op for op in graph.ops if not FAMILIES[op.kind].alias)
     weigher = _Weigher(graph, ops, context)
+    found = None
+    for longest in LONGEST_GROUPS:
+        found = _shortest_path(ops, weigher, budget, longest) or found
+    return found
+
+
+def _shortest_path(ops: tuple[Op, ...], weigher: _Weigher, budget: int, longest: int) -> list[list[Op]] | None:
     infinite = (float("inf"), 0, 0)
     best: list[tuple[float, int, int]] = [infinite] * (len(ops) + 1)
     came_from = [0] * (len(ops) + 1)
@@ -39,7 +50,7 @@ def least_ram_partition(graph: Graph, context: Context, budget: int) -> list[lis
     for i in range(len(ops)):
         if best[i] == infinite:
             continue
-        for j in range(i + 1, min(len(ops), i + LONGEST_GROUP) + 1):
+        for j in range(i + 1, min(len(ops), i + longest) + 1):
             weight = weigher.weigh(i, j)
             if weight is None:
                 break
@@ -77,6 +88,8 @@ class _Weigher:
         for tensor in graph.outputs:
             self.last_use[self.root(tensor)] = len(ops)
         self.memo: dict = {}
+        self.weights: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self.work = 0
 
     def root(self, tensor: Tensor) -> Tensor:
         """The tensor whose bytes an alias names."""
@@ -84,10 +97,15 @@ class _Weigher:
 
     def weigh(self, i: int, j: int) -> tuple[int, int] | None:
         """(all bytes alive, those of the group's inner buffers) of the group ops[i:j]; None where
-        that is no group, nor can be by adding operators."""
+        that is no group, nor can be by adding operators, or where the work is used up."""
+        if (i, j) not in self.weights:
+            if j - i > 1 and (self.work > WORK_LIMIT or not self._is_group(i, j)):
+                return None
+            self.weights[i, j] = self._weigh(i, j)
+        return self.weights[i, j]
+
+    def _weigh(self, i: int, j: int) -> tuple[int, int]:
         ops = self.ops[i:j]
-        if len(ops) > 1 and not self._is_group(i, j):
-            return None
         stages = make_stages(list(ops), self.context, self.memo)
         kept = frozenset(
             t for op in ops for t in op.outputs
@@ -102,6 +120,7 @@ class _Weigher:
             if self.last_use.get(tensor, -1) >= j
         )
         stream = Stream(stages, kept) if stages[0].by_row else None
+        self.work += len(stream.events) if stream else 1
         inner = self._inner_bytes(stages, stream)
         saved = max(
             (self._saved(stages, stream, source, output) for source in dying for output in kept),
@@ -116,7 +135,7 @@ class _Weigher:
         inside: set[Tensor] = set()
         for op in self.ops[i:j]:
             reads = set(op.activations)
-            if not streams(op, self.context, rings=bool(reads & inside)):
+            if not self._streams(op, rings=bool(reads & inside)):
                 return False
             if any(self.root(t) in inside and t not in inside for t in reads):
                 return False
@@ -126,6 +145,12 @@ class _Weigher:
         return all(
             {self.root(t) for t in op.activations} & (inside | first) for op in self.ops[i + 1 : j]
         )
+
+    def _streams(self, op: Op, rings: bool) -> bool:
+        key = (op, rings, "streams")
+        if key not in self.memo:
+            self.memo[key] = streams(op, self.context, rings)
+        return self.memo[key]
 
     def _whole_before(self, i: int) -> set[Tensor]:
         made = {t for t, at in self.made_at.items() if at < i}
