@@ -1,7 +1,7 @@
 """The errors a user can cause, each with the place it came from.
 
 Faults of tinyfuse itself stay `AssertionError`; everything a model file, an option or the
-machine can cause is one of the classes below, and carries its exit code (docs/cli.md).
+machine can cause is one of the classes below, and carries its exit code (README.md).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _HINT = "convert the model again with full integer (int8) quantization; the conv
 
 @dataclass(frozen=True)
 class Rule:
-    """One condition that an operator must meet; also a row of docs/operators.md.
+    """One condition that an operator must meet.
 
     `broken(op)` gives the offending Tensor, or True, where the rule is broken; None or False where
     it holds. It is called only when every rule before it in the family holds, so a rule may rely on
