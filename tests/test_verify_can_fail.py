@@ -1,0 +1,96 @@
+"""`verify` sees a module that is wrong: one weight, one rounding constant, one byte outside the arena,
+a crash, a hang."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from random_graphs import Sketch
+
+from tinyfuse import commands
+from tinyfuse.emulation import module
+from tinyfuse.errors import EmulationFailed
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    sketch = Sketch(1)
+    x = sketch.value((1, 6, 5, 4))
+    path = tmp_path / "net.tflite"
+    path.write_bytes(sketch.build([x], [sketch.conv(sketch.depthwise(x, (3, 3)), 6, (1, 1))]))
+    return str(path)
+
+
+def verify(model: str, emulator: str = "qemu", timeout: float = 60.0) -> commands.Answer:
+    request = commands.Request(model, "cortex-m4", name="net", kernels="tinyfuse")
+    return commands.verify(request, lambda text: None, emulator, "tflm", 4, 0, "O1", timeout)
+
+
+def corrupt(monkeypatch, file: str, change: Callable[[str], str]) -> None:
+    """Makes the emitter's text of one file go through `change`, which must change it."""
+    emit = module.emit
+
+    def wrong(plan):
+        files = emit(plan)
+        changed = change(files[file])
+        assert changed != files[file]
+        return files | {file: changed}
+
+    monkeypatch.setattr(module, "emit", wrong)
+
+
+def test_an_unspoilt_module_is_exact(model) -> None:
+    answer = verify(model)
+    assert answer.exact and answer.facts["mismatches"] == 0 and not answer.facts["problems"]
+
+
+def test_one_wrong_weight_is_seen(model, monkeypatch) -> None:
+    def change(text: str) -> str:
+        start = text.index("{\n", text.index("_weights[")) + 2
+        number = re.search(r"-?\d+", text[start:])
+        value = int(number[0])
+        return text[: start + number.start()] + str(value - 90 if value > 0 else value + 90) + text[start + number.end() :]
+
+    corrupt(monkeypatch, "net_weights.c", change)
+    answer = verify(model)
+    assert not answer.exact and answer.facts["mismatches"] > 0
+    first = answer.facts["first_mismatch"]
+    assert first["computed"] != first["expected"]
+    assert any(line.startswith("repeat with: tinyfuse verify") for line in answer.lines)
+
+
+def test_one_wrong_rounding_constant_is_seen(model, monkeypatch) -> None:
+    def change(text: str) -> str:
+        start = text.index("{\n", text.index("_channels[")) + 2
+        record = re.search(r"\{(-?\d+), (-?\d+), (-?\d+)\}", text[start:])
+        bias, multiplier, shift = map(int, record.groups())
+        wrong = f"{{{bias}, {multiplier}, {shift + 1}}}"
+        return text[: start + record.start()] + wrong + text[start + record.end() :]
+
+    corrupt(monkeypatch, "net_weights.c", change)
+    assert verify(model).facts["mismatches"] > 0
+
+
+@pytest.mark.parametrize("where", ["arena[-1]", "arena[NET_ARENA_BYTES]"])
+def test_one_byte_outside_the_arena_is_seen(model, monkeypatch, where: str) -> None:
+    def change(text: str) -> str:
+        # behind the last group, so that nothing overwrites it
+        return text.replace("    NET_GROUP_END(0);", f"    {where.replace('arena', 'bytes')} ^= 1;\n    NET_GROUP_END(0);")
+
+    corrupt(monkeypatch, "net.c", change)
+    answer = verify(model)
+    assert not answer.exact and answer.facts["problems"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "timeout"),
+    [("*(volatile uint32_t *)0xF0000000u = 1u;", 60.0), ("for (;;) { }", 5.0)],
+    ids=["crash", "hang"],
+)
+def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout: float) -> None:
+    corrupt(monkeypatch, "net.c", lambda text: text.replace("    NET_GROUP_BEGIN(0);", f"    {statement}", 1))
+    with pytest.raises(EmulationFailed) as failure:
+        verify(model, timeout=timeout)
+    assert failure.value.exit_code == 4
