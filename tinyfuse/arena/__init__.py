@@ -1,7 +1,17 @@
-"""The static arena: buffers with lifetimes get byte offsets, with a proof of optimality or the gap."""
+"""The static arena: buffers with lifetimes get byte offsets, with a proof of optimality or the gap.
+
+problem.py   buffers, overlaps, placements; what may lie where
+bounds.py    what no placement can beat
+greedy.py    orders of placing that are good at once
+stacking.py  exact search for many buffers that are alive together
+sweep.py     exact search for long models
+planner.py   puts them together, and says why orders of placing are enough
+picture.py   the arena in ASCII; svg.py: as a picture
+"""
 
 from tinyfuse.arena.picture import arena_map
 from tinyfuse.arena.planner import plan_arena
 from tinyfuse.arena.problem import Buffer, Overlap, Placement
+from tinyfuse.arena.svg import arena_svg
 
-__all__ = ["Buffer", "Overlap", "Placement", "arena_map", "plan_arena"]
+__all__ = ["Buffer", "Overlap", "Placement", "arena_map", "arena_svg", "plan_arena"]

@@ -1,94 +1,76 @@
-"""A lower bound of every placement: the buffers that are alive at one step, placed best."""
+"""A lower bound of every placement: the buffers that are alive at one moment, placed best."""
 
 from __future__ import annotations
 
+from math import gcd
+
 from tinyfuse.arena.problem import Problem
+from tinyfuse.arena.search import Budget
+from tinyfuse.arena.sweep import Sweep
 
-#: buffers that overlap at one step up to which its bound is exact (the work doubles with each)
-_EXACT = 12
+#: overlapping buffers of one moment up to which its optimum is searched, and states of that search
+_EXACT, _WIDTH = 12, 64
 
 
-def lower_bound(problem: Problem) -> int:
-    """The largest optimum over all moments; every placement is at least as large."""
-    buffers = problem.buffers
-    best = 0
-    seen: set[frozenset[int]] = set()
-    for step in sorted({buffer.first_step for buffer in buffers}):
-        here = [i for i, b in enumerate(buffers) if b.first_step <= step <= b.last_step and b.bytes]
-        moments = frozenset().union(*(buffers[i].moments or () for i in here)) or {0}
-        for moment in sorted(moments):
-            alive = frozenset(
-                i for i in here if buffers[i].moments is None or moment in buffers[i].moments
-            )
-            if alive and alive not in seen:
-                seen.add(alive)
-                best = max(best, _clique(problem, alive))
+class Clique:
+    """Buffers that are alive together, so that they have an order by offset.
+
+    step   buffer -> how far whatever of them lies next above it is away, at least
+    spare  the sum of the steps of any of them counts at most this much too much: the last one is
+           followed by nothing and takes its bytes instead
+    align  a common divisor of their offsets; by default the greatest of their alignments
+    """
+
+    def __init__(self, problem: Problem, members: list[int], align: int | None = None):
+        buffers = problem.buffers
+        self.align = align or gcd(*(buffers[i].align for i in members))
+        self.step = {}
+        for i in members:
+            apart = [problem.apart[i].get(j, 0) for j in members if j != i]
+            self.step[i] = self.round_up(min(apart, default=buffers[i].bytes))
+        self.spare = max(self.step[i] - buffers[i].bytes for i in members)
+        self.bound = sum(self.step.values()) - self.spare
+
+    def round_up(self, size: int) -> int:
+        return -(-size // self.align) * self.align
+
+
+def lower_bound(problem: Problem, budget: Budget) -> int:
+    """The largest optimum over all moments, or a little less: every arena is at least as large."""
+    best = max((buffer.bytes for buffer in problem.buffers), default=0)
+    # the largest first: most of the others are then too small to be searched
+    for alive in sorted(problem.moments(), key=lambda alive: -Clique(problem, alive).bound):
+        best = max(best, _optimum(problem, alive, best, budget))
     return best
 
 
-def _clique(problem: Problem, alive: frozenset[int]) -> int:
-    """The least arena for buffers that are all alive together.
+def _optimum(problem: Problem, alive: list[int], enough: int, budget: Budget) -> int:
+    """A lower bound for buffers that are alive together; exact where it is above `enough`, no more
+    than _EXACT overlap, and one alignment holds for all.
 
-    They have an order by offset, and then the lowest offsets are a longest path: a buffer lies
-    behind every earlier one by that pair's distance. With an overlap those distances are not sums
-    of sizes, so the bound is found over orders. A buffer `x` placed after the set S starts at
-    max over s in S of offset(s) + apart(s, x); the dynamic program keeps, for every set, the
-    orders that no other order beats at every buffer's offset.
+    A buffer that overlaps none of the others lies wholly above or below each of them: once it is
+    gone, all that is above it can move down by its step. (Take the lowest first; only a topmost one
+    gives back no more than its bytes.) What is left needs a search, with the alignment that is common to
+    all: moving down keeps no other.
     """
-    related = {
-        i for i in alive for j in alive
-        if i != j and (
-            problem.apart[i][j] < problem.buffers[i].bytes or problem.apart[j][i] < problem.buffers[j].bytes
-        )
-    }  # fmt: skip
-    # A buffer that overlaps none of the others takes its bytes, wherever it lies: whatever is above
-    # it can move down by them once it is gone. So only the related ones need a search.
-    alone = sum(problem.buffers[i].bytes for i in alive - related)
-    items = sorted(related)
-    if not items:
-        return alone
-    if len(items) > _EXACT:
-        return alone + _weak(problem, items)
-    best = [sum(problem.buffers[i].bytes for i in items) + 1]
-    _extend(problem, items, {}, best)
-    return alone + best[0]
-
-
-def _extend(problem: Problem, items: list[int], offsets: dict[int, int], best: list[int]) -> None:
-    """Branch and bound over orders by offset (alignment left out: the bound may only be too low)."""
-    floor = _weak(problem, items)
-    stack = [(offsets, 0)]
-    visited: dict[frozenset[int], list[dict[int, int]]] = {}
-    while stack:
-        placed, top = stack.pop()
-        if best[0] <= floor:
-            return
-        if top >= best[0]:
-            continue
-        if len(placed) == len(items):
-            best[0] = top
-            continue
-        key = frozenset(placed)
-        rivals = visited.setdefault(key, [])
-        if any(all(rival[i] <= placed[i] for i in placed) for rival in rivals):
-            continue
-        rivals.append(placed)
-        for item in items:
-            if item in placed:
-                continue
-            offset = max((placed[o] + problem.apart[o][item] for o in placed), default=0)
-            end = max(top, offset + problem.buffers[item].bytes)
-            if end < best[0]:
-                stack.append(({**placed, item: offset}, end))
-
-
-def _weak(problem: Problem, items: list[int]) -> int:
-    """Cheap and safe: an order's arena is at least the last one's size and the least distances of
-    the others, each to whatever follows it."""
-    least = {i: min((problem.apart[i][j] for j in items if j != i), default=0) for i in items}
-    total = sum(least.values())
-    return max(
-        max(problem.buffers[i].bytes for i in items),
-        min(total - least[i] + problem.buffers[i].bytes for i in items),
+    clique, buffers = Clique(problem, alive), problem.buffers
+    related = [i for i in alive if any(_may_share(problem, i, j) for j in alive if i != j)]
+    if not related:
+        return clique.bound
+    loose = [i for i in alive if i not in related]
+    beside = sum(clique.step[i] for i in loose)
+    beside -= max((clique.step[i] - buffers[i].bytes for i in loose), default=0)
+    floor = max(
+        enough - beside, max(buffers[i].bytes for i in related), Clique(problem, related, clique.align).bound
     )
+    limit = sum(clique.round_up(buffers[i].bytes) for i in related)
+    if len(related) > _EXACT or floor >= limit:
+        return max(clique.bound, beside + floor)
+    sweep = Sweep(problem, related, dict.fromkeys(related, clique.align), _WIDTH)
+    return max(clique.bound, beside + sweep.run(limit, floor, budget).bound)
 
+
+def _may_share(problem: Problem, i: int, j: int) -> bool:
+    """Whether two buffers that are alive together may share bytes."""
+    buffers, apart = problem.buffers, problem.apart
+    return j not in apart[i] or apart[i][j] < buffers[i].bytes or apart[j][i] < buffers[j].bytes

@@ -6,70 +6,90 @@ from collections.abc import Iterable
 
 from tinyfuse.arena.problem import Buffer, Placement
 
-_ROWS, _WIDTH = 24, 96
+_ROWS, _LEFT = 24, 11  # lines of the map; columns of its addresses
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_FREE, _MANY = ".", "#"
 
 
-def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = _WIDTH) -> str:
-    """A map with one column a step and one line a range of addresses, and a legend.
-
-    A cell shows the letter of the buffer that holds most of its bytes then, '.' where none does, '#'
-    where two share it (an output over used-up rows of an input, or two small buffers).
-    """
-    buffers = [buffer for buffer in buffers if buffer.bytes]
-    if not buffers:
+def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 96) -> str:
+    """A map with a column a step and a line a range of addresses, and a legend; lines of at most
+    `width` characters, which must be 60 or more. Buffers of no bytes are left out."""
+    assert width >= 60, f"no room for a map in {width} characters"
+    shown = sorted(
+        (b for b in buffers if b.bytes),
+        key=lambda b: (b.first_step, placement.offsets[b.name], b.last_step, b.name),
+    )
+    if not shown:
         return "  (empty)"
-    size, steps = placement.arena_bytes, 1 + max(b.last_step for b in buffers)
-    rows = min(_ROWS, size)
-    columns = min(steps, width - 12)  # several steps share a column in very long models
-    cell = max(1, min(6, (width - 12) // columns))
-    letters = {b.name: _LETTERS[i % len(_LETTERS)] for i, b in enumerate(buffers)}
+    letters = _letters(shown)
+    size, steps = placement.arena_bytes, 1 + max(b.last_step for b in shown)
+    rows, columns = min(_ROWS, size), min(steps, width - _LEFT)
+    cell = min(12, (width - _LEFT) // columns)
     lines = []
     for row in reversed(range(rows)):
-        low, high = size * row // rows, max(size * row // rows + 1, size * (row + 1) // rows)
+        low, high = size * row // rows, size * (row + 1) // rows
+        held = [
+            b for b in shown if placement.offsets[b.name] < high and placement.offsets[b.name] + b.bytes > low
+        ]
         text = ""
         for column in range(columns):
-            step_range = range(steps * column // columns, max(1, steps * (column + 1) // columns))
-            text += _cell(buffers, placement, letters, low, high, step_range) * cell
-        lines.append(f"{low:>9} |{text}")
-    lines.append(" " * 10 + "+" + "-" * (columns * cell))
-    lines.append(" " * 11 + _axis(columns, cell, steps))
-    lines.append("")
-    lines += _legend(buffers, placement, letters)
-    return "\n".join(lines)
+            # many steps share a column in very long models
+            first, last = steps * column // columns, steps * (column + 1) // columns - 1
+            text += _cell(
+                [letters[b.name] for b in held if b.first_step <= last and b.last_step >= first], cell
+            )
+        lines.append(f"{low:>{_LEFT - 2}} |{text}")
+    lines.append(" " * (_LEFT - 1) + "+" + "-" * (columns * cell))
+    lines.append((" " * _LEFT + _axis(columns, cell, steps)).rstrip())
+    lines += [
+        "",
+        "  A line holds the bytes from its address to the next one's. Letters side by side: buffers that",
+        "  share these bytes, at different moments or as an output over used input; or small neighbours.",
+        f"  {_FREE} is free, {_MANY} more than there is room for.",
+        "",
+    ]
+    return "\n".join(line[:width] for line in lines + _legend(shown, placement, letters, width))
 
 
-def _cell(buffers, placement, letters, low: int, high: int, steps: range) -> str:
-    shares: dict[str, int] = {}
-    for buffer in buffers:
-        offset = placement.offsets[buffer.name]
-        held = min(high, offset + buffer.bytes) - max(low, offset)
-        if held > 0 and any(buffer.first_step <= s <= buffer.last_step for s in steps):
-            shares[letters[buffer.name]] = held
-    if not shares:
-        return "."
-    largest = max(shares, key=lambda letter: shares[letter])
-    both = sum(shares.values()) > high - low
-    return "#" if both else largest
+def _letters(shown: list[Buffer]) -> dict[str, str]:
+    """A letter for each buffer; none stands for two buffers with a step in common."""
+    letters: dict[str, str] = {}
+    until = dict.fromkeys(_LETTERS, -1)  # the last step at which a letter is taken
+    for number, buffer in enumerate(shown):
+        in_turn = [_LETTERS[(number + k) % len(_LETTERS)] for k in range(len(_LETTERS))]
+        letter = next((c for c in in_turn if until[c] < buffer.first_step), _MANY)
+        letters[buffer.name] = letter
+        if letter in until:
+            until[letter] = buffer.last_step
+    return letters
+
+
+def _cell(letters: list[str], width: int) -> str:
+    """The letters side by side, each as wide as the others."""
+    if not letters:
+        return _FREE * width
+    if len(letters) > width:
+        return "".join(letters[: width - 1]) + _MANY
+    return "".join(letters[len(letters) * column // width] for column in range(width))
 
 
 def _axis(columns: int, cell: int, steps: int) -> str:
     """Step numbers under their columns, as many as have room."""
     text = ""
     for column in range(columns):
-        label = str(steps * column // columns)
-        if len(text) <= column * cell and (column % max(1, 4 // cell) == 0):
-            text = text.ljust(column * cell) + label
-    return text
+        if column == 0 or len(text) < column * cell:
+            text = text.ljust(column * cell) + str(steps * column // columns)
+    return text[: columns * cell]
 
 
-def _legend(buffers, placement, letters) -> list[str]:
-    lines = [f"  {'':1} {'offset':>9} {'bytes':>9}  steps    buffer"]
-    for buffer in sorted(buffers, key=lambda b: (b.first_step, placement.offsets[b.name])):
+def _legend(shown: list[Buffer], placement: Placement, letters: dict[str, str], width: int) -> list[str]:
+    lines = [f"  {'':1} {'offset':>9} {'bytes':>9}  {'steps':<7}  buffer"]
+    for buffer in shown:
         steps = f"{buffer.first_step}-{buffer.last_step}"
         owner = "".join(c if " " <= c <= "~" else "?" for c in buffer.owner)
-        lines.append(
+        line = (
             f"  {letters[buffer.name]} {placement.offsets[buffer.name]:>9} {buffer.bytes:>9}  "
-            f"{steps:<7}  {buffer.name}  {owner}"[:120].rstrip()
-        )
+            f"{steps:<7}  {buffer.name:<11}  {owner}"
+        ).rstrip()
+        lines.append(line if len(line) <= width else line[: width - 3] + "...")
     return lines

@@ -1,121 +1,81 @@
-"""Offsets for buffers: several greedy orders, a lower bound, then an exact search if they differ.
+"""Offsets for buffers: greedy orders first; where they miss the lower bound, exact searches.
 
-Why orders suffice: take any valid placement and put the buffers one by one, by rising offset (of
-two at one offset, the one that may lie below the other first), each as low as it can lie above those
-before it that it conflicts with. By induction none lies higher than it did: at its old offset it is
-still far enough above every earlier one, for those only moved down, and alignment allowed that offset
-before. So some order gives an optimal placement, overlaps included.
+Why orders suffice. Take any valid placement, and of two buffers in conflict call that one the lower
+which lies so by enough: offset(j) - offset(i) >= apart[i][j]. These relations form no circle: around
+it distances would add up to more than nothing, or all be in-place overlaps, which Problem refuses. So
+there is an order with every lower buffer before its upper ones. Place by that order, each buffer at
+its lowest valid offset beside those placed already. None lies higher than it did: all placed ones it
+conflicts with are its lower ones, and they only moved down, so its old offset is still far enough
+above them; and it was aligned. So some order gives an optimal arena, with overlaps and alignments.
+Overlaps need not be transitive for this: only pairs that conflict themselves are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from math import lcm
 
 from tinyfuse.arena.bounds import lower_bound
+from tinyfuse.arena.greedy import greedy_orders
 from tinyfuse.arena.problem import Buffer, Overlap, Placement, Problem
+from tinyfuse.arena.search import Budget, Found
+from tinyfuse.arena.stacking import Stacking
+from tinyfuse.arena.sweep import Sweep
 
-#: buffers placed by the exact search, at most: about a second
-WORK_LIMIT = 200_000
+#: a second or so for what can't be proven; the models we know need a hundredth of it
+WORK_LIMIT = 1_000_000
+
+#: Sweep tells apart this many offsets modulo the alignments, at most
+_FINEST = 64
 
 
 def plan_arena(
     buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT
 ) -> Placement:
-    """A placement of every buffer, deterministic; `optimal` where it is proven minimal.
+    """A placement of every buffer; `optimal` where it is proven that none is smaller.
 
-    AssertionError where two buffers have one name.
+    arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` bounds the
+    searches in elementary operations (about a microsecond each), so the result depends on the
+    arguments alone. AssertionError where two buffers have one name, or an overlap is impossible.
     """
-    problem = Problem(tuple(buffers), tuple(overlaps))
-    bound = lower_bound(problem)
-    best: dict[int, int] = {}
-    for order in _greedy_orders(problem):
-        offsets = place(problem, order)
-        if not best or problem.top(offsets) < problem.top(best):
-            best = offsets
-        if problem.top(best) <= bound:
+    problem = Problem(buffers, overlaps)
+    bound = lower_bound(problem, Budget(work_limit // 4))
+    best, size = None, None
+    for order in greedy_orders(problem):
+        offsets = problem.place(order)
+        if best is None or problem.top(offsets) < size:
+            best, size = offsets, problem.top(offsets)
+        if size == bound:
             break
-    finished = True
-    if problem.top(best) > bound:
-        best, finished = _search(problem, best, bound, work_limit)
-    size = problem.top(best)
-    names = {problem.buffers[i].name: offset for i, offset in sorted(best.items())}
-    return Placement(names, size, size if finished else bound, finished)
+    if size > bound:
+        found = _search(problem, size, bound, work_limit)
+        bound = found.bound
+        if found.order is not None:
+            best = problem.place(found.order)
+            size = problem.top(best)
+    names = {buffer.name: best[i] for i, buffer in enumerate(problem.buffers)}
+    return Placement(names, size, bound, size == bound)
 
 
-def place(problem: Problem, order: Iterable[int]) -> dict[int, int]:
-    """Each buffer at its lowest valid offset, in that order."""
-    offsets: dict[int, int] = {}
-    for item in order:
-        offsets[item] = problem.lowest_offset(item, offsets)
-    return offsets
+def _search(problem: Problem, size: int, bound: int, work_limit: int) -> Found:
+    """The exact searches in turn, until one meets the bound or proves that there is no better one.
 
-
-def _greedy_orders(problem: Problem) -> Iterable[list[int]]:
-    """Orders that do well on real models: large first, long-lived first, by time, and mixtures."""
-    buffers = problem.buffers
-    life = [b.last_step - b.first_step + 1 for b in buffers]
-    keys: list[Callable[[int], tuple]] = [
-        lambda i: (-buffers[i].bytes, buffers[i].first_step, i),
-        lambda i: (-buffers[i].bytes * life[i], i),
-        lambda i: (-life[i], -buffers[i].bytes, i),
-        lambda i: (buffers[i].first_step, -buffers[i].bytes, i),
-        lambda i: (-buffers[i].last_step, -buffers[i].bytes, i),
-        lambda i: (-sum(buffers[j].bytes for j in problem.apart[i]) - buffers[i].bytes, i),
-    ]
-    for key in keys:
-        yield sorted(range(len(buffers)), key=key)
-    yield _chained(problem)
-
-
-def _chained(problem: Problem) -> list[int]:
-    """Outputs before the inputs they overlap: the order in which overlaps can be used from below."""
-    buffers = problem.buffers
-    below = {i: sum(d < buffers[i].bytes for d in problem.apart[i].values()) for i in range(len(buffers))}
-    return sorted(below, key=lambda i: (-below[i], -buffers[i].first_step, -buffers[i].bytes, i))
-
-
-def _search(
-    problem: Problem, best: dict[int, int], bound: int, work_limit: int
-) -> tuple[dict[int, int], bool]:
-    """Depth-first over orders by rising offset; True if the search was complete.
-
-    A branch is cut when it is no better than the best, or when its set of placed buffers was
-    reached before with no buffer higher. Buffers that conflict with nothing are placed last.
+    Which of them ends soon depends on the model, so each gets a share of the work.
     """
-    count = len(problem.buffers)
-    best_top = problem.top(best)
-    stack: list[tuple[dict[int, int], int, int]] = [({}, 0, 0)]
-    visited: dict[frozenset[int], list[dict[int, int]]] = {}
-    work = 0
-    while stack:
-        placed, top, floor = stack.pop()
-        if top >= best_top:
-            continue
-        if len(placed) == count:
-            best, best_top = placed, top
-            if best_top <= bound:
-                return best, True
-            continue
-        rivals = visited.setdefault(frozenset(placed), [])
-        if any(_no_higher(rival, placed) for rival in rivals):
-            continue
-        rivals.append(placed)
-        children = []
-        for item in range(count):
-            if item in placed:
-                continue
-            offset = problem.above(item, placed)
-            end = max(top, offset + problem.buffers[item].bytes)
-            # rising offsets are enough (see above), so a lower one was a branch of its own
-            if end < best_top and offset >= floor:
-                children.append((offset, -problem.buffers[item].bytes, item, end))
-        work += count
-        if work > work_limit:
-            return best, False
-        for offset, _, item, end in sorted(children, reverse=True):
-            stack.append(({**placed, item: offset}, end, offset))
-    return best, True
-
-
-def _no_higher(rival: dict[int, int], placed: dict[int, int]) -> bool:
-    return all(rival[item] <= offset for item, offset in placed.items())
+    crowded = [i for i, others in enumerate(problem.apart) if others]
+    alone = [i for i, others in enumerate(problem.apart) if not others]
+    align = {i: problem.buffers[i].align for i in crowded}
+    searches = [(Stacking(problem, crowded), work_limit // 2)]
+    if lcm(*align.values()) // min(align.values()) <= _FINEST:
+        searches.insert(0, (Sweep(problem, crowded, align, width=8), work_limit // 4))
+        searches.append((Sweep(problem, crowded, align, width=128), work_limit // 4))
+    order = None
+    for search, share in searches:
+        found = search.run(size, bound, Budget(share))
+        if found.order is not None:
+            order = found.order + alone
+            size = problem.top(problem.place(order))
+        bound = min(size, max(bound, found.bound))
+        if size == bound:
+            break
+    return Found(order, bound)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 
 @dataclass(frozen=True)
@@ -58,27 +60,74 @@ class Problem:
     """The buffers by number, and for each pair that is alive together the distance between starts.
 
     `apart[i][j]` is the least offset(j) - offset(i) with which i may lie below j: the bytes of i,
-    or the distance of an Overlap. Pairs that are never alive together are absent.
+    or the distance of an Overlap. Pairs that can lie anywhere are absent: those that are never alive
+    together, those with a buffer of no bytes, and those that overlap in place both ways.
+
+    AssertionError where the buffers or overlaps contradict themselves.
     """
 
-    def __init__(self, buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...]):
-        self.buffers = buffers
-        names = [buffer.name for buffer in buffers]
-        assert len(set(names)) == len(names), "two buffers have one name"
-        allowed = {(o.below, o.above): o.distance for o in overlaps}
-        self.apart: list[dict[int, int]] = [{} for _ in buffers]
-        for i, a in enumerate(buffers):
-            for j, b in enumerate(buffers):
-                if i != j and a.meets(b) and a.bytes and b.bytes:
-                    self.apart[i][j] = min(a.bytes, allowed.get((a.name, b.name), a.bytes))
+    def __init__(self, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = ()):
+        self.buffers = tuple(buffers)
+        number = {buffer.name: i for i, buffer in enumerate(self.buffers)}
+        assert len(number) == len(self.buffers), "two buffers have one name"
+        for b in self.buffers:
+            assert b.bytes >= 0 and b.align >= 1, f"{b.name}: {b.bytes} bytes, alignment {b.align}"
+            assert 0 <= b.first_step <= b.last_step, f"{b.name}: steps {b.first_step} to {b.last_step}"
+            assert b.moments is None or b.first_step == b.last_step, f"{b.name}: moments of many steps"
+        self.apart: list[dict[int, int]] = [{} for _ in self.buffers]
+        for i, a in enumerate(self.buffers):
+            for j, b in enumerate(self.buffers[:i]):
+                if a.bytes and b.bytes and a.meets(b):
+                    self.apart[i][j], self.apart[j][i] = a.bytes, b.bytes
+        for o in overlaps:
+            assert o.below in number and o.above in number, f"no such buffer: {o}"
+            below, above = number[o.below], number[o.above]
+            assert 0 <= o.distance <= self.buffers[below].bytes and below != above, f"impossible: {o}"
+            if above in self.apart[below]:
+                self.apart[below][above] = min(self.apart[below][above], o.distance)
+        self._free_mutual_pairs()
+        self._refuse_circles()
 
-    def lowest_offset(self, item: int, offsets: dict[int, int]) -> int:
+    def _free_mutual_pairs(self) -> None:
+        for i, others in enumerate(self.apart):
+            for j in [j for j in others if others[j] == self.apart[j][i] == 0]:
+                del self.apart[i][j], self.apart[j][i]
+
+    def _refuse_circles(self) -> None:
+        """In-place overlaps in a circle could only be met by starting all at one offset, which no
+        order of buffers expresses. No schedule has them: each output would begin when the next ends."""
+        in_place = {i: [j for j, d in others.items() if d == 0] for i, others in enumerate(self.apart)}
+        try:
+            TopologicalSorter(in_place).prepare()
+        except CycleError as error:
+            names = ", ".join(self.buffers[i].name for i in error.args[1])
+            raise AssertionError(f"in-place overlaps form a circle: {names}") from None
+
+    def moments(self) -> list[list[int]]:
+        """The sets of buffers that are alive together at one moment, only the largest: none is part
+        of another. Without buffers of no bytes; each sorted."""
+        buffers = [(i, b) for i, b in enumerate(self.buffers) if b.bytes]
+        found: set[frozenset[int]] = set()
+        for step in {buffer.first_step for _, buffer in buffers}:
+            here = [(i, b.moments) for i, b in buffers if b.first_step <= step <= b.last_step]
+            for moment in frozenset().union(*(moments or () for _, moments in here)) or {0}:
+                found.add(frozenset(i for i, moments in here if moments is None or moment in moments))
+        return sorted(sorted(alive) for alive in found if not any(alive < other for other in found))
+
+    def place(self, order: Iterable[int]) -> dict[int, int]:
+        """Each buffer at its lowest valid offset, in that order."""
+        offsets: dict[int, int] = {}
+        for item in order:
+            offsets[item] = self._lowest_offset(item, offsets)
+        return offsets
+
+    def _lowest_offset(self, item: int, offsets: dict[int, int]) -> int:
         """The lowest aligned offset at which `item` may lie beside what is placed already."""
         align = self.buffers[item].align
         # [start, end) of starts of `item` that a placed buffer forbids
         forbidden = sorted(
-            (offsets[other] - self.apart[item][other] + 1, offsets[other] + self.apart[other][item])
-            for other in self.apart[item]
+            (offsets[other] - distance + 1, offsets[other] + self.apart[other][item])
+            for other, distance in self.apart[item].items()
             if other in offsets
         )
         candidate = 0
@@ -87,13 +136,6 @@ class Problem:
                 candidate = -(-end // align) * align
         return candidate
 
-    def above(self, item: int, offsets: dict[int, int]) -> int:
-        """The lowest aligned offset at which `item` lies above every placed buffer it conflicts with."""
-        align = self.buffers[item].align
-        lowest = max(
-            (offsets[o] + self.apart[o][item] for o in self.apart[item] if o in offsets), default=0
-        )
-        return -(-lowest // align) * align
-
     def top(self, offsets: dict[int, int]) -> int:
+        """The end of the highest buffer, in bytes."""
         return max((offset + self.buffers[i].bytes for i, offset in offsets.items()), default=0)
