@@ -45,7 +45,7 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None) -> None:
     machine = find_emulator("host" if plan.context.target.cpu is None else "qemu", plan.context.target)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder))
-        outcome = machine.run(firmware, 120)
+        outcome = machine.run(firmware, 30)
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"
     assert not outcome.guards, outcome.guards
