@@ -31,7 +31,7 @@ def test_many_networks_are_exact_on_the_host(data: bytes, fusion: str) -> None:
     assert_exact(plan_of(data, fusion=fusion))
 
 
-@pytest.mark.emulated
+@pytest.mark.campaign
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(data=networks())
