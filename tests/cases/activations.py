@@ -1,4 +1,4 @@
-"""RELU, RELU6, LOGISTIC: every case holds all 256 stored values."""
+"""RELU, RELU6, LOGISTIC: nearly every case has room for all 256 stored values."""
 
 from __future__ import annotations
 

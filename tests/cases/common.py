@@ -71,13 +71,14 @@ def random_data(shape, rng: np.random.Generator, dtype: str = "int8") -> np.ndar
 
 
 def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
-    """Inputs for op.activations: all at either end, all at the zero point, and random twice."""
+    """Inputs for op.activations: all at either end, all at the zero point, random twice, and every
+    stored value in turn, as many as there is room for."""
     rng = np.random.default_rng(seed)
 
     def filled(how: str) -> list[np.ndarray]:
         return [_filled(t, op, how, rng) for t in op.activations]
 
-    return [filled(how) for how in ("low", "high", "zero", "random", "random")]
+    return [filled(how) for how in ("low", "high", "zero", "random", "random", "every")]
 
 
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
@@ -86,14 +87,16 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
     low, high = RANGE[t.dtype]
     if how == "random":
         return random_data(t.shape, rng, t.dtype)
+    if how == "every":
+        return np.resize(np.arange(low, high + 1), t.shape).astype(t.dtype)
     value = {"low": low, "high": high, "zero": t.zero_point if t.quant else 0}[how]
     return np.full(t.shape, value, t.dtype)
 
 
 def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.ndarray:
     """Floats for a QUANTIZE: around and beyond its range, many halfway between two stored values."""
-    if how != "random" or quantized.quant is None:
-        value = {"low": -3e38, "high": 3e38, "zero": -0.0, "random": 1.0}[how]
+    if how not in ("random", "every") or quantized.quant is None:
+        value = {"low": -3e38, "high": 3e38, "zero": -0.0}.get(how, 1.0)
         # TFLM converts a float beyond int32 to whatever the machine does
         limit = 2.0**30 * (quantized.scale if quantized.quant else 1.0)
         return np.full(shape, np.clip(value, -limit, limit), np.float32)

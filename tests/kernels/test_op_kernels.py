@@ -31,12 +31,12 @@ def target_or_skip(name: str) -> Target:
 
 
 def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
-    """The two extreme inputs whole, random ones in every way."""
+    """Random inputs in every way; the two extremes, and every stored value, in the first."""
     context = Context(target, library="tinyfuse")
-    low, high, _, random, _ = inputs_of(op, seed)
+    low, high, _, random, _, every = inputs_of(op, seed)
     cases = list(cases_of(op, context, random))
-    for extreme in (low, high):
-        cases += list(cases_of(op, context, extreme))[:1]
+    for inputs in (low, high, every):
+        cases += list(cases_of(op, context, inputs))[:1]
     return cases
 
 
