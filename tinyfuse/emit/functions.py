@@ -152,8 +152,8 @@ class _Writer:
                 unfinished = f"{count} < {height(reader.op.output)}"
                 lacks = f"{row} < {self._needed(reader, use.input)}"
                 # a reader of the same row that has made all its rows has had all of these
-                same = reader.windows[use.input] == SAME_ROW
-                wanted.append(lacks if same else f"({unfinished} && {lacks})")
+                same_row = self._reads_same_row(reader, use.input)
+                wanted.append(lacks if same_row else f"({unfinished} && {lacks})")
             conditions.append(wanted[0] if len(wanted) == 1 else f"({' || '.join(wanted)})")
         for i, tensor in enumerate(stage.op.inputs):
             if tensor in self.rows:
@@ -163,10 +163,16 @@ class _Writer:
     def _needed(self, stage: Stage, i: int) -> str:
         """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
         window, row = stage.windows[i], self.rows[stage.op.output]
-        if window == SAME_ROW:
+        if self._reads_same_row(stage, i):
             return f"{row} + 1"
         rows = height(stage.op.inputs[i])
         return f"tinyfuse_rows_needed({row}, {window.kernel}, {window.stride}, {window.pad_top}, {rows})"
+
+    def _reads_same_row(self, stage: Stage, i: int) -> bool:
+        """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
+        with padding has rows beyond its input's."""
+        rows_exist = height(stage.op.inputs[i]) >= height(stage.op.output)
+        return stage.windows[i] == SAME_ROW and rows_exist
 
     # --- a kernel's call --------------------------------------------------------------------
 
