@@ -11,7 +11,7 @@ from random_graphs import Sketch, networks
 
 from tinyfuse.compiler import compile_graph, plan_groups
 from tinyfuse.ops.base import Context
-from tinyfuse.options import FUSION, Options
+from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
@@ -114,10 +114,10 @@ def test_verify_plan_finds_a_ring_that_is_too_small() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(networks(), st.sampled_from(FUSION))
-def test_every_plan_survives_its_checker(data: bytes, fusion: str) -> None:
+@given(networks(), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE))
+def test_every_plan_survives_its_checker(data: bytes, fusion: str, optimize: str) -> None:
     graph = read_tflite("model.tflite", data)
-    plan = compile_graph(graph, M4, Options("net", fusion=fusion))
+    plan = compile_graph(graph, M4, Options("net", fusion=fusion, optimize=optimize))
     scheduled = [op for group in plan.groups for op in group.ops]
     assert len(set(scheduled)) == len(scheduled)
     if fusion == "none":
@@ -154,3 +154,15 @@ def test_a_global_average_takes_rows_as_they_come() -> None:
     wrong[plan.storage[group.ops[0].output].buffer] = wrong[sums.buffer]
     with pytest.raises(AssertionError):
         verify_plan(replace(plan, placement=replace(plan.placement, offsets=wrong)))
+
+
+def test_optimize_trades_ram_for_speed_within_max_ram() -> None:
+    source = read_tflite("model.tflite", separable())
+
+    def plan(optimize: str, max_ram: int | None = None) -> Plan:
+        return compile_graph(source, M4, Options("net", optimize=optimize, max_ram=max_ram))
+
+    fast, small = plan("speed"), plan("ram")
+    assert [len(group.ops) for group in fast.groups] == [1, 1, 1]
+    assert fast.arena_bytes > plan("balanced").arena_bytes >= small.arena_bytes
+    assert plan("speed", fast.arena_bytes - 1).arena_bytes < fast.arena_bytes

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tinyfuse import __version__, commands
 from tinyfuse.errors import CompileError, TinyfuseError
-from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS
+from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE
 from tinyfuse.report.facts import envelope
 from tinyfuse.targets import all_targets
 
@@ -93,6 +93,9 @@ def generation_options(command):
     @click.option("--fusion", type=click.Choice(FUSION), default="rows", show_default=True,
                   help="none: an operator a step; basic: activations, padding, batch normalization; "
                   "rows: groups that stream rows.")
+    @click.option("--optimize", type=click.Choice(OPTIMIZE), default="balanced", show_default=True,
+                  help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the "
+                  "least RAM; balanced: for now the same as ram.")
     @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,
                   help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
                   "that verify and --bundle find]")

@@ -38,6 +38,7 @@ class Request:
     name: str | None = None
     kernels: str = "auto"
     fusion: str = "rows"
+    optimize: str = "balanced"
     cmsis_nn_version: str | None = None
     cmsis_nn_path: str | None = None
     max_ram: str | None = None
@@ -155,6 +156,7 @@ def _options(request: Request) -> Options:
         name=module_name(request.name) if request.name else default_module_name(request.model),
         kernels=request.kernels,
         fusion=request.fusion,
+        optimize=request.optimize,
         cmsis_nn_version=request.cmsis_nn_version or _LATEST,
         max_ram=parse_size(request.max_ram),
         max_flash=parse_size(request.max_flash),
@@ -280,6 +282,8 @@ def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
         ("--name", request.name, None),
         ("--kernels", request.kernels, "auto"),
         ("--fusion", request.fusion, "rows"),
+        ("--optimize", request.optimize, "balanced"),
+        ("--max-ram", request.max_ram, None),
         ("--cmsis-nn-version", request.cmsis_nn_version, None),
         ("--cmsis-nn", request.cmsis_nn_path, None),
         ("--emulator", emulator, "auto"),

@@ -26,27 +26,25 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments."""
     check(source)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-    context = Context(target, version, options.kernels, lacks)
+    context = Context(target, version, options.kernels, lacks, options.optimize)
     graph = rewrite(source, options.fusion, options.kernels)
-    plan = plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+
+    def planned(groups: list[list[Op]]) -> Plan:
+        return plan_groups(source, graph, groups, context, options)
+
+    if options.fusion == "rows" and options.optimize == "speed":
+        # operators that run whole, without a loop over the group's rows, take the fewest instructions
+        plan = planned(partition(graph, context, "basic"))
+        if options.max_ram is None or plan.arena_bytes <= options.max_ram:
+            return plan
+    plan = planned(partition(graph, context, options.fusion))
     if options.fusion == "rows" and context.library != "cmsis-nn":
-        plan = _with_least_ram(plan)
+        # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
+        # don't take, so the search would trade them for ours.
+        groups = least_ram_partition(graph, context, plan.arena_bytes)
+        if groups is not None:
+            plan = min(plan, planned(groups), key=lambda p: p.arena_bytes)
     return plan
-
-
-def _with_least_ram(plan: Plan) -> Plan:
-    """The plan whose groups the search over cuts chose, where it takes less RAM than `plan`.
-
-    Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels don't
-    take, so the search would trade them for ours.
-    """
-    groups = least_ram_partition(plan.graph, plan.context, plan.arena_bytes)
-    if groups is None:
-        return plan
-    found = plan_groups(plan.source, plan.graph, groups, plan.context, plan.options)
-    return found if found.arena_bytes < plan.arena_bytes else plan
-
-
 
 
 def plan_groups(

@@ -157,12 +157,14 @@ class Context:
 
     `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
     "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
+    `optimize` is what to spend the other on: "speed", "balanced" or "ram".
     """
 
     target: Target
     cmsis_nn: tuple[int, int] = (7, 0)
     library: str = "auto"
     lacks: frozenset[str] = frozenset()
+    optimize: str = "balanced"
 
 
 class Kernel(ABC):

@@ -14,7 +14,7 @@ def report_text(plan: Plan, facts: dict) -> str:
         f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
         f"for {plan.context.target.name}, by tinyfuse {__version__}",
         f"model SHA-256 {plan.graph.sha256}",
-        f"kernels {plan.options.kernels}, fusion {plan.options.fusion}",
+        f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}",
         "",
         *summary_lines(facts),
         "",
