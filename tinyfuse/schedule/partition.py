@@ -8,15 +8,16 @@ depthwise convolution and the pointwise convolution behind it.
 
 from __future__ import annotations
 
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW, Context
-from tinyfuse.schedule.select import row_kernel
+from tinyfuse.schedule.legality import Legality
 
 
 def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
     """The groups of a graph: every operator once; aliases (RESHAPE) are left out, for they have
     nothing to run, except under "none", where they copy unless their input ends there."""
+    legality = Legality(graph, context)
     groups: list[list[Op]] = []
     taken: set[Op] = set()
     for op in graph.ops:
@@ -25,7 +26,7 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
         group = [op]
         while fusion != "none":
             follower = _only_consumer(graph, group[-1])
-            if follower is None or not _joins(group, follower, context, fusion):
+            if follower is None or not _wanted(group, follower, fusion) or legality.refusal([*group, follower]):
                 break
             group.append(follower)
         taken.update(group)
@@ -41,10 +42,9 @@ def _only_consumer(graph: Graph, op: Op) -> Op | None:
     return consumers[0] if len(consumers) == 1 else None
 
 
-def _joins(group: list[Op], follower: Op, context: Context, fusion: str) -> bool:
+def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
+    """Whether the fusion level lets the group take the operator behind it."""
     last = group[-1]
-    if not (streams(last, context, rings=len(group) > 1) and streams(follower, context, rings=True)):
-        return False
     if is_pointwise_function(follower) or follower.kind == "AVERAGE_OF_SUM":
         return True
     if fusion != "rows":
@@ -53,27 +53,6 @@ def _joins(group: list[Op], follower: Op, context: Context, fusion: str) -> bool
         len(group) > 1 and group[0].kind == "DEPTHWISE_CONV_2D"
     )
     return depthwise and is_pointwise_convolution(follower)
-
-
-def streams(op: Op, context: Context, rings: bool) -> bool:
-    """Whether `op` can compute its output row by row; `rings`: an input is a ring of rows."""
-    family = FAMILIES[op.kind]
-    return (
-        len(op.outputs) == 1
-        and is_image(op.output)
-        and all(is_image(tensor) for tensor in op.activations)
-        and all(
-            family.row_window(op, i) is not None
-            for i, tensor in enumerate(op.inputs)
-            if tensor is not None and not tensor.is_constant
-        )
-        and row_kernel(op, context, rings) is not None
-    )
-
-
-def is_image(tensor: Tensor) -> bool:
-    """[1, H, W, C]: the only layout that is streamed by rows."""
-    return len(tensor.shape) == 4 and tensor.shape[0] == 1
 
 
 def is_pointwise_function(op: Op) -> bool:

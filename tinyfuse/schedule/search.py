@@ -16,8 +16,8 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
 from tinyfuse.plan import Stage
+from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages, overlap_distance
-from tinyfuse.schedule.partition import streams
 from tinyfuse.schedule.rows import Stream, row_bytes
 
 #: operators of one group, at most; the search tries shorter groups first
@@ -75,6 +75,7 @@ class _Weigher:
 
     def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context):
         self.graph, self.ops, self.context = graph, ops, context
+        self.legality = Legality(graph, context)
         self.roots: dict[Tensor, Tensor] = {}
         for op in graph.ops:
             if op not in ops:
@@ -99,7 +100,7 @@ class _Weigher:
         """(all bytes alive, those of the group's inner buffers) of the group ops[i:j]; None where
         that is no group, nor can be by adding operators, or where the work is used up."""
         if (i, j) not in self.weights:
-            if j - i > 1 and (self.work > WORK_LIMIT or not self._is_group(i, j)):
+            if j - i > 1 and (self.work > WORK_LIMIT or self.legality.refusal(self.ops[i:j])):
                 return None
             self.weights[i, j] = self._weigh(i, j)
         return self.weights[i, j]
@@ -107,10 +108,7 @@ class _Weigher:
     def _weigh(self, i: int, j: int) -> tuple[int, int]:
         ops = self.ops[i:j]
         stages = make_stages(list(ops), self.context, self.memo)
-        kept = frozenset(
-            t for op in ops for t in op.outputs
-            if self.last_use.get(t, len(self.ops)) >= j or len(ops) == 1
-        )  # fmt: skip
+        kept = self.legality.leaving(ops)
         made = {t for op in ops for t in op.outputs}
         inputs = {self.root(t) for op in ops for t in op.activations} - made
         dying = {t for t in inputs if self.last_use[t] < j}
@@ -128,29 +126,6 @@ class _Weigher:
         )
         crossing = sum(t.bytes for t in inputs) + sum(t.bytes for t in kept)
         return inner + crossing - saved + by, inner
-
-    def _is_group(self, i: int, j: int) -> bool:
-        """Whether the last operator can join those before it: every one streams, and what they pass
-        on is not renamed on the way."""
-        inside: set[Tensor] = set()
-        for op in self.ops[i:j]:
-            reads = set(op.activations)
-            if not self._streams(op, rings=bool(reads & inside)):
-                return False
-            if any(self.root(t) in inside and t not in inside for t in reads):
-                return False
-            inside.update(op.outputs)
-        # connected: all but the first read something of the group, or share an input with it
-        first = {self.root(t) for t in self.ops[i].activations}
-        return all(
-            {self.root(t) for t in op.activations} & (inside | first) for op in self.ops[i + 1 : j]
-        )
-
-    def _streams(self, op: Op, rings: bool) -> bool:
-        key = (op, rings, "streams")
-        if key not in self.memo:
-            self.memo[key] = streams(op, self.context, rings)
-        return self.memo[key]
 
     def _whole_before(self, i: int) -> set[Tensor]:
         made = {t for t, at in self.made_at.items() if at < i}

@@ -1,0 +1,128 @@
+"""Which operators may form one fusion group, and why not.
+
+A group is legal where its loop over rows can compute it:
+
+barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row
+             window for every input, a kernel that computes rows (of rings, behind another stage)
+cycle        nothing outside the group lies between two of its operators: it would have to run after the
+             one and before the other. An operator that only renames bytes (RESHAPE) is always outside
+unconnected  every operator reads what one before it makes, or an input of the first one
+
+A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is no border of its own: it is an operator,
+and legal where it streams. A tensor that somebody outside needs is no reason against a group either:
+it is written whole (`leaving`), which costs RAM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Context
+from tinyfuse.schedule.select import row_kernel
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why operators form no group: the rule's name, the operator that breaks it, a reason for people;
+    `final`: no operators behind them would make it one."""
+
+    rule: str
+    op: Op
+    reason: str
+    final: bool
+
+    def __str__(self) -> str:
+        return f"{self.op}: {self.reason}"
+
+
+class Legality:
+    """Answers for one graph and context; it remembers what it found out about single operators."""
+
+    def __init__(self, graph: Graph, context: Context):
+        self.graph, self.context = graph, context
+        self._position = {op: index for index, op in enumerate(graph.ops)}
+        self._barriers: dict[tuple[Op, bool], str | None] = {}
+
+    def refusal(self, ops: Sequence[Op]) -> Refusal | None:
+        """Why `ops`, in an order of execution, are no group; None where they are one. An operator
+        alone always is: it need not stream."""
+        if len(ops) == 1:
+            return None
+        inside: set[Tensor] = set()
+        for op in ops:
+            barrier = self.barrier(op, rings=not inside.isdisjoint(op.activations))
+            if barrier:
+                return Refusal("barrier", op, barrier, final=True)
+            inside.update(op.outputs)
+        return self._cycle(ops) or self._unconnected(ops)
+
+    def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
+        """What the group makes and must write whole: tensors that are the model's outputs, that an
+        operator outside reads, or that nobody reads."""
+        members = set(ops)
+        return frozenset(
+            tensor
+            for op in ops
+            for tensor in op.outputs
+            if tensor in self.graph.outputs
+            or not members.issuperset(self.graph.consumers.get(tensor, ()))
+            or tensor not in self.graph.consumers
+        )
+
+    def barrier(self, op: Op, rings: bool) -> str | None:
+        """Why `op` can't compute its output row by row, None where it can; `rings`: an input is a ring
+        of rows."""
+        if (op, rings) not in self._barriers:
+            self._barriers[op, rings] = self._find_barrier(op, rings)
+        return self._barriers[op, rings]
+
+    def _find_barrier(self, op: Op, rings: bool) -> str | None:
+        if FAMILIES[op.kind].alias:
+            return "renames bytes, and takes no part in a loop over rows"
+        if len(op.outputs) != 1:
+            return "has several outputs"
+        for tensor in (*op.activations, op.output):
+            if not is_image(tensor):
+                return f"{tensor} is no image [1, H, W, C]"
+        for i, tensor in enumerate(op.inputs):
+            if tensor is not None and not tensor.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
+                return f"each row of its output needs the whole of {tensor}"
+        if row_kernel(op, self.context, rings) is None:
+            return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
+        return None
+
+    def _cycle(self, ops: Sequence[Op]) -> Refusal | None:
+        """The operator of the group that reads what an operator outside makes of what the group makes."""
+        members = set(ops)
+        start, end = (f(self._position[op] for op in ops) for f in (min, max))
+        if end - start + 1 == len(members):
+            return None  # nothing lies between them
+        descends: dict[Tensor, Op] = {}  # from the group through the operator outside that comes last
+        made: set[Tensor] = set()
+        for op in self.graph.ops[start : end + 1]:
+            outside = next((descends[t] for t in op.activations if t in descends), None)
+            if op in members:
+                if outside is not None:
+                    reason = f"it reads what {outside}, outside the group, makes of the group's own output"
+                    return Refusal("cycle", op, reason, final=FAMILIES[outside.kind].alias)
+                made.update(op.outputs)
+            elif outside is not None or made.intersection(op.activations):
+                descends.update(dict.fromkeys(op.outputs, op))
+        return None
+
+    @staticmethod
+    def _unconnected(ops: Sequence[Op]) -> Refusal | None:
+        known = {*ops[0].activations, *ops[0].outputs}
+        for op in ops[1:]:
+            if known.isdisjoint(op.activations):
+                return Refusal("unconnected", op, "it shares no tensor with the operators before it", final=True)
+            known.update(op.outputs)
+        return None
+
+
+def is_image(tensor: Tensor) -> bool:
+    """[1, H, W, C]: the only layout that is streamed by rows."""
+    return len(tensor.shape) == 4 and tensor.shape[0] == 1
