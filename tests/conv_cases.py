@@ -162,3 +162,25 @@ def random_input(op: Op, rng: np.random.Generator, extreme: bool = False) -> np.
     if extreme:
         return rng.choice(np.array([-128, 127, op.input.zero_point], np.int8), op.input.shape)
     return rng.integers(-128, 128, op.input.shape).astype(np.int8)
+
+
+def broken_rules(op: Op) -> list[str]:
+    """The first rule that `op` breaks, or nothing."""
+    for rule in FAMILIES[op.kind].rules:
+        problem = rule.problem(op)
+        if problem is not None:
+            return [problem.message]
+    return []
+
+
+def tflm_cases(kind: str, extreme: bool) -> list[tuple[Op, list[np.ndarray]]]:
+    """The operators that test_conv_ops.py compares with TFLM, each with its inputs."""
+    rng = np.random.default_rng(2 if extreme else 1)
+    cases = []
+    for _ in range(60):
+        op = make_op(random_shape(kind, rng), rng, extreme)
+        if broken_rules(op):
+            assert extreme, broken_rules(op)
+            continue
+        cases.append((op, [random_input(op, rng, extreme) for _ in range(2)]))
+    return cases

@@ -102,7 +102,7 @@ def test_the_installed_command_is_the_same_entry_point() -> None:
 def test_help_lists_every_command_with_examples() -> None:
     text = tinyfuse_("--help").stdout
     assert "Examples:" in text and "Exit codes:" in text
-    for command in (*MODEL_COMMANDS, "targets"):
+    for command in (*MODEL_COMMANDS, "operators", "targets"):
         assert re.search(rf"^  {command} ", text, re.MULTILINE)
     for command in MODEL_COMMANDS:
         shown = tinyfuse_(command, "--help")
@@ -269,6 +269,12 @@ def test_floats_have_no_scale() -> None:
     value = json_of(tinyfuse_("report", "float.tflite", "--target", "host", "--json"))
     assert (value["inputs"][0]["scale"], value["inputs"][0]["zero_point"]) == (None, None)
     assert (value["outputs"][0]["scale"], value["outputs"][0]["zero_point"]) == (0.5, 3)
+
+
+def test_operators_json_is_what_the_docs_say() -> None:
+    keys = documented()["operators"]
+    for operator in json_of(tinyfuse_("operators", "--json"))["operators"]:
+        assert_keys(operator, keys)
 
 
 def test_targets_json_is_what_the_docs_say() -> None:

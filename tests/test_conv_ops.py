@@ -6,40 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conv_cases import FAMILIES, Shape, make_op, model_of, random_input, random_shape
+from conv_cases import FAMILIES, Shape, broken_rules, make_op, model_of, random_input, tflm_cases
 
 from tinyfuse.ir import Op, Quant
-
-
-def broken_rules(op: Op) -> list[str]:
-    for rule in FAMILIES[op.kind].rules:
-        problem = rule.problem(op)
-        if problem is not None:
-            return [problem.message]
-    return []
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize("extreme", [False, True])
 def test_reference_equals_tflm(kind: str, extreme: bool) -> None:
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
-    rng = np.random.default_rng(2 if extreme else 1)
-    compared = 0
-    for _ in range(60):
-        op = make_op(random_shape(kind, rng), rng, extreme)
-        if broken_rules(op):
-            assert extreme, broken_rules(op)
-            continue
+    cases = tflm_cases(kind, extreme)
+    assert len(cases) > 30
+    for op, inputs in cases:
         interpreter = runtime.Interpreter.from_bytes(model_of(op))
-        for _ in range(2):
-            data = random_input(op, rng, extreme)
+        for data in inputs:
             interpreter.set_input(data, 0)
             interpreter.invoke()
             (got,) = FAMILIES[kind].reference(op, data, *(t and t.data for t in op.inputs[1:]))
             assert got.dtype == np.int8 and got.shape == op.output.shape
             np.testing.assert_array_equal(got, interpreter.get_output(0), err_msg=str(op))
-        compared += 1
-    assert compared > 30
 
 
 def test_explicit_padding_equals_same() -> None:

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from tinyfuse import __version__, commands
-from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.errors import CompileError, TinyfuseError, UsageError
 from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE
 from tinyfuse.report.facts import envelope
 from tinyfuse.targets import all_targets
@@ -229,6 +229,35 @@ def targets(as_json):
     width = max(map(len, known))
     for target in known.values():
         click.echo(f"{target.name:<{width}}  {target.description}")
+    return 0
+
+
+@main.command(epilog="""\b
+Examples:
+  tinyfuse operators
+  tinyfuse operators CONV_2D ADD
+  tinyfuse operators --json | jq .operators[].kind
+""")
+@click.argument("kinds", nargs=-1, metavar="[KIND]...")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON alone (docs/json.md).")
+def operators(kinds, as_json):
+    """List the operators that a model may have; of each KIND the rules, kernels and tested cases."""
+    from tinyfuse.report.operators import operator_lines, operators_facts, operators_lines
+
+    facts = operators_facts()
+    if kinds:
+        known = {operator["kind"]: operator for operator in facts["operators"]}
+        unknown = [kind for kind in kinds if kind.upper() not in known]
+        if unknown:
+            raise UsageError(f"{', '.join(unknown)}: no supported operator; `tinyfuse operators` lists them")
+        facts["operators"] = [known[kind.upper()] for kind in kinds]
+    if as_json:
+        return _print_json(facts)
+    shown = operators_lines(facts) if not kinds else [
+        line for operator in facts["operators"] for line in operator_lines(operator)
+    ]
+    for line in shown:
+        click.echo(line)
     return 0
 
 

@@ -61,7 +61,7 @@ def unsupported(op: Op) -> Problem | None:
 
     if op.kind in FAMILIES:
         return None
-    hint = "take it out of the model or replace it: README.md lists what is supported"
+    hint = "take it out of the model or replace it: `tinyfuse operators` lists what is supported"
     if op.kind == "CUSTOM ethos-u":
         hint = "Vela compiled this file for Arm's Ethos-U NPU: give the file that Vela was given"
     elif op.kind.startswith("CUSTOM "):

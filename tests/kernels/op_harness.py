@@ -22,6 +22,9 @@ from tinyfuse.ops.base import Context, Kernel, Let, Site, Statement, View
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
+#: where the named cases run
+TARGETS = ("host", "cortex-m4", "cortex-m55")
+
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 _CTYPE = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "float32": "float"}

@@ -20,7 +20,7 @@ TARGETS = {name: load_target(name) for name in ("host", "cortex-m4", "cortex-m55
 TARGETS["host-mve"] = replace(TARGETS["host"], mve=True)
 
 
-def random_cases(kind: str, target: Target, count: int, seed: int) -> list[Case]:
+def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
     """Each random operator with every kernel that accepts it."""
     rng = np.random.default_rng(seed)
     context = Context(target, library="tinyfuse")
@@ -44,6 +44,6 @@ def test_random_shapes(kind: str, target: str, tmp_path: Path) -> None:
     needed = ["gcc"] if target.startswith("host") else ["arm-none-eabi-gcc", "qemu-system-arm"]
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
-    cases = random_cases(kind, TARGETS[target], 40, seed=1)
+    cases = random_cases(kind, TARGETS[target])
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

@@ -12,15 +12,13 @@ from cases import NAMED, RANDOM
 from cases.common import inputs_of, operator, seeds, tensor
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from op_harness import Case, assert_exact, cases_of
+from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.targets import Target, load_target
-
-TARGETS = ("host", "cortex-m4", "cortex-m55")
 
 
 def target_or_skip(name: str) -> Target:

@@ -60,6 +60,7 @@ class ReluOperator(_Activation):
     """Rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
+    summary = "max(x, 0)"
     rules = (
         *_RULES,
         Rule("the input's scale is below 2^21 times the output's", lambda op: op.input.scale / op.output.scale >= 2.0**21),
@@ -78,6 +79,7 @@ class Relu6Operator(_Activation):
     quantization, so here too a different one changes nothing."""
 
     kind = "RELU6"
+    summary = "min(max(x, 0), 6)"
     rules = (
         *_RULES,
         Rule("the input's scale is above 2^-28", lambda op: op.input if op.input.scale <= 2.0**-28 else None),
@@ -96,6 +98,7 @@ class LogisticOperator(_Activation):
     that Q4.27 can hold, the result saturates."""
 
     kind = "LOGISTIC"
+    summary = "1 / (1 + exp(-x))"
     rules = (
         *_RULES,
         Rule(

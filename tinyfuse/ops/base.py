@@ -219,9 +219,11 @@ class Operator(ABC):
     """Everything that is true of one operator kind (the schema's name)."""
 
     kind: str
+    summary: str  # what it computes, for users: a phrase of one line (`tinyfuse operators`)
     rules: tuple[Rule, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     alias: bool = False  # the output is the same bytes as input 0 under another shape
+    in_files: bool = True  # False: no model file has it, rewrites make it
 
     def attributes(self, options: Mapping[str, Any]) -> Any:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for

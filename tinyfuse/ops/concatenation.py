@@ -43,6 +43,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 class ConcatenationOperator(Operator):
     kind = "CONCATENATION"
+    summary = "tensors side by side along any dimension"
     rules = (
         Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
         Rule(

@@ -43,6 +43,7 @@ class Conv2DOperator(Operator):
     reads the input channels of group c // (out_c / groups)."""
 
     kind = "CONV_2D"
+    summary = "convolution over rows and columns: any kernel, stride, dilation, padding, groups"
     rules = (
         *TENSOR_RULES,
         *SHAPE_RULES,

@@ -35,6 +35,7 @@ class DepthwiseConv2DOperator(Operator):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
+    summary = "convolution of each channel by itself: any kernel, stride, dilation, padding, depth multiplier"
     rules = (
         *TENSOR_RULES,
         *SHAPE_RULES,

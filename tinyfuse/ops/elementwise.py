@@ -59,6 +59,7 @@ class AddOperator(_Binary):
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
+    summary = "a + b, with broadcasting"
     rules = (
         *_RULES,
         Rule(
@@ -84,6 +85,7 @@ class MulOperator(_Binary):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
+    summary = "a * b, with broadcasting"
     rules = (
         *_RULES,
         Rule("the requantization multiplier is below 2^15", lambda op: mul_multiplier(op)[1] > 15),

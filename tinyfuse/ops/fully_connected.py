@@ -64,6 +64,7 @@ class FullyConnectedOperator(Operator):
     [batches, channels]."""
 
     kind = "FULLY_CONNECTED"
+    summary = "matrix times vectors, plus a bias"
     rules = (
         *TENSOR_RULES,
         Rule("weights are [outputs, inputs], and input and output hold whole batches of these",

@@ -55,6 +55,7 @@ class MeanOperator(Operator):
     holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum)."""
 
     kind = "MEAN"
+    summary = "mean over any dimensions"
     rules = (
         Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
         Rule(

@@ -32,6 +32,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 class PadOperator(Operator):
     kind = "PAD"
+    summary = "zero points around a tensor"
     rules = (
         Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
         Rule(

@@ -117,6 +117,7 @@ class AveragePoolOperator(_Pool):
     """The mean of the window's stored values, padding not counted, halves away from zero."""
 
     kind = "AVERAGE_POOL_2D"
+    summary = "mean of windows of rows and columns"
     kernels = (PoolRow("average"), CmsisAveragePool())
 
     def pool(self, window: np.ndarray) -> np.ndarray:
@@ -126,6 +127,7 @@ class AveragePoolOperator(_Pool):
 
 class MaxPoolOperator(_Pool):
     kind = "MAX_POOL_2D"
+    summary = "greatest value of windows of rows and columns"
     kernels = (PoolRow("max"), CmsisMaxPool())
 
     def pool(self, window: np.ndarray) -> np.ndarray:

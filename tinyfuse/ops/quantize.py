@@ -48,6 +48,7 @@ class QuantizeOperator(_Elementwise):
     TFLM leaves undefined, becomes the lowest value, as does minus infinity."""
 
     kind = "QUANTIZE"
+    summary = "from float, or from one quantization to another"
     rules = (
         *_rules(_QUANTIZES),
         Rule(
@@ -77,6 +78,7 @@ class DequantizeOperator(_Elementwise):
     """scale * (value - zero point), rounded once to float32."""
 
     kind = "DEQUANTIZE"
+    summary = "to float"
     rules = _rules(_DEQUANTIZES)
     kernels = tuple(Convert(*pair) for pair in _DEQUANTIZES)
 

@@ -21,6 +21,7 @@ class ReshapeOperator(Operator):
     constant input), it was made from it."""
 
     kind = "RESHAPE"
+    summary = "the same values under another shape"
     alias = True
     rules = (
         Rule(

@@ -26,6 +26,8 @@ class RowSumOperator(Operator):
     """int8 [1, H, W, C] -> int32 [1, H, 1, C]: row y is the sum of the pixels of rows 0 to y."""
 
     kind = "ROW_SUM"
+    summary = "sums of the rows up to each row"
+    in_files = False
     kernels = (RowSumRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
@@ -39,6 +41,8 @@ class AverageOfSumOperator(Operator):
     """The last row of ROW_SUM over `count`, halves away from zero -> int8 [1, 1, 1, C]."""
 
     kind = "AVERAGE_OF_SUM"
+    summary = "the last row of a ROW_SUM over the number of values"
+    in_files = False
     kernels = (AverageOfSumRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:

@@ -1,0 +1,121 @@
+"""What `tinyfuse operators` and docs/operators.md say: every operator, its rules, its tested cases.
+
+All of it comes from the families in tinyfuse/ops but the numbers of cases: those the tests count in
+their own tables (tests/case_counts.py writes `tested_cases.json`).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tinyfuse import __version__
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Operator
+
+#: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
+TESTED_CASES = Path(__file__).with_name("tested_cases.json")
+
+#: where cases run; the first compares the Python reference with TFLM's interpreter
+PLACES = ("tflm", "host", "cortex-m4", "cortex-m55")
+
+_HEAD = """\
+# Operators
+
+What a model may be made of, written by `python tests/case_counts.py` from `tinyfuse operators --json`
+and from the tables of the tests. A model that breaks a rule is refused before anything is written, with
+the operator, the tensor and a hint.
+
+Every case is an operator with its own shapes, quantization and attributes, and every result is compared
+byte for byte: **TFLM** counts the cases where our reference in Python meets TensorFlow Lite Micro's
+interpreter, the other columns those where every C kernel of ours that takes the operator (whole, by rows,
+from rings, in place) meets that reference on the **host** under sanitizers and on emulated cores
+(**M4**, **M55**). Random cases, random networks and CMSIS-NN's kernels are tested beside these.
+
+*Rows*: can compute row by row inside a fusion group. *In place*: the output may take an input's bytes.
+"""
+
+
+def operators_facts() -> dict:
+    """The JSON of `tinyfuse operators --json` (docs/json.md)."""
+    counts = json.loads(TESTED_CASES.read_text())
+    families = sorted((f for f in FAMILIES.values() if f.in_files), key=lambda family: family.kind)
+    return {
+        "schema_version": 1,
+        "tinyfuse_version": __version__,
+        "operators": [_facts(family, counts.get(family.kind, {})) for family in families],
+    }
+
+
+def _facts(family: Operator, counts: dict[str, int]) -> dict:
+    return {
+        "kind": family.kind,
+        "summary": family.summary,
+        "rules": [rule.text for rule in family.rules],
+        "kernels": sorted({(kernel.library, kernel.name) for kernel in family.kernels}),
+        "streams_rows": any(kernel.by_row for kernel in family.kernels),
+        "in_place": family.alias or any(kernel.in_place for kernel in family.kernels),
+        "tested_cases": {place: counts.get(place, 0) for place in PLACES},
+    }
+
+
+def operators_lines(facts: dict) -> list[str]:
+    """A table for a terminal."""
+    rows = [
+        (o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in facts["operators"]
+    ]
+    head = ("operator", "host", "emulated", "computes")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = []
+    for kind, host, emulated, summary in (head, *rows):
+        lines.append(f"{kind:<{widths[0]}}  {host:>{widths[1]}}  {emulated:>{widths[2]}}  {summary}")
+    lines += ["", "host, emulated: cases compared byte for byte. Rules: `tinyfuse operators KIND`."]
+    return lines
+
+
+def operator_lines(facts: dict) -> list[str]:
+    """One operator in full; `facts` is an entry of "operators"."""
+    cases = ", ".join(f"{count} {place}" for place, count in facts["tested_cases"].items())
+    return [
+        f"{facts['kind']}: {facts['summary']}",
+        *(f"  rule     {rule}" for rule in facts["rules"]),
+        *(f"  kernel   {name} ({library})" for library, name in facts["kernels"]),
+        f"  rows     {_yes(facts['streams_rows'])}",
+        f"  in place {_yes(facts['in_place'])}",
+        f"  cases    {cases}",
+    ]
+
+
+def operators_markdown(facts: dict) -> str:
+    """docs/operators.md."""
+    lines = [
+        _HEAD,
+        "| operator | computes | rows | in place | TFLM | host | M4 | M55 |",
+        "|---|---|---|---|---:|---:|---:|---:|",
+    ]
+    for o in facts["operators"]:
+        cells = [
+            f"[{o['kind']}](#{o['kind'].lower()})", _escape(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
+            *(str(o["tested_cases"][place]) for place in PLACES),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Rules"]
+    for o in facts["operators"]:
+        lines += ["", f"### {o['kind']}", "", *(f"- {_escape(rule)}" for rule in o["rules"])]
+        lines += ["", f"Kernels: {', '.join(f'`{name}`' for _, name in o['kernels'])}."]
+    return "\n".join(lines) + "\n"
+
+
+def _emulated(facts: dict) -> int:
+    return sum(count for place, count in facts["tested_cases"].items() if place.startswith("cortex"))
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _escape(text: str) -> str:
+    """Text that Markdown prints as it is."""
+    for character in "\\`*_|<[":
+        text = text.replace(character, "\\" + character)
+    return text
