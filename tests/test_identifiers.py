@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tinyfuse.errors import UsageError
 from tinyfuse.identifiers import comment, default_module_name, identifier, module_name, unique_identifiers
 
 
+@example(["if", "if"])  # a reserved word ends in "_" already
 @given(st.lists(st.text()))
 def test_identifiers_are_valid_c_and_unique(texts: list[str]) -> None:
     names = unique_identifiers(texts)

@@ -39,7 +39,7 @@ def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
         base = name = identifier(text, fallback)
         number = 2
         while name.upper() in taken:
-            name = f"{base}_{number}"
+            name = f"{base.rstrip('_')}_{number}"
             number += 1
         taken.add(name.upper())
         result.append(name)
