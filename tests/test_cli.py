@@ -288,7 +288,7 @@ ERRORS = {
     "unknown command": (["generate", "small.tflite"], "No such command"),
     "no target": (["gen", "small.tflite"], "Missing option '--target'"),
     "no model": (["report", "--target", "host"], "Missing argument 'MODEL'"),
-    "unknown target": (["gen", "small.tflite", "--target", "cortex-m1000"], "known targets: cortex-m4"),
+    "unknown target": (["gen", "small.tflite", "--target", "cortex-m1000"], "known targets: cortex-m0plus"),
     "bad kernels": (["gen", "small.tflite", "--target", "host", "--kernels", "best"], "'best'"),
     "bad version": (["gen", "small.tflite", "--target", "host", "--cmsis-nn-version", "3.0"], "'3.0'"),
     "bad name": (["gen", "small.tflite", "--target", "host", "--name", "2nd net"], "--name '2nd net'"),

@@ -315,7 +315,7 @@ def random_softmaxes(rng: np.random.Generator, context: Context, count: int) -> 
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
 def test_functions_are_exact(wanted: str, target: str, tmp_path: Path) -> None:
     """Every kernel against its operator's reference, with guards around output and scratch."""

@@ -64,7 +64,7 @@ def grid() -> list[ConvCall]:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
 def test_scratch_is_what_the_getters_say(wanted: str, target: str, tmp_path: Path) -> None:
     tree = tree_or_skip(wanted)

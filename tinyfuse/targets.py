@@ -12,9 +12,9 @@ from tinyfuse.resources import resource_dir
 
 @dataclass(frozen=True)
 class Target:
-    """A core that code is generated for (targets/NAME.toml).
+    """A core that code is generated for (targets/NAME.toml), or a variant of one.
 
-    name         "cortex-m4"; "host" is the machine that runs tinyfuse
+    name         "cortex-m4"; "cortex-m4+nofp" without its FPU; "host" is the machine that runs tinyfuse
     description  one line for people
     cpu          -mcpu value, None on the host
     dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
@@ -40,26 +40,33 @@ class Target:
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Every target, by name, in the order of the file names."""
+    """Every target, by name: in the order of the file names, each followed by its variants."""
     targets = {}
     for path in sorted(resource_dir("targets").glob("*.toml")):
         fields = tomllib.loads(path.read_text())
-        core, emulation = fields["core"], fields.get("emulation", {})
-        targets[path.stem] = Target(
-            name=path.stem,
-            description=core["description"],
-            cpu=core.get("cpu"),
-            dsp=core["dsp"],
-            mve=core["mve"],
-            flags=tuple(core["flags"]),
-            prefer_cmsis_nn=frozenset(fields.get("kernels", {}).get("prefer_cmsis_nn", ())),
-            qemu_machine=emulation.get("qemu_machine"),
-            qemu_tick_ns=emulation.get("qemu_tick_ns"),
-            renode_cpu=emulation.get("renode_cpu"),
-            flash=tuple(emulation["flash"]) if "flash" in emulation else None,
-            ram=tuple(emulation["ram"]) if "ram" in emulation else None,
-        )
+        targets[path.stem] = _target(path.stem, fields, {})
+        for name, changes in fields.get("variants", {}).items():
+            targets[f"{path.stem}+{name}"] = _target(f"{path.stem}+{name}", fields, changes)
     return targets
+
+
+def _target(name: str, fields: dict, changes: dict) -> Target:
+    """The target that a file's `fields` describe; `changes` are a variant's fields of [core]."""
+    core, emulation = fields["core"] | changes, fields.get("emulation", {})
+    return Target(
+        name=name,
+        description=core["description"],
+        cpu=core.get("cpu"),
+        dsp=core["dsp"],
+        mve=core["mve"],
+        flags=tuple(core["flags"]),
+        prefer_cmsis_nn=frozenset(fields.get("kernels", {}).get("prefer_cmsis_nn", ())),
+        qemu_machine=emulation.get("qemu_machine"),
+        qemu_tick_ns=emulation.get("qemu_tick_ns"),
+        renode_cpu=emulation.get("renode_cpu"),
+        flash=tuple(emulation["flash"]) if "flash" in emulation else None,
+        ram=tuple(emulation["ram"]) if "ram" in emulation else None,
+    )
 
 
 def load_target(name: str) -> Target:

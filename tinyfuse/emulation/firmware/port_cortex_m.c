@@ -12,6 +12,7 @@
 #define SYST_CVR REGISTER(0xE000E018u)
 #define SCB_ICSR REGISTER(0xE000ED04u)
 #define SCB_VTOR REGISTER(0xE000ED08u)
+#define SCB_CCR REGISTER(0xE000ED14u)
 #define SCB_CFSR REGISTER(0xE000ED28u)
 #define SCB_HFSR REGISTER(0xE000ED2Cu)
 #define SCB_CPACR REGISTER(0xE000ED88u)
@@ -145,7 +146,8 @@ static uint32_t sum_of_readings(uint32_t first)
 {
     uint32_t sum = 0, value, count = READINGS;
 
-    __asm volatile("1: ldr %1, [%4]\n\t"
+    __asm volatile(".syntax unified\n\t" /* GCC's default for Armv6-M is another */
+                   "1: ldr %1, [%4]\n\t"
                    "subs %1, %3, %1\n\t"
                    "lsls %1, %1, #8\n\t" /* modulo PERIOD */
                    "lsrs %1, %1, #8\n\t"
@@ -259,6 +261,10 @@ static void __attribute__((noreturn, used)) start(void)
     SCB_VTOR = (uint32_t)(uintptr_t)&vectors;
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
     SCB_CPACR |= 0xFu << 20; /* full access to the coprocessors 10 and 11: FPU and MVE */
+    __asm volatile("dsb\n\tisb" : : : "memory");
+#endif
+#if !defined(__ARM_FEATURE_UNALIGNED)
+    SCB_CCR |= 1u << 3; /* UNALIGN_TRP, for code of Armv6-M on a core that would allow such accesses */
     __asm volatile("dsb\n\tisb" : : : "memory");
 #endif
     memset(bss_start, 0, (size_t)((uintptr_t)bss_end - (uintptr_t)bss_start));
