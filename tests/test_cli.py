@@ -22,7 +22,7 @@ import tinyfuse
 from tinyfuse.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
-MODEL_COMMANDS = ("gen", "report", "verify", "profile")
+MODEL_COMMANDS = ("gen", "report", "verify", "profile", "run")
 CROSS, QEMU = shutil.which("arm-none-eabi-gcc"), shutil.which("qemu-system-arm")
 needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler, or no QEMU")
 
@@ -102,7 +102,7 @@ def test_the_installed_command_is_the_same_entry_point() -> None:
 def test_help_lists_every_command_with_examples() -> None:
     text = tinyfuse_("--help").stdout
     assert "Examples:" in text and "Exit codes:" in text
-    for command in (*MODEL_COMMANDS, "operators", "targets"):
+    for command in (*MODEL_COMMANDS, "operators", "targets", "doctor"):
         assert re.search(rf"^  {command} ", text, re.MULTILINE)
     for command in MODEL_COMMANDS:
         shown = tinyfuse_(command, "--help")

@@ -26,6 +26,7 @@ Examples:
   tinyfuse verify model.tflite --target cortex-m4       proves it on an emulated core
   tinyfuse verify model.tflite --target cortex-m55 --runs 20 --json
   tinyfuse profile model.tflite --target cortex-m4      where the instructions go
+  tinyfuse run model.tflite --target cortex-m4 --input x.npy
 
 \b
 Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported model;
@@ -180,6 +181,37 @@ def verify(request, as_json, **options):
 
 @main.command(epilog="""\b
 Examples:
+  tinyfuse run kws.tflite --target cortex-m4 --input x.npy --output y.npy
+  tinyfuse run kws.tflite --target cortex-m4 --input audio=a.npy --input state=s.npy --output y.npz
+
+\b
+x.npy has the input's shape, or [runs, ...] for several inferences. Integers are taken as they are;
+floats for an integer input are real values, and are quantized with the model's parameters.
+""")
+@generation_options
+@click.option("--input", "inputs", multiple=True, required=True, metavar="[NAME=]FILE",
+              help="A .npy, or a .npz with an array for each input; repeat it for several inputs.")
+@click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
+@click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
+              help="Where the firmware runs; host: natively, under sanitizers.")
+@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
+              help="The compiler's optimization level.")
+@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
+              help="Host time that the emulated run may take.")
+def run(request, as_json, inputs, output, **options):
+    """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
+    from tinyfuse.run.command import run as run_module
+
+    result = run_module(request, inputs, output, _progress, **options)
+    if as_json:
+        return _print_json(result.facts)
+    for line in result.lines:
+        click.echo(line)
+    return 0
+
+
+@main.command(epilog="""\b
+Examples:
   tinyfuse profile kws.tflite --target cortex-m4
   tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
   tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
@@ -259,6 +291,25 @@ def operators(kinds, as_json):
     for line in shown:
         click.echo(line)
     return 0
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON alone.")
+def doctor(as_json):
+    """Say which tools are here, where and which version, and how to get what is missing.
+
+    Exit code 3 where `verify` can't work.
+    """
+    from tinyfuse.doctor import doctor_lines, examine
+
+    checks = examine()
+    if as_json:
+        told = [asdict(check) | {"good": check.good} for check in checks]
+        _print_json({"schema_version": 1, "tinyfuse_version": __version__, "checks": told})
+    else:
+        for line in doctor_lines(checks):
+            click.echo(line)
+    return 0 if all(check.good for check in checks if check.required) else 3
 
 
 @main.command("cmake-dir", hidden=True)

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tinyfuse import cmsis_nn
 from tinyfuse.compiler import compile_graph
@@ -23,6 +24,9 @@ from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_fa
 from tinyfuse.report.text import report_text, summary_lines
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
+
+if TYPE_CHECKING:  # loaded where it is needed: gen and report do without
+    from tinyfuse.emulation import Emulator
 
 Say = Callable[[str], None]
 
@@ -218,16 +222,13 @@ def verify(
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
     """
-    from tinyfuse.emulation import find_emulator
     from tinyfuse.emulation.inputs import input_set
     from tinyfuse.emulation.module import build_module
     from tinyfuse.oracle import make_oracle
     from tinyfuse.verification import compare, stack_problem
 
-    asked, target = request, load_target(request.target)
-    machine = find_emulator(emulator, target)
-    if machine.name == "host" and target.cpu is not None:
-        request = replace(request, target="host")
+    asked = request
+    machine, request, warnings = machine_for(request, emulator)
     plan, tree = make_plan(request, say, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
     inputs = input_set(plan.source, runs, seed)
@@ -244,7 +245,7 @@ def verify(
     exact = comparison.mismatches == 0 and not problems
     command = _command(asked, emulator, oracle, runs, seed, opt)
     facts = plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *_host_warning(asked, request), *judge.warnings],
+        "warnings": [*plan.warnings, *warnings, *judge.warnings],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
         "runs": runs,
@@ -269,10 +270,17 @@ def verify(
     return Answer(facts, _verify_lines(facts, comparison), exact=exact)
 
 
-def _host_warning(asked: Request, request: Request) -> list[str]:
-    if asked.target == request.target:
-        return []
-    return [f"planned for the host, not for {asked.target}: our portable kernels on this machine"]
+def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, list[str]]:
+    """The emulator for a request, the request for what it runs, and warnings: this machine runs plans
+    for the target "host" alone."""
+    from tinyfuse.emulation import find_emulator
+
+    target = load_target(request.target)
+    machine = find_emulator(emulator, target)
+    if machine.name != "host" or target.cpu is None:
+        return machine, request, []
+    warning = f"planned for the host, not for {target.name}: our portable kernels on this machine"
+    return machine, replace(request, target="host"), [warning]
 
 
 def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:

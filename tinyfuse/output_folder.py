@@ -106,9 +106,9 @@ def _umask() -> int:
     return mask
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Writes a file that the user named, over one that is there; UsageError where that can't be."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror or error}") from error

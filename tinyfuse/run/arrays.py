@@ -1,0 +1,160 @@
+"""The user's arrays: .npy and .npz files become inputs of a model, and its outputs such files."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tinyfuse.emit.header import tensor_symbols
+from tinyfuse.errors import UsageError
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops import FAMILIES
+
+#: bytes of one array of a file; no emulated board has memory for more
+_MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """values[run]: an array of the tensor's shape and dtype; note: what was done to the user's numbers
+    beyond taking them, a sentence, or None."""
+
+    tensor: Tensor
+    values: list[np.ndarray]
+    note: str | None
+
+
+def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list[ModelInput]:
+    """The model's inputs, in its order, of `--input` arguments.
+
+    An argument is NAME=FILE.npy, a FILE.npz with an array a name, or for a model with one input
+    FILE.npy. A name is the tensor's or that in the C API. Every input must give the same number of
+    runs. UsageError says what is missing, unknown, double, or doesn't fit.
+    """
+    symbols = tensor_symbols(tensors)
+    by_name = dict(zip(symbols, tensors, strict=True)) | {t.name: t for t in tensors}
+    expected = ", ".join(f"{s} ({t.dtype}{list(t.shape)})" for s, t in zip(symbols, tensors, strict=True))
+    found: dict[Tensor, np.ndarray] = {}
+    for argument in arguments:
+        for name, array in _named_arrays(argument, by_name):
+            if name is None and len(tensors) > 1:
+                raise UsageError(f"--input {argument}: say for which input, NAME=FILE; the model's are {expected}")
+            if name is not None and name not in by_name:
+                raise UsageError(f"--input {argument}: the model has no input {name!r}; its inputs are {expected}")
+            tensor = by_name[name] if name is not None else tensors[0]
+            if tensor in found:
+                raise UsageError(f"--input {argument}: the input {tensor.name!r} is given twice")
+            found[tensor] = array
+    missing = [s for s, t in zip(symbols, tensors, strict=True) if t not in found]
+    if missing:
+        raise UsageError(f"no --input for {', '.join(missing)}; the model's inputs are {expected}")
+    inputs = [_model_input(tensor, found[tensor]) for tensor in tensors]
+    counts = {len(i.values) for i in inputs}
+    if len(counts) > 1:
+        told = ", ".join(f"{i.tensor.name!r}: {len(i.values)}" for i in inputs)
+        raise UsageError(f"the inputs are for different numbers of runs ({told})")
+    return inputs
+
+
+def _named_arrays(argument: str, names) -> list[tuple[str | None, np.ndarray]]:
+    """(name, None where none was given; array) for each array of an argument."""
+    name, equals, path = argument.partition("=")
+    # a path may hold "=" too
+    if not equals or (name not in names and os.path.exists(argument)):
+        name, path = None, argument
+    loaded = _load(path)
+    if isinstance(loaded, np.ndarray):
+        return [(name, loaded)]
+    if name is not None:
+        raise UsageError(f"--input {argument}: a .npz names its arrays itself; leave out {name}=")
+    return list(loaded.items())
+
+
+def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
+    """A .npy file's array, or the arrays of a .npz file; pickled objects are refused."""
+    try:
+        if not Path(path).is_file():
+            raise UsageError(f"{path}: there is no such file")
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                too_large = [m.filename for m in archive.infolist() if m.file_size > _MAX_BYTES]
+            if too_large:
+                raise UsageError(f"{path}: {too_large[0]} has more than {_MAX_BYTES:,} bytes")
+            with np.load(path, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+        # mapped: a header that claims more than the file holds is an error, not an allocation
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{path} is no .npy or .npz file of numbers: {error}") from None
+
+
+def _model_input(tensor: Tensor, array: np.ndarray) -> ModelInput:
+    runs = _runs(tensor, array)
+    if array.dtype.kind not in "biuf":
+        raise UsageError(f"the input {tensor.name!r} is {tensor.dtype}; an array of {array.dtype} can't be it")
+    if array.dtype.kind == "f" and tensor.dtype != "float32":
+        values, note = _quantized(tensor, array)
+    elif tensor.dtype == "float32":
+        values, note = np.asarray(array, np.float32), None
+    else:
+        low, high = (0, 1) if tensor.dtype == "bool" else (np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max)
+        least, most = int(array.min()), int(array.max())
+        if least < low or most > high:
+            raise UsageError(f"the input {tensor.name!r} is {tensor.dtype}; the array's values go from {least} to {most}")
+        values, note = array.astype(tensor.dtype), None
+    return ModelInput(tensor, list(np.ascontiguousarray(values).reshape(runs, *tensor.shape)), note)
+
+
+def _runs(tensor: Tensor, array: np.ndarray) -> int:
+    """How many inferences an array is for: it has the tensor's shape, may lack a batch of 1, or has a
+    dimension of runs in place of the batch of 1 or before everything."""
+    inner = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
+    if array.shape in (tensor.shape, inner):
+        return 1
+    if array.ndim and array.shape[0] > 0 and array.shape[1:] in (tensor.shape, inner):
+        return array.shape[0]
+    raise UsageError(
+        f"the input {tensor.name!r} has the shape {list(tensor.shape)}, the array {list(array.shape)}; "
+        f"it may have [runs, {', '.join(map(str, inner))}] for several inferences"
+    )
+
+
+def _quantized(tensor: Tensor, array: np.ndarray) -> tuple[np.ndarray, str]:
+    """Real numbers as the tensor stores them, by the arithmetic of QUANTIZE."""
+    family = FAMILIES["QUANTIZE"]
+    reals = np.asarray(array, np.float32)
+    op = Op("QUANTIZE", (Tensor(tensor.name, reals.shape, "float32"),), (Tensor("", reals.shape, tensor.dtype, tensor.quant),))
+    if any(rule.problem(op) for rule in family.rules):
+        raise UsageError(f"the input {tensor.name!r} is {tensor.dtype} without a scale: give integers, not {array.dtype}")
+    (stored,) = family.reference(op, reals)
+    info = np.iinfo(tensor.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        exact = reals.astype(np.float64) / tensor.scale + tensor.zero_point
+        outside = int((~((exact > info.min - 1) & (exact < info.max + 1))).sum())
+    note = f"input {tensor.name!r}: {array.dtype} was quantized with scale {tensor.scale:g}, zero point {tensor.zero_point}"
+    return stored, f"{note}; {outside:,} of {math.prod(array.shape):,} values saturated" if outside else note
+
+
+def output_file(path: str, tensors: tuple[Tensor, ...], arrays: list[np.ndarray]) -> bytes:
+    """The bytes of a .npy file with the only output, or of a .npz with all of them under the names of
+    the C API. UsageError for another file name."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".npy", ".npz"):
+        raise UsageError(f"--output {path}: name a .npy or .npz file")
+    if suffix == ".npy" and len(arrays) > 1:
+        raise UsageError(f"--output {path}: the model has {len(arrays)} outputs; name a .npz file")
+    file = io.BytesIO()
+    if suffix == ".npy":
+        np.save(file, arrays[0])
+        return file.getvalue()
+    with zipfile.ZipFile(file, "w") as archive:
+        for symbol, array in zip(tensor_symbols(tensors), arrays, strict=True):
+            with archive.open(zipfile.ZipInfo(f"{symbol}.npy"), "w") as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+    return file.getvalue()
