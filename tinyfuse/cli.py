@@ -124,10 +124,12 @@ Examples:
 @generation_options
 @click.option("-o", "--output", type=click.Path(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
 @click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
+@click.option("--selftest", is_flag=True,
+              help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board.")
 @click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make.")
-def gen(request, as_json, output, bundle, force):
+def gen(request, as_json, output, bundle, selftest, force):
     """Generate the C module of MODEL, and print a short report."""
-    result = commands.generate(request, output, bundle, force, say=_progress)
+    result = commands.generate(request, output, bundle, force, say=_progress, selftest=selftest)
     if as_json:
         return _print_json(result.facts)
     for line in result.lines:

@@ -72,11 +72,13 @@ def report(request: Request, say: Say) -> Answer:
     return Answer(facts, summary_lines(facts), report_text(plan, facts))
 
 
-def generate(request: Request, output: str | None, bundle: bool, force: bool, say: Say) -> Answer:
+def generate(
+    request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False
+) -> Answer:
     """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=bundle)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
-    files = {name: text.encode() for name, text in emit(plan).items()}
+    files = {name: text.encode() for name, text in emit(plan, selftest).items()}
     # what the folder holds is a function of the model and the options, so it has no measured figure
     pure = report_facts(plan, facts["unfused_arena_bytes"], None)
     # nor the place where the model lay

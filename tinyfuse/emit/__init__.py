@@ -7,13 +7,15 @@ import jinja2
 from tinyfuse.emit.functions import group_functions
 from tinyfuse.emit.header import header_context
 from tinyfuse.emit.runtime import headers, runtime_files
+from tinyfuse.emit.selftest import selftest
 from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.plan import Plan
 from tinyfuse.resources import resource_dir
 
 
-def emit(plan: Plan) -> dict[str, str]:
-    """File name -> text of the module: header, code, weights, the runtime it needs, CMake."""
+def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
+    """File name -> text of the module: header, code, weights, the runtime it needs, CMake, and with
+    the self-test NAME_selftest.c."""
     name = plan.options.name
     constants = name_constants(plan)
     runtime = runtime_files(plan)
@@ -26,6 +28,7 @@ def emit(plan: Plan) -> dict[str, str]:
         },
         "weights": weight_arrays(plan, constants),
         "runtime_files": sorted(runtime),
+        "selftest": selftest(plan) if with_selftest else None,
     }
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(resource_dir("templates")),
@@ -42,6 +45,7 @@ def emit(plan: Plan) -> dict[str, str]:
             f"{name}_weights.h": "weights.h.j2",
             f"{name}_weights.c": "weights.c.j2",
             "CMakeLists.txt": "CMakeLists.txt.j2",
+            **({f"{name}_selftest.c": "selftest.c.j2"} if with_selftest else {}),
         }.items()
     }
     return files | runtime

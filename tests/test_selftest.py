@@ -1,0 +1,86 @@
+"""`gen --selftest`: NAME_selftest() says OK exactly where every bit is right."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from random_graphs import Sketch
+from test_ops_network import network
+
+from tinyfuse.cli import main
+from tinyfuse.emulation.inputs import input_set
+from tinyfuse.oracle import make_oracle
+from tinyfuse.tflite_reader import read_tflite
+
+_MAIN = """\
+#include "net.h"
+#include <stdio.h>
+static NET_DEFINE_ARENA(arena);
+int main(void)
+{
+    int first = net_selftest(arena, sizeof arena), second = net_selftest(arena, sizeof arena);
+    printf("%d %d %d %s\\n", first, second, net_selftest(arena, 1), net_strerror(first));
+    return 0;
+}
+"""
+
+
+def two_inputs() -> bytes:
+    sketch = Sketch(3)
+    a, b = sketch.value((1, 5, 4, 3)), sketch.value((1, 5, 4, 3))
+    y = sketch.conv(sketch.add(a, b), 4, (3, 3))
+    return sketch.build([a, b], [y, sketch.fully_connected(y, 7)])
+
+
+def generate(data: bytes, folder: Path, *options: str) -> Path:
+    (folder / "net.tflite").write_bytes(data)
+    command = ["gen", str(folder / "net.tflite"), "--target", "host", "-o", str(folder / "net"), *options]
+    result = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return folder / "net"
+
+
+def run(module: Path) -> list[str]:
+    """What the program prints: status, status of a second call, status with a small arena, sentence."""
+    (module / "main.c").write_text(_MAIN)
+    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-fsanitize=address,undefined"]
+    command = ["gcc", *flags, "main.c", "net.c", "net_weights.c", "net_selftest.c", "-lm", "-o", "program"]
+    done = subprocess.run(command, cwd=module, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:3000]
+    return subprocess.run([module / "program"], capture_output=True, text=True, check=True).stdout.split(maxsplit=3)
+
+
+@pytest.mark.parametrize("make", [two_inputs, network])
+def test_it_passes_and_holds_what_tflm_computes(make, tmp_path: Path) -> None:
+    """int8 inputs, and a float one; the checksum is that of TFLM's outputs."""
+    pytest.importorskip("tflite_micro")
+    data = make()
+    module = generate(data, tmp_path, "--selftest")
+    graph = read_tflite("net.tflite", data)
+    (outputs,) = make_oracle("tflm", data, graph).run_all(input_set(graph, 1, 0))
+    crc = zlib.crc32(b"".join(array.tobytes() for array in outputs))
+    assert f"0x{crc:08X}u" in (module / "net_selftest.c").read_text()
+    assert run(module) == ["0", "0", "2", "no error\n"]
+    assert "net_selftest.c" in (module / "CMakeLists.txt").read_text()
+    assert "net_selftest.c" in (module / "manifest.json").read_text()
+
+
+@pytest.mark.parametrize("file", ["net_weights.c", "net_selftest.c"])
+def test_a_wrong_row_of_numbers_fails(file: str, tmp_path: Path) -> None:
+    """The first row of the first array of bytes, weights or an input, with every number's sign turned."""
+    module = generate(two_inputs(), tmp_path, "--selftest")
+    before, array, after = re.split(r"(int8_t \w+\[\d+\] = \{\n.*\n)", (module / file).read_text(), maxsplit=1)
+    first, row, _ = array.split("\n")
+    turned = ", ".join(f"{int(n) ^ (128 if '_selftest' in file else -128)}" for n in row.strip(" ,").split(", "))
+    (module / file).write_text(f"{before}{first}\n    {turned},\n{after}")
+    assert run(module) == ["5", "5", "2", "the self-test's outputs are wrong\n"]
+
+
+def test_without_the_option_nothing_of_it_is_there(tmp_path: Path) -> None:
+    for path in generate(two_inputs(), tmp_path).iterdir():
+        assert "selftest" not in path.name and "selftest" not in path.read_text().lower()

@@ -1,0 +1,55 @@
+"""What `gen --selftest` embeds: one input, and the checksum of its outputs."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.emit.header import ports
+from tinyfuse.emulation.inputs import input_set
+from tinyfuse.oracle import ReferenceOracle
+from tinyfuse.plan import Plan
+
+_PER_ROW = 20
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class EmbeddedInput:
+    """The bytes of one input as the arena holds them; `rows` are the lines of the initializer."""
+
+    label: str
+    bytes: int
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """crc: a C literal, the CRC-32 of all outputs' bytes, one output after the other."""
+
+    inputs: tuple[EmbeddedInput, ...]
+    crc: str
+
+
+def selftest(plan: Plan) -> SelfTest:
+    """A random input (`verify --seed 0 --runs 1` takes the same) and what our references, which are
+    TensorFlow Lite Micro's arithmetic, compute for it."""
+    runs = input_set(plan.source, 1, _SEED)
+    (outputs,) = ReferenceOracle(plan.source).run_all(runs)
+    crc = zlib.crc32(b"".join(_stored(array) for array in outputs))
+    embedded = tuple(
+        EmbeddedInput(f"{port.label} {port.dtype}", port.bytes, tuple(_rows(_stored(array))))
+        for port, array in zip(ports(plan)[0], runs[0], strict=True)
+    )
+    return SelfTest(embedded, f"0x{crc:08X}u")
+
+
+def _stored(array: np.ndarray) -> bytes:
+    """Row by row, in the byte order of Cortex-M."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+
+
+def _rows(data: bytes) -> list[str]:
+    return [", ".join(map(str, data[i : i + _PER_ROW])) for i in range(0, len(data), _PER_ROW)]
