@@ -82,7 +82,7 @@ TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t value, int
 }
 
 /* The window of output column x, row by row; rows[kernel_h] point to input rows, NULL is padding. */
-TINYFUSE_SHARED void tinyfuse_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
+TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
                                      tinyfuse_column *column, int wide)
 {
     const int32_t in_c = p->in_c, zero = p->in_zero_point;
@@ -143,7 +143,7 @@ TINYFUSE_SHARED void tinyfuse_windows_wide(const tinyfuse_conv *p, const int8_t 
                 }
             }
         } else {
-            tinyfuse_window(p, rows, x + i, &column, 1);
+            tinyfuse_gather_window(p, rows, x + i, &column, 1);
         }
     }
 }
@@ -170,7 +170,7 @@ TINYFUSE_SHARED void tinyfuse_windows_any(const tinyfuse_conv *p, const int8_t *
                 put += count;
             }
         } else {
-            tinyfuse_window(p, rows, x + i, &column, 0);
+            tinyfuse_gather_window(p, rows, x + i, &column, 0);
         }
         (void)tinyfuse_widen(bytes, depth / 4, columns + 4 * i, 8 * block);
     }

@@ -99,3 +99,10 @@ def test_wrong_calls_stop_the_configuration(tmp_path, call, message):
     done = Project(tmp_path, call, "net").configure()
     assert done.returncode != 0
     assert message in " ".join(done.stdout.split())
+
+
+def test_feed_rows_is_passed_on(tmp_path):
+    project = Project(tmp_path, "tinyfuse_add_model(net models/Net.tflite TARGET host FEED_ROWS)", "net")
+    done = project.configure()
+    assert done.returncode == 0, done.stdout
+    assert "net_feed_rows" in (project.build_folder / "tinyfuse" / "net" / "net.h").read_text()

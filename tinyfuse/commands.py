@@ -43,6 +43,7 @@ class Request:
     kernels: str = "auto"
     fusion: str = "rows"
     optimize: str = "balanced"
+    feed_rows: bool = False
     cmsis_nn_version: str | None = None
     cmsis_nn_path: str | None = None
     max_ram: str | None = None
@@ -163,6 +164,7 @@ def _options(request: Request) -> Options:
         kernels=request.kernels,
         fusion=request.fusion,
         optimize=request.optimize,
+        feed_rows=request.feed_rows,
         cmsis_nn_version=request.cmsis_nn_version or _LATEST,
         max_ram=parse_size(request.max_ram),
         max_flash=parse_size(request.max_flash),
@@ -180,7 +182,8 @@ def _unfused_arena(plan: Plan) -> int:
     if plan.options.fusion == "none":
         return plan.arena_bytes
     source = plan.source
-    return compile_graph(source, plan.context.target, replace(plan.options, fusion="none")).arena_bytes
+    options = replace(plan.options, fusion="none", feed_rows=False)
+    return compile_graph(source, plan.context.target, options).arena_bytes
 
 
 def check_flash(plan: Plan, code_bytes: int | None) -> None:
@@ -207,7 +210,7 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
     say("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-            inputs = input_set(plan.graph, 1, 0)
+            inputs = input_set(plan.source, 1, 0)
             return build_module(plan, tree, inputs, "qemu", "O2", Path(work)).code_bytes
     except TinyfuseError:
         return None
@@ -304,6 +307,8 @@ def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
     ):
         if value != default:
             words += [option, str(value)]
+    if request.feed_rows:
+        words.append("--feed-rows")
     return shlex.join(words)
 
 

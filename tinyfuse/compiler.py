@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
+from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
+from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.lower import lower
 from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.search import least_ram_partition
@@ -28,6 +30,10 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize)
     graph = rewrite(source, options.fusion, options.kernels)
+    if options.feed_rows:
+        if options.fusion != "rows":
+            raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")
+        graph = feed_rows(graph)
 
     def planned(groups: list[list[Op]]) -> Plan:
         return plan_groups(source, graph, groups, context, options)

@@ -62,6 +62,11 @@ class Tensor:
         return self.elements * ITEM_BYTES[self.dtype]
 
     @property
+    def is_image(self) -> bool:
+        """[1, H, W, C]: the only layout that is streamed by rows."""
+        return len(self.shape) == 4 and self.shape[0] == 1
+
+    @property
     def is_constant(self) -> bool:
         return self.data is not None
 

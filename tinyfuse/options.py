@@ -22,6 +22,7 @@ class Options:
     kernels: str = "auto"
     fusion: str = "rows"
     optimize: str = "balanced"
+    feed_rows: bool = False
     cmsis_nn_version: str = "7.0"
     cmsis_nn_lacks: tuple[str, ...] = ()
     max_ram: int | None = None

@@ -48,6 +48,8 @@ class Group:
 
     inputs, outputs   activations that cross the group's border
     scratch           per stage: the name of its scratch buffer, or None
+    counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
+                      stage behind the first has made, between calls; else None
     """
 
     index: int
@@ -55,6 +57,13 @@ class Group:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     scratch: tuple[str | None, ...]
+    counters: str | None = None
+
+    @property
+    def counter_bytes(self) -> int:
+        """Bytes of one of the `counters`: 1, 2 or 4."""
+        rows = max(stage.op.output.shape[1] for stage in self.stages)
+        return 1 if rows < 1 << 8 else 2 if rows < 1 << 16 else 4
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -84,7 +93,7 @@ class Plan:
     """Everything that generation needs. `storage` covers every activation, aliases included.
 
     `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
-    inputs and outputs.
+    inputs and outputs, but for an input that is fed by rows.
     """
 
     source: Graph
@@ -102,6 +111,16 @@ class Plan:
     def arena_bytes(self) -> int:
         """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
         return max(ARENA_ALIGN, -(-self.placement.arena_bytes // 4) * 4)
+
+    @property
+    def fed_group(self) -> Group | None:
+        """The group that takes the rows of an input as they come (`--feed-rows`)."""
+        return next((group for group in self.groups if group.counters), None)
+
+    @property
+    def fed(self) -> Tensor | None:
+        """The input that is fed by rows."""
+        return self.fed_group.stages[0].op.output if self.fed_group else None
 
     @property
     def macs(self) -> int:
@@ -136,6 +155,9 @@ class Plan:
         """Byte offset of a tensor's memory from the arena's start."""
         return self.placement.offsets[self.storage[tensor].buffer]
 
+
+#: the buffer with a mark that an inference is under way, and how many rows it was fed
+FEED_STATE, FEED_STATE_BYTES = "feed", 8
 
 #: alignment of the arena's start: what the widest vector load of any target likes
 ARENA_ALIGN = 16

@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyfuse.arena_check import check_placement
 from tinyfuse.ir import Tensor
-from tinyfuse.plan import Group, Plan
+from tinyfuse.plan import FEED_STATE, Group, Plan
 
 
 def verify_plan(plan: Plan) -> None:
@@ -34,10 +34,12 @@ class _Player:
         for tensor in self.plan.graph.inputs:
             self._write_whole(tensor)
         for group in self.plan.groups:
+            self._play_feed_state(group, start=group is self.plan.fed_group)
             if group.stages[0].by_row:
                 self._play_rows(group)
             else:
                 self._play_call(group)
+            self._play_feed_state(group)
         for tensor in self.plan.graph.outputs:
             self._read_whole(tensor, "the caller")
 
@@ -85,6 +87,20 @@ class _Player:
         if name:
             start = self.plan.placement.offsets[name]
             self.bytes[start : start + self.size[name]] = 0
+
+    def _play_feed_state(self, group: Group, start: bool = False) -> None:
+        """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
+        that is fed, the state of the inference from that group to the end."""
+        fed = self.plan.fed_group
+        if fed is None or group.index < fed.index:
+            return
+        for number, name in enumerate((FEED_STATE, fed.counters)):
+            if name == FEED_STATE or group is fed:
+                offset = self.plan.placement.offsets[name]
+                found = self.bytes[offset : offset + self.size[name]]
+                if start:
+                    found[:] = -1 - number
+                assert (found == -1 - number).all(), f"group {group.index}: {name} was overwritten"
 
     def _play_call(self, group: Group) -> None:
         (stage,) = group.stages
@@ -140,6 +156,7 @@ class _Player:
                 if tensor is not None and not tensor.is_constant
             }
             self._play_row(group, s, done[s], windows)
+            self._play_feed_state(group)
             done[s] += 1
         for s, stage in enumerate(group.stages):
             assert finished(s) or stage.op.output not in group.outputs, f"{stage.op}: rows missing"

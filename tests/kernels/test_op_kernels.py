@@ -4,6 +4,7 @@ emulated cores, whose compilers and instructions are others."""
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
 from tinyfuse.ops.softmax import Softmax
+from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
 
 
@@ -86,3 +88,14 @@ def test_softmax_beyond_what_tflm_can(target: str, tmp_path: Path) -> None:
     (got,) = FAMILIES["SOFTMAX"].reference(op, *data)
     assert set(got.reshape(-1)) == {-128}
     assert_exact(list(cases_of(op, Context(core, library="tinyfuse"), data)), core, tmp_path)
+
+
+def test_all_headers_together_name_nothing_twice(tmp_path) -> None:
+    """A module may need any of them: with CMSIS-NN's kernels beside ours, other ones than usual."""
+    folder = resource_dir("runtime_c")
+    names = sorted(path.name for path in folder.glob("tinyfuse_*.h") if not path.stem.endswith("_mve"))
+    source = tmp_path / "all.c"
+    source.write_text("".join(f'#include "{name}"\n' for name in names))
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{folder}"]
+    done = subprocess.run(["gcc", *flags, source], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -7,7 +7,8 @@
 #   tinyfuse_add_model(digits_model digits.tflite TARGET cortex-m4)
 #   target_link_libraries(firmware PRIVATE digits_model)
 
-# tinyfuse_add_model(<library> <model.tflite> TARGET <core> [NAME <name>] [OPTIONS <option>...])
+# tinyfuse_add_model(<library> <model.tflite> TARGET <core> [NAME <name>] [FEED_ROWS]
+#                    [OPTIONS <option>...])
 #
 # Generates C from the model and adds it as a static library under the name <library>. What links
 # it can include <name>.h.
@@ -15,13 +16,14 @@
 #   <model.tflite>  absolute, or relative to the current source directory
 #   TARGET          a core that `tinyfuse targets` lists; the compiler's CPU flags are the project's
 #   NAME            prefix of the module's C names; the model file's name in lower case without one
+#   FEED_ROWS       the image is brought row by row: NAME_begin, NAME_feed_rows, NAME_finish
 #   OPTIONS         further options of `tinyfuse gen`, such as --kernels tinyfuse or --bundle
 #
 # The module is generated when CMake configures, so that its own CMakeLists.txt (a library target
 # called <name>) says what to compile. A changed model, or another version of tinyfuse, makes the next
 # build configure again; files that come out the same are not compiled again.
 function(tinyfuse_add_model library model)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TARGET;NAME" "OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "FEED_ROWS" "TARGET;NAME" "OPTIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tinyfuse_add_model: unexpected arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -33,6 +35,9 @@ function(tinyfuse_add_model library model)
     get_filename_component(arg_NAME "${model}" NAME_WLE)
     string(TOLOWER "${arg_NAME}" arg_NAME)
     string(MAKE_C_IDENTIFIER "${arg_NAME}" arg_NAME)
+  endif()
+  if(arg_FEED_ROWS)
+    list(APPEND arg_OPTIONS --feed-rows)
   endif()
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse/${arg_NAME}")
 

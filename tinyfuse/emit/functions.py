@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor
+from tinyfuse.kernels.feed_rows import BEFORE, ROWS
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW, Call, Let, Site, Statement, View
 from tinyfuse.plan import Group, Plan, Stage, constant_key
 from tinyfuse.schedule.rows import height, readers
@@ -27,6 +29,7 @@ class GroupFunction:
     comment: tuple[str, ...]
     body: tuple[str, ...]
     returns_status: bool
+    parameters: str = "uint8_t *arena"
 
 
 def group_functions(plan: Plan, constants: dict[tuple, str]) -> list[GroupFunction]:
@@ -50,9 +53,14 @@ class _Writer:
             self._single_loop(self.group.stages[0])
         else:
             self._row_loop()
-        return GroupFunction(
+        function = GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status
         )
+        if not self.group.counters:
+            return function
+        ctype = CTYPE[self.plan.fed.dtype]
+        more = f"const {ctype} *{ROWS}, int32_t {BEFORE}, int32_t count"
+        return replace(function, parameters=f"{function.parameters}, {more}")
 
     # --- the comment ------------------------------------------------------------------------
 
@@ -98,6 +106,13 @@ class _Writer:
                 offset = self.plan.placement.offsets[name]
                 self._line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
 
+        if self.group.counters:
+            ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
+            self._line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
+
+    def _counter_type(self) -> str:
+        return f"uint{8 * self.group.counter_bytes}_t"
+
     def _is_ring(self, tensor: Tensor) -> bool:
         return tensor in self.rows and self.plan.storage[tensor].buffer not in self._whole_buffers()
 
@@ -119,13 +134,16 @@ class _Writer:
         self._line("}")
 
     def _row_loop(self) -> None:
-        for stage in self.group.stages:
-            row = self.rows[stage.op.output]
-            self._line(f"int32_t {row} = 0; /* rows made of {self._pointer(stage.op.output)} */")
+        fed = bool(self.group.counters)
+        for s, stage in enumerate(self.group.stages):
+            row, start = self.rows[stage.op.output], "0"
+            if fed:
+                start = f"made[{s - 1}]" if s else BEFORE
+            self._line(f"int32_t {row} = {start}; /* rows made of {self._pointer(stage.op.output)} */")
         self._line()
         self._line("/* in each turn the stage nearest to the end that has its inputs, and whose row is")
         self._line("   lacking, makes one row */")
-        self._line("do {")
+        self._line("for (;;) {" if fed else "do {")
         self.depth += 1
         for stage in reversed(self.group.stages):
             row = self.rows[stage.op.output]
@@ -136,14 +154,22 @@ class _Writer:
             self._line("continue;")
             self.depth -= 1
             self._line("}")
+        if fed:
+            self._line("break; /* until more rows come */")
         self.depth -= 1
+        if fed:
+            self._line("}")
+            for s, stage in enumerate(self.group.stages[1:]):
+                self._line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
+            return
         left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         self._line(f"}} while ({' || '.join(left)});")
 
     def _conditions(self, stage: Stage) -> list[str]:
         """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
         row = self.rows[stage.op.output]
-        conditions = [f"{row} < {height(stage.op.output)}"]
+        source = FAMILIES[stage.op.kind].source
+        conditions = [f"{row} < {BEFORE} + count" if source else f"{row} < {height(stage.op.output)}"]
         if stage.op.output not in self.group.outputs:
             wanted = []
             for use in readers(self.group.stages, stage.op.output):

@@ -9,7 +9,7 @@ from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment, unique_identifiers
 from tinyfuse.ir import Tensor
-from tinyfuse.plan import ARENA_ALIGN, Plan
+from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, Plan
 
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
 #: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
@@ -18,8 +18,10 @@ API_STACK_BYTES = 256
 
 @dataclass(frozen=True)
 class Port:
-    """A model input or output as the header shows it."""
+    """A model input or output as the header shows it; `index`: in the model's order; `offset`: in the
+    arena, None for an input that is fed by rows."""
 
+    index: int
     symbol: str
     macro: str
     label: str
@@ -28,7 +30,7 @@ class Port:
     shape: tuple[int, ...]
     elements: int
     bytes: int
-    offset: int
+    offset: int | None
     scale: str | None
     zero_point: int | None
 
@@ -45,6 +47,7 @@ def header_context(plan: Plan) -> dict:
         "options": plan.options,
         "inputs": inputs,
         "outputs": outputs,
+        "fed": _feed(plan, inputs),
         "arena_bytes": plan.arena_bytes,
         "arena_align": ARENA_ALIGN,
         "stack_bytes": stack_bound(plan),
@@ -59,11 +62,12 @@ def stack_bound(plan: Plan) -> int:
 
 def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
     """Inputs and outputs with C names that differ from each other, whatever the model calls them."""
-    graph = plan.graph
-    return (
-        [_port(plan, t, s) for t, s in zip(graph.inputs, tensor_symbols(graph.inputs), strict=True)],
-        [_port(plan, t, s) for t, s in zip(graph.outputs, tensor_symbols(graph.outputs), strict=True)],
-    )
+
+
+    def of(tensors: tuple[Tensor, ...]) -> list[Port]:
+        return [_port(plan, i, t, s) for i, (t, s) in enumerate(zip(tensors, tensor_symbols(tensors), strict=True))]
+
+    return of(plan.source.inputs), of(plan.source.outputs)
 
 
 def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
@@ -74,9 +78,52 @@ def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
     ]
 
 
-def _port(plan: Plan, tensor: Tensor, symbol: str) -> Port:
+@dataclass(frozen=True)
+class Feed:
+    """What the API of an input that is fed by rows is printed from; offsets and sizes in bytes.
+
+    index     of the input, in the model's order
+    group     the number of the group that takes the rows
+    state     offset of the state of an inference, `mark` its mark
+    counters  offset of the group's counters, `counter_bytes` the size of all
+    """
+
+    index: int
+    symbol: str
+    macro: str
+    ctype: str
+    rows: int
+    group: int
+    state: int
+    mark: int
+    counters: int
+    counter_bytes: int
+
+
+def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
+    group, offsets = plan.fed_group, plan.placement.offsets
+    if group is None:
+        return None
+    port = inputs[plan.source.inputs.index(plan.fed)]
+    return Feed(
+        index=port.index,
+        symbol=port.symbol,
+        macro=port.macro,
+        ctype=port.ctype,
+        rows=port.shape[1],
+        group=group.index,
+        state=offsets[FEED_STATE],
+        # the model's, so that another module's arena is refused; and not 0
+        mark=int(plan.graph.sha256[:8], 16) | 1,
+        counters=offsets[group.counters],
+        counter_bytes=(len(group.stages) - 1) * group.counter_bytes,
+    )
+
+
+def _port(plan: Plan, index: int, tensor: Tensor, symbol: str) -> Port:
     per_tensor = tensor.quant is not None and not tensor.quant.per_channel
     return Port(
+        index=index,
         symbol=symbol,
         macro=symbol.upper(),
         label=comment(repr(tensor.name)),
@@ -85,7 +132,7 @@ def _port(plan: Plan, tensor: Tensor, symbol: str) -> Port:
         shape=tensor.shape,
         elements=tensor.elements,
         bytes=tensor.bytes,
-        offset=plan.offset(tensor),
+        offset=None if tensor is plan.fed else plan.offset(tensor),
         scale=scalar(float(tensor.scale)) if per_tensor else None,
         zero_point=tensor.zero_point if per_tensor else None,
     )

@@ -44,7 +44,8 @@ class Outcome:
 
     instructions  of one inference, the second; None where they can't be counted
     stack_bytes   the deepest stack of NAME_run; None where it can't be measured
-    guards        one line for each write outside of the arena that was found
+    guards        one line for each write outside of the arena that was found, and for each call that
+                  should have been refused and was not
     """
 
     outputs: list[list[bytes]]
@@ -66,6 +67,7 @@ class Emulator(Protocol):
 
 _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"guard (\d+) (before|after) (-?\d+)")
+_MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _RESULT = re.compile(
     r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(-1|\d+) stack=(-1|\d+)"
 )
@@ -87,6 +89,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             of_run.setdefault(index, bytearray()).extend(bytes.fromhex(match[3]))
         elif match := _GUARD.fullmatch(line):
             guards.append(f"run {match[1]}: a byte {match[2]} the arena changed (arena[{match[3]}])")
+        elif match := _MISUSE.fullmatch(line):
+            guards.append(f"run {match[1]}: {match[3]}: the module returned {match[2]}")
         elif match := _RESULT.fullmatch(line):
             result = match
         elif line.startswith(("error ", "crash ")):

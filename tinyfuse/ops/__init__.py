@@ -6,6 +6,7 @@ from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.elementwise import AddOperator, MulOperator
+from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.mean import MeanOperator
 from tinyfuse.ops.pad import PadOperator
@@ -38,5 +39,6 @@ FAMILIES: dict[str, Operator] = {
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),
+        FeedRowsOperator(),
     )
 }

@@ -224,6 +224,7 @@ class Operator(ABC):
     kernels: tuple[Kernel, ...] = ()
     alias: bool = False  # the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
+    source: bool = False  # nothing is read: the caller brings the output row by row
 
     def attributes(self, options: Mapping[str, Any]) -> Any:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for

@@ -34,6 +34,8 @@ def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float)
     target = load_target(request.target)
     if target.cpu is None:
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
+    if request.feed_rows:
+        raise UsageError("profile measures NAME_run, which a module with --feed-rows does not have; leave it out")
     machine = _machine(emulator, target)
     plugin, warning = None, []
     if isinstance(machine, Qemu):

@@ -48,8 +48,9 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "weight_bytes": plan.weight_bytes,
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
-        "inputs": _ports(plan.graph.inputs),
-        "outputs": _ports(plan.graph.outputs),
+        "inputs": _ports(plan.source.inputs),
+        "outputs": _ports(plan.source.outputs),
+        "fed_input": plan.fed.name if plan.fed else None,
         "groups": [
             {
                 "name": f"{plan.options.name}_group_{group.index}",

@@ -20,6 +20,7 @@ def report_text(plan: Plan, facts: dict) -> str:
         "",
         *_port_lines("input", facts["inputs"]),
         *_port_lines("output", facts["outputs"]),
+        *_fed_lines(facts),
         "",
         *_group_lines(facts),
         "",
@@ -59,6 +60,12 @@ def _port_lines(kind: str, ports: list[dict]) -> list[str]:
         quant = "" if port["scale"] is None else f"  scale {port['scale']:.9g}, zero point {port['zero_point']}"
         lines.append(f"{kind:<7} {port['symbol']}: {port['dtype']} {shape}{quant}")
     return lines
+
+
+def _fed_lines(facts: dict) -> list[str]:
+    if facts["fed_input"] is None:
+        return []
+    return [f"fed by rows, never whole: {comment(facts['fed_input'])}"]
 
 
 def _group_lines(facts: dict) -> list[str]:

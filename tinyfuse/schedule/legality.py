@@ -7,6 +7,7 @@ barrier      every operator can make its output row by row: images [1, H, W, C] 
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
              one and before the other. An operator that only renames bytes (RESHAPE) is always outside
 unconnected  every operator reads what one before it makes, or an input of the first one
+fed          an image that is fed by rows never exists whole: all its readers are in the group
 
 A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is no border of its own: it is an operator,
 and legal where it streams. A tensor that somebody outside needs is no reason against a group either:
@@ -48,16 +49,16 @@ class Legality:
 
     def refusal(self, ops: Sequence[Op]) -> Refusal | None:
         """Why `ops`, in an order of execution, are no group; None where they are one. An operator
-        alone always is: it need not stream."""
+        alone need not stream."""
         if len(ops) == 1:
-            return None
+            return self._fed_whole(ops)
         inside: set[Tensor] = set()
         for op in ops:
             barrier = self.barrier(op, rings=not inside.isdisjoint(op.activations))
             if barrier:
                 return Refusal("barrier", op, barrier, final=True)
             inside.update(op.outputs)
-        return self._cycle(ops) or self._unconnected(ops)
+        return self._cycle(ops) or self._unconnected(ops) or self._fed_whole(ops)
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
         """What the group makes and must write whole: tensors that are the model's outputs, that an
@@ -85,7 +86,7 @@ class Legality:
         if len(op.outputs) != 1:
             return "has several outputs"
         for tensor in (*op.activations, op.output):
-            if not is_image(tensor):
+            if not tensor.is_image:
                 return f"{tensor} is no image [1, H, W, C]"
         for i, tensor in enumerate(op.inputs):
             if tensor is not None and not tensor.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
@@ -122,7 +123,13 @@ class Legality:
             known.update(op.outputs)
         return None
 
-
-def is_image(tensor: Tensor) -> bool:
-    """[1, H, W, C]: the only layout that is streamed by rows."""
-    return len(tensor.shape) == 4 and tensor.shape[0] == 1
+    def _fed_whole(self, ops: Sequence[Op]) -> Refusal | None:
+        """The operator outside the group that reads what is fed to it."""
+        for op in ops:
+            readers = self.graph.consumers.get(op.output, ()) if FAMILIES[op.kind].source else ()
+            for reader in readers:
+                if reader not in ops:
+                    alias = FAMILIES[reader.kind].alias
+                    reason = f"it needs the whole of {op.output}, which comes row by row"
+                    return Refusal("fed", reader, reason, final=alias)
+        return None

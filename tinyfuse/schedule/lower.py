@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
-from tinyfuse.plan import Group, Stage, Storage
+from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, Group, Stage, Storage
 from tinyfuse.schedule.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
@@ -47,6 +49,9 @@ def lower(
             if tensor is not None:
                 storage[tensor] = Storage(buffer.name, stream.rings[tensor])
         group = _group(index, stages, kept, scratch)
+        if FAMILIES[ops[0].kind].source:
+            group = replace(group, counters=f"counters{index}")
+            buffers += _feed_buffers(group, len(partition) - 1)
         groups.append(group)
         overlaps += _overlaps(group, stream, storage, roots, survivors(index))
 
@@ -189,6 +194,16 @@ def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | Non
                 inputs[tensor] = None
     outputs = tuple(t for stage in stages for t in stage.op.outputs if t in kept or len(stages) == 1)
     return Group(index, stages, tuple(inputs), outputs, scratch)
+
+
+def _feed_buffers(group: Group, last: int) -> list[Buffer]:
+    """What a group that is fed rows keeps between calls: its counters; and the state of the inference,
+    which has to tell a call out of order until the end."""
+    count, size = len(group.stages) - 1, group.counter_bytes
+    return [
+        Buffer(FEED_STATE, FEED_STATE_BYTES, group.index, last, 4, "rows fed"),
+        Buffer(group.counters, count * size, group.index, group.index, size, "rows made by each stage"),
+    ]
 
 
 def _overlaps(

@@ -8,6 +8,7 @@ depthwise convolution and the pointwise convolution behind it.
 
 from __future__ import annotations
 
+from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW, Context
@@ -23,7 +24,7 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
     for op in graph.ops:
         if op in taken or (fusion != "none" and FAMILIES[op.kind].alias):
             continue
-        group = [op]
+        group = _fed_group(graph, op, legality) if FAMILIES[op.kind].source else [op]
         while fusion != "none":
             follower = _only_consumer(graph, group[-1])
             if follower is None or not _wanted(group, follower, fusion) or legality.refusal([*group, follower]):
@@ -32,6 +33,23 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
         taken.update(group)
         groups.append(group)
     return groups
+
+
+def _fed_group(graph: Graph, source: Op, legality: Legality) -> list[Op]:
+    """The shortest group from `source` on that takes its rows as they come. CompileError where there is
+    none: the rows would have to be kept."""
+    group = [source]
+    refusal = legality.refusal(group)
+    for op in graph.ops[graph.ops.index(source) + 1 :]:
+        if refusal is None or refusal.final:
+            break
+        if not FAMILIES[op.kind].alias:
+            group.append(op)
+            refusal = legality.refusal(group)
+    if refusal is None:
+        return group
+    hint = "leave --feed-rows out"
+    raise CompileError(graph.path, Problem(f"--feed-rows: {refusal.reason}", operator=str(refusal.op), hint=hint))
 
 
 def _only_consumer(graph: Graph, op: Op) -> Op | None:

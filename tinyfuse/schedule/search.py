@@ -27,6 +27,9 @@ LONGEST_GROUPS = (4, 10, 40)
 #: When they are used up, groups not yet weighed are left out.
 WORK_LIMIT = 400_000
 
+#: the weight of operators that more of them may make a group
+_NO_GROUP = (float("inf"), 0)
+
 
 def least_ram_partition(graph: Graph, context: Context, budget: int) -> list[list[Op]] | None:
     """A partition whose estimated RAM is at most `budget` bytes and least; None where there is none.
@@ -96,13 +99,16 @@ class _Weigher:
         """The tensor whose bytes an alias names."""
         return self.roots.get(tensor, tensor)
 
-    def weigh(self, i: int, j: int) -> tuple[int, int] | None:
+    def weigh(self, i: int, j: int) -> tuple[float, int] | None:
         """(all bytes alive, those of the group's inner buffers) of the group ops[i:j]; None where
         that is no group, nor can be by adding operators, or where the work is used up."""
         if (i, j) not in self.weights:
-            if j - i > 1 and (self.work > WORK_LIMIT or self.legality.refusal(self.ops[i:j])):
+            if j - i > 1 and self.work > WORK_LIMIT:
                 return None
-            self.weights[i, j] = self._weigh(i, j)
+            refusal = self.legality.refusal(self.ops[i:j])
+            if refusal and refusal.final:
+                return None
+            self.weights[i, j] = _NO_GROUP if refusal else self._weigh(i, j)
         return self.weights[i, j]
 
     def _weigh(self, i: int, j: int) -> tuple[int, int]:

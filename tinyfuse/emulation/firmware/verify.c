@@ -3,6 +3,7 @@
    It writes one record a line, for tinyfuse/emulation/result.py:
      output RUN INDEX HEX               the next bytes of an output
      guard RUN before|after OFFSET      a byte outside of the arena changed, OFFSET from the arena
+     misuse RUN STATUS TEXT             a call that must be refused returned STATUS
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
      result runs=R bytes=N crc=C ticks=T stack=S
@@ -11,6 +12,9 @@
 
    Every even run starts from an arena full of junk and initializes it; an odd run uses it as the
    run before left it, as an application would.
+
+   A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and
+   then in batches of random length; on the way it is called in ways that it must refuse.
 
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS) and RUNS. */
 #include "port.h"
@@ -173,6 +177,92 @@ static void check_inside(const char *what, const void *start, size_t bytes)
     }
 }
 
+/* --- one inference ----------------------------------------------------------------------------- */
+
+#if MODULE_MACRO(FEED_ROWS)
+
+/* What infer() is told of the run, and of the input that is fed: all its rows. */
+static int this_run;
+static const uint8_t *fed_rows;
+static size_t fed_index;
+
+enum { FED_ROWS = MODULE_MACRO(FEED_ROWS) };
+
+static void refused(int status, int expected, const char *what)
+{
+    if (status != expected) {
+        put_field("misuse ", this_run);
+        put_field(" ", status);
+        put_char(' ');
+        put_text(what);
+        end_line();
+    }
+}
+
+static int feed(size_t row, size_t count)
+{
+    return MODULE(feed_rows)(arena, (const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)),
+                             count);
+}
+
+/* Between 1 and `most`, in a fixed random order: a linear congruential generator. */
+static size_t random_count(size_t most)
+{
+    static uint32_t state = 1;
+
+    state = state * 1664525u + 1013904223u;
+    return 1u + (state >> 8) % most;
+}
+
+static int infer(void *same_arena)
+{
+    const int timed = this_run == 1;
+    size_t row = 0;
+    int status;
+
+    (void)same_arena;
+    if (!timed) {
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows before begin");
+        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish before begin");
+        if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* given up; begin uses other inputs up */
+            (void)MODULE(begin)(arena);
+            (void)feed(0, random_count(FED_ROWS));
+        }
+    }
+    status = MODULE(begin)(arena);
+    while (row < FED_ROWS && status == MODULE_MACRO(OK)) {
+        const size_t left = FED_ROWS - row;
+        const size_t count = timed ? left : this_run == 0 ? 1u : random_count(left);
+
+        if (!timed) {
+            refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
+            refused(feed(0, (size_t)-1), MODULE_MACRO(ERROR_ROWS), "far too many rows");
+            refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ROWS), "too few rows");
+            refused(MODULE(feed_rows)(arena, NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
+            refused(MODULE(feed_rows)(arena, NULL, 0), MODULE_MACRO(OK), "an empty batch");
+        }
+        status = feed(row, count);
+        row += count;
+    }
+    if (!timed) {
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row behind the last");
+    }
+    if (status == MODULE_MACRO(OK)) {
+        status = MODULE(finish)(arena);
+    }
+    if (!timed) {
+        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish again");
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows behind finish");
+    }
+    return status;
+}
+
+#else
+
+#define infer MODULE(run) /* itself: it is counted to the instruction */
+
+#endif
+
 /* --- runs ------------------------------------------------------------------------------------- */
 
 int main(void)
@@ -205,17 +295,26 @@ int main(void)
         for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
             void *destination = MODULE(input)(arena, i);
 
+#if MODULE_MACRO(FEED_ROWS)
+            if (destination == NULL) {
+                this_run = run;
+                fed_rows = input;
+                fed_index = i;
+                input += MODULE(input_bytes)(i);
+                continue;
+            }
+#endif
             check_inside("an input lies outside of the arena, offset ", destination,
                          MODULE(input_bytes)(i));
             memcpy(destination, input, MODULE(input_bytes)(i));
             input += MODULE(input_bytes)(i);
         }
         if (run == 1) {
-            status = port_run_for_ticks(MODULE(run), arena, &ticks);
+            status = port_run_for_ticks(infer, arena, &ticks);
         } else {
             int64_t stack_of_run;
 
-            status = port_run_for_stack(MODULE(run), arena, &stack_of_run);
+            status = port_run_for_stack(infer, arena, &stack_of_run);
             stack = stack_of_run > stack ? stack_of_run : stack;
         }
         if (status != MODULE_MACRO(OK)) {

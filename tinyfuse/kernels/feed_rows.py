@@ -1,0 +1,21 @@
+"""The kernel of FEED_ROWS (runtime_c/tinyfuse_feed.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+
+#: arguments of the function of a group that is fed: the rows it gets, and how many came before them
+ROWS, BEFORE = "rows", "before"
+
+
+class FeedRow(Kernel):
+    """Copies a row of the caller's into the ring of the rows that are still needed."""
+
+    name = "tinyfuse_feed_row"
+    headers = ("tinyfuse_feed.h",)
+    by_row, whole, rings = True, False, True
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        size = op.output.bytes // op.output.shape[1]
+        return (Call(self.name, (ROWS, f"{site.row} - {BEFORE}", size, site.outputs[0].pointer)),)

@@ -1,0 +1,43 @@
+"""`--feed-rows`: the model's image is brought row by row, and never exists whole.
+
+before   in %image;  %a = CONV_2D(%image, ...)
+after    %image = FEED_ROWS();  %a = CONV_2D(%image, ...)
+
+What does not depend on the image goes in front: it runs before the first row comes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.ir import Graph, Op, Tensor
+
+HINT = "leave --feed-rows out"
+
+
+def feed_rows(graph: Graph) -> Graph:
+    """The graph with its first input that is an image fed by rows. CompileError where there is none, or
+    where the model needs it whole: as an output. (What else needs it whole, partition.py finds.)"""
+    image = next((tensor for tensor in graph.inputs if tensor.is_image), None)
+    if image is None:
+        message = "--feed-rows: no input is an image [1, H, W, C]"
+        raise CompileError(graph.path, Problem(message, tensor=str(graph.inputs[0]), hint=HINT))
+    if image in graph.outputs:
+        message = "--feed-rows: the input is an output too"
+        raise CompileError(graph.path, Problem(message, tensor=str(image), hint=HINT))
+    behind, before = _split(graph, image)
+    inputs = tuple(tensor for tensor in graph.inputs if tensor is not image)
+    return replace(graph, inputs=inputs, ops=(*before, Op("FEED_ROWS", (), (image,)), *behind))
+
+
+def _split(graph: Graph, image: Tensor) -> tuple[list[Op], list[Op]]:
+    """(operators that need the image, directly or not; the others)"""
+    needs, behind, before = {image}, [], []
+    for op in graph.ops:
+        if needs.isdisjoint(op.activations):
+            before.append(op)
+        else:
+            behind.append(op)
+            needs.update(op.outputs)
+    return behind, before
