@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.activations import LeakyRelu
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.mean import Reducer
@@ -62,6 +63,7 @@ def test_absent_options_take_the_schemas_defaults() -> None:
     assert absent["ADD"] == Binary("NONE") == absent["MUL"]
     assert absent["SOFTMAX"] == Softmax(0.0)
     assert absent["MEAN"] == Reducer(False)
+    assert absent["LEAKY_RELU"] == LeakyRelu(0.0)
     assert absent["CONCATENATION"] == Concatenation(0, "NONE")
     assert absent["PAD"] is absent["RELU"] is absent["QUANTIZE"] is absent["RESHAPE"] is None
 
@@ -96,7 +98,8 @@ def _axes(*axes: int) -> Op:
 
 
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
-_INT8_KINDS = ("RELU", "RELU6", "LOGISTIC", "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "MEAN", "CONCATENATION")
+_UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
+_INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "MEAN", "CONCATENATION")
 
 
 @pytest.mark.parametrize(
@@ -108,10 +111,20 @@ _INT8_KINDS = ("RELU", "RELU6", "LOGISTIC", "ADD", "MUL", "AVERAGE_POOL_2D", "MA
         *((replace(_case(kind), inputs=(None, None)), "input") for kind in NAMED),
         *((replace(_case(kind), outputs=()), "one output") for kind in NAMED),
         (_input("ADD", quant=_PER_CHANNEL), "one scale"),
-        (_input("RELU", quant=_PER_CHANNEL), "one scale"),
-        (_output("RELU", shape=(4, 8, 8)), "one shape"),
+        *((_input(kind, quant=_PER_CHANNEL), "one scale") for kind in _UNARY_KINDS),
+        *((_output(kind, shape=(4, 8, 8)), "one shape") for kind in _UNARY_KINDS),
         (_input("RELU", quant=Quant((3e38,), (0,))), "below 2^21 times"),
-        (_output("RELU", quant=Quant((1e-45,), (0,))), "below 2^21 times"),
+        *((_output(kind, quant=Quant((1e-45,), (0,))), "below 2^21 times") for kind in ("RELU", "LEAKY_RELU", "ELU", "ABS")),
+        (_attributes("LEAKY_RELU", alpha=3e6), "alpha times"),
+        (_attributes("LEAKY_RELU", alpha=float("nan")), "alpha times"),
+        (_output("HARD_SWISH", quant=Quant((1e-5,), (0,))), "at most 128 times"),
+        (_output("HARD_SWISH", quant=Quant((1e5,), (0,))), "from 2^-9 times"),
+        (_input("HARD_SWISH", quant=Quant((1e-8,), (0,))), "from 2^-9 times"),
+        (_output("ELU", quant=Quant((1e-7,), (0,))), "above 2^-21"),
+        (_output("TANH", quant=Quant((1 / 128,), (-128,))), "1/128"),
+        (_input("TANH", quant=Quant((1e10,), (0,))), "to 2^30"),
+        (_input("RSQRT", quant=Quant((1.0,), (-127,))), "zero point is -128"),
+        (_output("RSQRT", quant=Quant((1e-30,), (0,))), "above 2^-30"),
         (_input("RELU6", quant=Quant((1e-9,), (0,))), "above 2^-28"),
         (_output("LOGISTIC", quant=Quant((1 / 256,), (0,))), "1/256"),
         (_output("LOGISTIC", quant=Quant((1 / 128,), (-128,))), "1/256"),

@@ -48,6 +48,22 @@ def saturating_rounding_doubling_high_mul(value: np.ndarray, multiplier) -> np.n
     return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
 
 
+def saturating_rounding_doubling_high_mul_16(value: np.ndarray, multiplier) -> np.ndarray:
+    """floor(value * multiplier / 2^15 + 1/2) of int16 values, halves below zero upwards as well."""
+    product = np.asarray(value, np.int64) * multiplier
+    return saturate_16((product + (1 << 14)) >> 15)
+
+
+def saturating_doubling_high_mul_16(value: np.ndarray, multiplier) -> np.ndarray:
+    """value * multiplier / 2^15 of int16 values, rounded towards zero."""
+    product = np.asarray(value, np.int64) * multiplier
+    return saturate_16(np.sign(product) * (np.abs(product) >> 15))
+
+
+def saturate_16(value: np.ndarray) -> np.ndarray:
+    return np.clip(value, *RANGE["int16"])
+
+
 def rounding_divide_by_pot(value: np.ndarray, exponent) -> np.ndarray:
     """value / 2**exponent, halves away from zero; exponent in 0..31."""
     value, exponent = np.asarray(value, np.int64), np.asarray(exponent, np.int64)
@@ -128,11 +144,50 @@ def exp_on_negative_values(value: np.ndarray, integer_bits: int) -> np.ndarray:
     return np.where(value == 0, INT32_MAX, result)
 
 
-def one_over_one_plus_x(value: np.ndarray) -> np.ndarray:
-    """1 / (1 + x) of x in [0, 1), both Q0.31."""
+def _two_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+    """2 / (1 + x), Q2.29, of x in [0, 1), Q0.31."""
     half = (np.asarray(value, np.int64) + INT32_MAX + 1) >> 1
     x = _48_OVER_17 + _MUL(half, _MINUS_32_OVER_17)
     for _ in range(3):
         error = (1 << 29) - _MUL(half, x)
         x = x + _shift_left_saturating(_MUL(x, error), 2)
-    return _shift_left_saturating(x, 1)
+    return x
+
+
+def one_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+    """1 / (1 + x) of x in [0, 1), both Q0.31."""
+    return _shift_left_saturating(_two_over_one_plus_x(value), 1)
+
+
+def one_minus_x_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+    """(1 - x) / (1 + x) of x in [0, 1), both Q0.31."""
+    return _shift_left_saturating(_two_over_one_plus_x(value) - (1 << 29), 2)
+
+
+def inverse_sqrt_multiplier(value: int) -> tuple[int, int]:
+    """(multiplier, shift) of 1 / sqrt(value), value from 0 (taken as 1) to 2^31 - 1.
+
+    Five Newton-Raphson steps x <- 1.5 x - value/2 * x^3 in Q3.28 from x = 1, on the value shifted by
+    bit pairs into [2^27, 2^29), as TFLM's GetInvSqrtQuantizedMultiplierExp does.
+    """
+    if value <= 1:
+        return INT32_MAX, 0
+    right = 11
+    while value >= 1 << 29:
+        value //= 4
+        right += 1
+    pairs = (31 - value.bit_length()) // 2 - 1
+    right -= pairs
+    whole = (value << 2 * pairs) >> 1
+    half = rounding_divide_by_pot(whole, 1)
+    x = np.int64(1 << 28)
+    for _ in range(5):
+        # products of two, three and two Q3.28 values have 6, 9 and 6 integer bits; back to 3
+        cube = _shift_left_saturating(_MUL(_MUL(x, x), x), 6)
+        step = _MUL((1 << 28) + (1 << 27), x) - _MUL(half, cube)
+        x = _shift_left_saturating(step, 3)
+    multiplier = int(_MUL(x, 1518500250))  # sqrt(1/2) in Q0.31
+    if right < 0:
+        multiplier <<= -right
+        right = 0
+    return multiplier, -right

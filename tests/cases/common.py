@@ -145,6 +145,8 @@ def options_of(op: Op) -> dict[str, Any] | None:
         }  # fmt: skip
     if op.kind in ("ADD", "MUL"):
         return {"fused_activation_function": a.activation}
+    if op.kind == "LEAKY_RELU":
+        return {"alpha": a.alpha}
     if op.kind == "CONCATENATION":
         return {"axis": a.axis, "fused_activation_function": a.activation}
     if op.kind == "SOFTMAX":

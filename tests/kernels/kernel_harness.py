@@ -53,7 +53,7 @@ def run_cases(cases: list[Case], target: Target, folder: Path, opt: str = "-O2")
     common = [opt, "-std=gnu99", "-I", str(runtime), "-I", str(_FIRMWARE), *core.flags]
     elf = folder / "cases.elf"
     if core.cpu is None:
-        flags = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+        flags = ["-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
         _build(["gcc", *common, *flags, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
                 "-o", str(elf)], folder)  # fmt: skip
         command = [str(elf)]

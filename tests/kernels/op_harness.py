@@ -76,7 +76,7 @@ def _run(cases: list[Case], target: Target, folder: Path) -> str:
     (folder / "cases_weights.c").write_text(_program(cases, context))
     common = ["-O1", "-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE), *target.flags]
     if target.cpu is None:
-        _build(["gcc", *common, *_WARNINGS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+        _build(["gcc", *common, *_WARNINGS, "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
                 "cases_weights.c", str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"], folder)  # fmt: skip
         command = ["./cases.elf"]
     else:

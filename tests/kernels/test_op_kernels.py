@@ -49,7 +49,7 @@ def test_named_cases(kind: str, target: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ("host", "cortex-m4"))
 @settings(
-    max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate],
+    max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 @given(data=st.data())
@@ -57,7 +57,7 @@ def test_random_cases(target: str, data, tmp_path_factory) -> None:
     core = target_or_skip(target)
     cases = []
     for strategy in RANDOM.values():
-        for _ in range(4):
+        for _ in range(3):
             cases += all_cases(data.draw(strategy), core, data.draw(seeds))
     assert_exact(cases, core, tmp_path_factory.mktemp("cases"))
 

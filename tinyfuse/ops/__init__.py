@@ -1,6 +1,14 @@
 """The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
-from tinyfuse.ops.activations import LogisticOperator, Relu6Operator, ReluOperator
+from tinyfuse.ops.activations import (
+    EluOperator,
+    HardSwishOperator,
+    LeakyReluOperator,
+    LogisticOperator,
+    Relu6Operator,
+    ReluOperator,
+    TanhOperator,
+)
 from tinyfuse.ops.base import Operator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
@@ -15,6 +23,7 @@ from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
+from tinyfuse.ops.unary_math import AbsOperator, RsqrtOperator
 
 FAMILIES: dict[str, Operator] = {
     family.kind: family
@@ -31,6 +40,12 @@ FAMILIES: dict[str, Operator] = {
         ReluOperator(),
         Relu6Operator(),
         LogisticOperator(),
+        TanhOperator(),
+        LeakyReluOperator(),
+        HardSwishOperator(),
+        EluOperator(),
+        AbsOperator(),
+        RsqrtOperator(),
         MeanOperator(),
         PadOperator(),
         ConcatenationOperator(),

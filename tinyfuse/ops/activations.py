@@ -1,8 +1,12 @@
-"""RELU, RELU6 and LOGISTIC, int8, where they stand alone."""
+"""Activations of int8 tensors where they stand alone: RELU, RELU6, LEAKY_RELU, HARD_SWISH, ELU, LOGISTIC,
+TANH."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,76 +16,42 @@ from tinyfuse.fixedpoint import (
     activation_range,
     exp_on_negative_values,
     multiply_by_quantized_multiplier,
+    one_minus_x_over_one_plus_x,
     one_over_one_plus_x,
     quantize_multiplier,
     rounding_divide_by_pot,
+    saturate_16,
+    saturating_doubling_high_mul_16,
+    saturating_rounding_doubling_high_mul_16,
 )
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.activation import Clamp, Lookup
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Rule
+from tinyfuse.ops.unary import RATIO_RULE, UNARY_RULES, UnaryOperator, saturate, scale_ratio
 
 
-def _unquantized(op: Op) -> Tensor | None:
-    return next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None)
-
-
-_RULES = (
-    Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
-    Rule(
-        "input and output are int8",
-        lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-        "quantize the model to int8 (full integer quantization)",
-    ),
-    Rule("input and output have one scale and one zero point", _unquantized),
-    Rule("input and output have one shape", lambda op: op.output if op.input.shape != op.output.shape else None),
-)
-
-
-class _Activation(Operator):
-    kernels = (Clamp(), Lookup())
-
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (self.function(op, inputs[0]),)
-
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
-        """The stored results of stored values, element by element."""
-        raise NotImplementedError
-
-    def row_window(self, op: Op, index: int) -> RowWindow | None:
-        return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
-
-
-def relu_scale(op: Op) -> float:
-    """The real multiplier from input to output; TFLM divides the scales in float32."""
-    return float(np.float32(op.input.scale) / np.float32(op.output.scale))
-
-
-class ReluOperator(_Activation):
+class ReluOperator(UnaryOperator):
     """Rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
     summary = "max(x, 0)"
-    rules = (
-        *_RULES,
-        Rule("the input's scale is below 2^21 times the output's", lambda op: op.input.scale / op.output.scale >= 2.0**21),
-    )
+    rules = (*UNARY_RULES, RATIO_RULE)
 
     def function(self, op: Op, values: np.ndarray) -> np.ndarray:
         rescaled = multiply_by_quantized_multiplier(
-            values.astype(np.int64) - op.input.zero_point, *quantize_multiplier(relu_scale(op))
+            values.astype(np.int64) - op.input.zero_point, *quantize_multiplier(scale_ratio(op))
         )
         low, high = activation_range("RELU", op.output.scale, op.output.zero_point)
         return np.clip(rescaled + op.output.zero_point, low, high).astype(np.int8)
 
 
-class Relu6Operator(_Activation):
+class Relu6Operator(UnaryOperator):
     """Clamps stored values between the input's 0 and 6. TFLM never looks at the output's
     quantization, so here too a different one changes nothing."""
 
     kind = "RELU6"
     summary = "min(max(x, 0), 6)"
     rules = (
-        *_RULES,
+        *UNARY_RULES,
         Rule("the input's scale is above 2^-28", lambda op: op.input if op.input.scale <= 2.0**-28 else None),
     )
 
@@ -89,40 +59,167 @@ class Relu6Operator(_Activation):
         return np.clip(values, *activation_range("RELU6", op.input.scale, op.input.zero_point))
 
 
-#: integer bits of LOGISTIC's rescaled input (Q4.27)
+@dataclass(frozen=True)
+class LeakyRelu:
+    """alpha: the factor of negative values."""
+
+    alpha: float = 0.0
+
+
+def _alpha_multiplier(op: Op) -> float:
+    scaled = np.float32(op.input.scale) * np.float32(op.attributes.alpha)
+    return float(scaled / np.float32(op.output.scale))
+
+
+class LeakyReluOperator(UnaryOperator):
+    """Values of either sign are requantized with a multiplier of their own; a negative alpha's is that
+    of its magnitude, and the result is negated."""
+
+    kind = "LEAKY_RELU"
+    summary = "x, or alpha * x where x is negative"
+    rules = (
+        *UNARY_RULES,
+        RATIO_RULE,
+        Rule(
+            "alpha times the input's scale is below 2^21 times the output's",
+            lambda op: not abs(_alpha_multiplier(op)) < 2.0**21,
+        ),
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> LeakyRelu:
+        return LeakyRelu(options.get("alpha", 0.0))
+
+    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+        data, alpha = values.astype(np.int64) - op.input.zero_point, _alpha_multiplier(op)
+        positive = multiply_by_quantized_multiplier(data, *quantize_multiplier(scale_ratio(op)))
+        negative = multiply_by_quantized_multiplier(data, *quantize_multiplier(abs(alpha)))
+        negative = -negative if alpha < 0 else negative
+        return saturate(np.where(data >= 0, positive, negative) + op.output.zero_point)
+
+
+def _hard_swish_multipliers(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(multiplier in 16 bits, exponent) of the output, and of the factor between 0 and 1."""
+    fine = np.float32(1 / 128) * np.float32(op.input.scale)
+    found = []
+    for ratio in (fine / np.float32(op.output.scale), fine / (np.float32(3) / np.float32(32768))):
+        multiplier, exponent = quantize_multiplier(float(ratio))
+        found.append((min((multiplier + (1 << 15)) >> 16, 32767), exponent))
+    return found[0], found[1]
+
+
+class HardSwishOperator(UnaryOperator):
+    """In 16-bit fixed point: x at 128 times the input's resolution, times a factor that goes from 0
+    at -3 to 1 at 3 (TFLM, reference/hard_swish.h)."""
+
+    kind = "HARD_SWISH"
+    summary = "x * min(max(x + 3, 0), 6) / 6"
+    rules = (
+        *UNARY_RULES,
+        Rule(
+            "the input's scale is at most 128 times the output's",
+            lambda op: _hard_swish_multipliers(op)[0][1] > 0,
+            "TensorFlow Lite Micro refuses it too",
+        ),
+        Rule(
+            "the input's scale is from 2^-9 times the output's, and from 2^-22 to 2^24",
+            lambda op: op.input
+            if _hard_swish_multipliers(op)[0][1] < -15 or not 2.0**-22 <= op.input.scale <= 2.0**24
+            else None,
+        ),
+    )
+
+    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+        (out, out_exponent), (factor, exponent) = _hard_swish_multipliers(op)
+        fine = (values.astype(np.int64) - op.input.zero_point) << 7
+        unshifted = saturating_rounding_doubling_high_mul_16(fine, out)
+        left = max(exponent, 0)
+        share = saturate_16(fine << max(left - 1, 0))
+        share = saturating_rounding_doubling_high_mul_16(share, factor)
+        share = saturate_16(share << min(left, 1))
+        share = rounding_divide_by_pot(share, max(-exponent, 0))
+        share = (share + (1 << 15)) >> 1
+        result = rounding_divide_by_pot(saturating_doubling_high_mul_16(share, unshifted), -out_exponent)
+        return saturate(result + op.output.zero_point)
+
+
+class EluOperator(UnaryOperator):
+    """In float32, one exp a stored value. TFLM's exp is that of the C library where the model is
+    loaded; here it is the double's, rounded, which glibc's agrees with."""
+
+    kind = "ELU"
+    summary = "x, or exp(x) - 1 where x is negative"
+    rules = (
+        *UNARY_RULES,
+        Rule("the input's scale is below 2^21 times the output's, which is above 2^-21",
+             lambda op: op.input.scale / op.output.scale >= 2.0**21 or op.output.scale <= 2.0**-21),
+    )  # fmt: skip
+
+    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+        inverse = np.float32(1) / np.float32(op.output.scale)
+        real = np.float32(op.input.scale) * (values.astype(np.int64) - op.input.zero_point).astype(np.float32)
+        exps = np.array([math.exp(min(x, 0.0)) for x in real.reshape(-1).tolist()], np.float32)
+        scaled = np.where(real < 0, exps.reshape(real.shape) - np.float32(1), real) * inverse
+        rounded = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
+        return saturate(rounded.astype(np.int64) + op.output.zero_point)
+
+
+#: integer bits of the rescaled input (Q4.27) of LOGISTIC and TANH
 _INPUT_BITS = 4
 
 
-class LogisticOperator(_Activation):
+def _fixed_point(op: Op, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(Q4.27, side) of stored values: `side` is 1 or -1 where a value is at or beyond the radius that
+    Q4.27 can hold, else 0. At a radius of 0, TFLM looks at the lower side first."""
+    multiplier, shift = quantize_multiplier(op.input.scale * 2.0 ** (31 - _INPUT_BITS))
+    radius = math.floor(((1 << _INPUT_BITS) - 1) * 2.0 ** (31 - _INPUT_BITS) / 2.0**shift)
+    data = values.astype(np.int64) - op.input.zero_point
+    side = np.where(data <= -radius, -1, np.where(data >= radius, 1, 0))
+    return multiply_by_quantized_multiplier(np.where(side == 0, data, 0), multiplier, shift), side
+
+
+def _output_rule(scale: float, zero_point: int) -> Rule:
+    return Rule(
+        f"the output's scale is 1/{round(1 / scale)} and its zero point {zero_point}",
+        lambda op: op.output if (op.output.scale, op.output.zero_point) != (scale, zero_point) else None,
+        "that is the range of the function; quantize with a converter that knows it",
+    )
+
+
+_INPUT_RULE = Rule(
+    "the input's scale is from 2^-28 to 2^30",
+    lambda op: op.input if not 2.0**-28 <= op.input.scale <= 2.0**30 else None,
+)
+
+
+class LogisticOperator(UnaryOperator):
     """The input in Q4.27 goes through gemmlowp's fixed-point 1 / (1 + exp(-x)); beyond the radius
     that Q4.27 can hold, the result saturates."""
 
     kind = "LOGISTIC"
     summary = "1 / (1 + exp(-x))"
-    rules = (
-        *_RULES,
-        Rule(
-            "the output's scale is 1/256 and its zero point -128",
-            lambda op: op.output if (op.output.scale, op.output.zero_point) != (1 / 256, -128) else None,
-            "that is the range of a logistic function; quantize with a converter that knows it",
-        ),
-        Rule(
-            "the input's scale is from 2^-28 to 2^30",
-            lambda op: op.input if not 2.0**-28 <= op.input.scale <= 2.0**30 else None,
-        ),
-    )
+    rules = (*UNARY_RULES, _output_rule(1 / 256, -128), _INPUT_RULE)
 
     def function(self, op: Op, values: np.ndarray) -> np.ndarray:
         low, high = RANGE["int8"]
-        multiplier, shift = quantize_multiplier(op.input.scale * 2.0 ** (31 - _INPUT_BITS))
-        radius = math.floor(((1 << _INPUT_BITS) - 1) * 2.0 ** (31 - _INPUT_BITS) / 2.0**shift)
-        data = values.astype(np.int64) - op.input.zero_point
-        inside = np.abs(data) < radius
-        x = multiply_by_quantized_multiplier(np.where(inside, data, 0), multiplier, shift)
+        x, side = _fixed_point(op, values)
         positive = one_over_one_plus_x(exp_on_negative_values(-np.abs(x), _INPUT_BITS))
         logistic = np.where(x > 0, positive, INT32_MAX - positive)
         logistic = np.where(x == 0, 1 << 30, logistic)
         result = np.clip(rounding_divide_by_pot(logistic, 31 - 8) + low, low, high)
-        # at a radius of 0, the lower side comes first
-        result = np.where(data >= radius, high, result)
-        return np.where(data <= -radius, low, result).astype(np.int8)
+        return np.where(side == 0, result, np.where(side > 0, high, low)).astype(np.int8)
+
+
+class TanhOperator(UnaryOperator):
+    """The same with gemmlowp's (1 - exp(-2x)) / (1 + exp(-2x)), of the magnitude."""
+
+    kind = "TANH"
+    summary = "hyperbolic tangent"
+    rules = (*UNARY_RULES, _output_rule(1 / 128, 0), _INPUT_RULE)
+
+    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+        low, high = RANGE["int8"]
+        x, side = _fixed_point(op, values)
+        # Q4.27 read as Q5.26 is twice the value
+        size = one_minus_x_over_one_plus_x(exp_on_negative_values(-np.abs(x), _INPUT_BITS + 1))
+        result = np.clip(rounding_divide_by_pot(np.sign(x) * size, 31 - 7), low, high)
+        return np.where(side == 0, result, np.where(side > 0, high, low)).astype(np.int8)

@@ -1,0 +1,66 @@
+"""ABS and RSQRT of int8 tensors, where TFLM has them in int8."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Rule
+from tinyfuse.ops.unary import RATIO_RULE, UNARY_RULES, UnaryOperator, saturate, scale_ratio
+
+
+class AbsOperator(UnaryOperator):
+    """The magnitude, requantized where the scales differ."""
+
+    kind = "ABS"
+    summary = "magnitude"
+    rules = (*UNARY_RULES, RATIO_RULE)
+
+    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+        size = np.abs(values.astype(np.int64) - op.input.zero_point)
+        if op.input.scale != op.output.scale:
+            size = multiply_by_quantized_multiplier(size, *quantize_multiplier(scale_ratio(op)))
+        return saturate(size + op.output.zero_point)
+
+
+#: bits that keep the fraction of 1 / sqrt(value) between two requantizations
+_FRACTION_BITS = 20
+
+
+def _rsqrt_multiplier(op: Op) -> tuple[int, int]:
+    """(multiplier, shift) from 1 / sqrt(stored value) to the output: 1 / (sqrt(scale) * output scale)."""
+    root = np.sqrt(np.float32(op.input.scale)) * np.float32(op.output.scale)
+    return quantize_multiplier(1.0 / float(root))
+
+
+class RsqrtOperator(UnaryOperator):
+    """1 / sqrt of the stored value less its zero point, as a multiplier and a shift; zero gives the
+    largest output."""
+
+    kind = "RSQRT"
+    summary = "1 / sqrt(x)"
+    rules = (
+        *UNARY_RULES,
+        Rule(
+            "the input's zero point is -128: no value is negative",
+            lambda op: op.input if op.input.zero_point != -128 else None,
+            "TensorFlow Lite Micro stops at a negative value; clamp before quantizing",
+        ),
+        Rule(
+            "sqrt(input scale) times output scale is above 2^-30 and at most 2^12",
+            lambda op: not -11 <= _rsqrt_multiplier(op)[1] <= 30,
+        ),
+    )
+
+    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+        multiplier, shift = _rsqrt_multiplier(op)
+
+        def one(value: int) -> int:
+            inverse, inverse_shift = inverse_sqrt_multiplier(value)
+            data = multiply_by_quantized_multiplier(1, inverse, inverse_shift + _FRACTION_BITS)
+            return int(multiply_by_quantized_multiplier(data, multiplier, shift - _FRACTION_BITS))
+
+        results = np.array([one(v) for v in range(256)]) + op.output.zero_point
+        offsets = values.astype(np.int64) - op.input.zero_point
+        return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
