@@ -22,13 +22,14 @@ if __name__ == "__main__":
 sys.path.append(str(_HERE / "kernels"))
 
 import conv_cases
+import stream_models
 import test_conv_kernels
 from cases import NAMED
 from op_harness import TARGETS, cases_of
 from cases.common import inputs_of
 
 from tinyfuse.ops.base import Context
-from tinyfuse.report.operators import TESTED_CASES, operators_facts, operators_markdown
+from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_facts, operators_markdown
 from tinyfuse.targets import load_target
 
 
@@ -46,6 +47,8 @@ def case_counts() -> dict[str, dict[str, int]]:
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
+    for kind, models in stream_models.of_kinds().items():  # everywhere: tests/test_streams.py
+        counts[kind] = dict.fromkeys(PLACES, len(models))
     return counts
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from tinyfuse.compiler import compile_graph
+from tinyfuse.ir import Graph
 from tinyfuse.emulation import find_emulator
 from tinyfuse.emulation.inputs import input_set
 from tinyfuse.emulation.module import build_module
 from tinyfuse.oracle import ReferenceOracle, make_oracle
 from tinyfuse.plan import Plan
 from tinyfuse.options import Options
+from tinyfuse.streams import default_frames, join, split
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verification import compare
@@ -28,23 +30,28 @@ def plan_of(data: bytes, target: str = "host", **options) -> Plan:
 
 
 def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
-    """Our numpy references compute what TFLM's interpreter computes."""
+    """Our numpy references compute what TFLM's interpreter computes; with state, in streams."""
     graph = read_tflite("model.tflite", data)
-    inputs = input_set(graph, runs, seed)
-    expected = make_oracle("tflm", data, graph).run_all(inputs)
-    for wanted, found in zip(expected, ReferenceOracle(graph).run_all(inputs), strict=True):
-        for a, b in zip(wanted, found, strict=True):
-            np.testing.assert_array_equal(a, b)
+    inputs = split(input_set(graph, runs, seed), _frames(graph, runs))
+    expected = make_oracle("tflm", data, graph).run_streams(inputs)
+    for wanted, found in zip(expected, ReferenceOracle(graph).run_streams(inputs), strict=True):
+        for frame, (outputs, ours) in enumerate(zip(wanted, found, strict=True)):
+            for a, b in zip(outputs, ours, strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=f"frame {frame}")
+
+
+def _frames(graph: Graph, runs: int) -> int | None:
+    return default_frames(runs) if graph.states else None
 
 
 def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None) -> None:
     """The generated C computes what the references compute, on the plan's target (natively under
     sanitizers, or in QEMU), and writes nothing outside its arena."""
-    inputs = input_set(plan.source, runs, seed)
-    expected = ReferenceOracle(plan.source).run_all(inputs)
+    inputs, frames = input_set(plan.source, runs, seed), _frames(plan.source, runs)
+    expected = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
     machine = find_emulator("host" if plan.context.target.cpu is None else "qemu", plan.context.target)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
-        firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder))
+        firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1)
         outcome = machine.run(firmware, 30)
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"

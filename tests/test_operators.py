@@ -28,7 +28,8 @@ def test_every_operator_of_a_file_is_listed_with_tested_cases_everywhere() -> No
     listed = {o["kind"]: o for o in operators_facts()["operators"]}
     assert set(listed) == {kind for kind, family in FAMILIES.items() if family.in_files}
     for kind, operator in listed.items():
-        assert operator["rules"] and operator["kernels"], kind
+        # the reader takes these two out of the graph, by rules of its own
+        assert (operator["rules"] and operator["kernels"]) or kind in ("VAR_HANDLE", "CALL_ONCE"), kind
         assert all(operator["tested_cases"][place] > 0 for place in PLACES), kind
 
 

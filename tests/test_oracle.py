@@ -111,10 +111,14 @@ def test_reference_runs_the_graph(monkeypatch):
     """x * 2 + 1 by two operators, one with a constant and an absent input."""
 
     class Twice:
+        updates = ()
+
         def reference(self, op, x):
             return (x * np.int8(2),)
 
     class Plus:
+        updates = ()
+
         def reference(self, op, x, nothing, constant):
             assert nothing is None
             return (x + constant,)

@@ -116,7 +116,8 @@ def test_several_inputs_and_outputs_keep_their_order():
     assert [t.name for t in graph.inputs + graph.outputs] == ["b", "a", "d", "c"]
 
 
-@pytest.mark.parametrize("kind", OPTION_TABLES)
+# VAR_HANDLE and CALL_ONCE are taken out when a file is read: tests/test_variables.py
+@pytest.mark.parametrize("kind", sorted(OPTION_TABLES.keys() - {"VAR_HANDLE", "CALL_ONCE"}))
 def test_every_option_arrives(kind, echo):
     """Other values than the schema's defaults, and the defaults themselves."""
     echo(kind)
@@ -254,7 +255,7 @@ def test_signatures_of_inner_tensors_do_not_matter():
 def test_further_subgraphs_are_a_warning():
     model, inputs, outputs = conv_model()
     warnings = read(model, inputs, outputs, subgraphs=3).warnings
-    assert warnings[-1] == "only the first of 3 subgraphs is read"
+    assert warnings[-1] == "2 of 3 subgraphs are not read: nothing calls them"
 
 
 def test_constants_behind_the_flatbuffer():

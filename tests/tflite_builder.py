@@ -97,7 +97,7 @@ class _Op:
 
 
 class ModelBuilder:
-    """One subgraph, collected by `tensor` and `op`, written by `build`."""
+    """One subgraph, collected by `tensor` and `op`; `build` writes it, and others behind it."""
 
     def __init__(self) -> None:
         self._tensors: list[_Tensor] = []
@@ -164,24 +164,53 @@ class ModelBuilder:
         outputs: Sequence[int],
         subgraphs: int = 1,
         force_defaults: bool = False,
+        called: Sequence[ModelBuilder] = (),
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
-        The one graph is listed `subgraphs` times. With `force_defaults`, fields that have their
-        default value are stored all the same.
+        The one graph is listed `subgraphs` times; behind it come the graphs of `called`, which have no
+        inputs and outputs. With `force_defaults`, fields that have their default value are stored all
+        the same.
         """
         builder = flatbuffers.Builder(1024)
         builder.ForceDefaults(force_defaults)
-        codes = list(dict.fromkeys(op.code for op in self._ops))
-        contents = [tensor.data for tensor in self._tensors if tensor.data is not None]
-        buffers = [_write_buffer(builder, None)] + [_write_buffer(builder, c) for c in contents]
+        models = (self, *called)
+        codes = list(dict.fromkeys(op.code for model in models for op in model._ops))
+        buffers = [_write_buffer(builder, None)]
+        first, *others = (
+            model._write(builder, codes, buffers, *((inputs, outputs) if model is self else ((), ())))
+            for model in models
+        )
+        model = write_table(
+            builder,
+            "Model",
+            version=3,
+            operator_codes=write_offsets(builder, [_write_code(builder, *code) for code in codes]),
+            subgraphs=write_offsets(builder, [first] * subgraphs + others),
+            description=builder.CreateString("tests/tflite_builder.py"),
+            buffers=write_offsets(builder, buffers),
+        )
+        builder.Finish(model, b"TFL3")
+        return bytes(builder.Output())
 
-        tensors, next_buffer = [], 1
+    def _write(
+        self,
+        builder: flatbuffers.Builder,
+        codes: list[tuple],
+        buffers: list[int],
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+    ) -> int:
+        """Writes the subgraph, and adds its constants to `buffers`."""
+        tensors = []
         for tensor in self._tensors:
-            tensors.append(_write_tensor(builder, tensor, 0 if tensor.data is None else next_buffer))
-            next_buffer += tensor.data is not None
+            number = 0
+            if tensor.data is not None:
+                number = len(buffers)
+                buffers.append(_write_buffer(builder, tensor.data))
+            tensors.append(_write_tensor(builder, tensor, number))
         operators = [_write_op(builder, op, codes.index(op.code)) for op in self._ops]
-        subgraph = write_table(
+        return write_table(
             builder,
             "SubGraph",
             tensors=write_offsets(builder, tensors),
@@ -190,17 +219,6 @@ class ModelBuilder:
             operators=write_offsets(builder, operators),
             name=builder.CreateString("main"),
         )
-        model = write_table(
-            builder,
-            "Model",
-            version=3,
-            operator_codes=write_offsets(builder, [_write_code(builder, *code) for code in codes]),
-            subgraphs=write_offsets(builder, [subgraph] * subgraphs),
-            description=builder.CreateString("tests/tflite_builder.py"),
-            buffers=write_offsets(builder, buffers),
-        )
-        builder.Finish(model, b"TFL3")
-        return bytes(builder.Output())
 
 
 def write_table(builder: flatbuffers.Builder, table: str, /, **fields: Any) -> int:
@@ -300,6 +318,8 @@ def _write_op(builder: flatbuffers.Builder, op: _Op, code: int) -> int:
 
 
 def _option(builder: flatbuffers.Builder, name: str, value: Any) -> int | float:
+    if name in ("shared_name", "container"):
+        return builder.CreateString(value)
     if isinstance(value, str):
         return getattr(_ENUMS.get(name, tflite.TensorType), value)
     if isinstance(value, (tuple, list, np.ndarray)):

@@ -7,6 +7,9 @@ from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.tflite_reader import unsupported
 
+_HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
+
+
 def check(graph: Graph) -> None:
     """CompileError with every reason why `graph` can't be compiled; None where there is none."""
     problems = [problem for op in graph.ops for problem in _operator_problems(op)]
@@ -19,7 +22,17 @@ def _operator_problems(op: Op) -> list[Problem]:
     refusal = unsupported(op)
     if refusal is not None:
         return [refusal]
-    for rule in FAMILIES[op.kind].rules:
+    family = FAMILIES[op.kind]
+    for i, tensor in enumerate(op.inputs):
+        if tensor is not None and tensor.is_state and i not in family.updates + family.reads:
+            message = "a variable can't be its input"
+            return [Problem(message, operator=str(op), tensor=str(tensor), hint=_HINT_VARIABLE)]
+    for i in family.updates + family.reads:
+        if i < len(op.inputs) and (op.inputs[i] is None or not op.inputs[i].is_state):
+            message = f"its input {i} must be a variable"
+            tensor = str(op.inputs[i]) if op.inputs[i] is not None else None
+            return [Problem(message, operator=str(op), tensor=tensor, hint=_HINT_VARIABLE)]
+    for rule in family.rules:
         problem = rule.problem(op)
         if problem is not None:
             # later rules rely on this one, so they would only repeat it in other words
@@ -35,7 +48,7 @@ def _border_problems(graph: Graph) -> list[Problem]:
         problems.append(Problem("the model has no outputs"))
     varying = set(graph.inputs)
     for op in graph.ops:
-        if varying.intersection(op.activations):
+        if varying.intersection(op.activations) or op.states:
             varying.update(op.outputs)
     for tensor in graph.outputs:
         if tensor not in varying:

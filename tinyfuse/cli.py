@@ -104,7 +104,7 @@ def generation_options(command):
                   "that verify and --bundle find]")
     @click.option("--cmsis-nn", "cmsis_nn_path", metavar="PATH", type=click.Path(),
                   help="A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn.")
-    @click.option("--max-ram", metavar="SIZE", help="Fail when the arena is larger: 65536, 64K, 1M.")
+    @click.option("--max-ram", metavar="SIZE", help="Fail when arena and state are larger: 65536, 64K, 1M.")
     @click.option("--max-flash", metavar="SIZE", help="Fail when weights and code are larger.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout (docs/json.md).")
     @functools.wraps(command)
@@ -165,8 +165,11 @@ Examples:
               help="Where the firmware runs; host: natively, under sanitizers.")
 @click.option("--oracle", type=click.Choice(["auto", "tflm", "litert", "reference"]), default="auto",
               show_default=True, help="Who says what is right.")
-@click.option("--runs", type=click.IntRange(1, 10000), default=8, show_default=True,
-              help="Inputs: all-min, all-max, all-zero-point, then random ones.")
+@click.option("--runs", type=click.IntRange(1, 10000), default=None,
+              help="Inputs: all-min, all-max, all-zero-point, then random ones.  [default: 8; 64 for a model "
+              "with state]")
+@click.option("--frames", type=click.IntRange(1), default=None,
+              help="Runs from one reset of the state to the next.  [default: a quarter of --runs]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 @click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
               help="The compiler's optimization level.")

@@ -22,6 +22,7 @@ from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
 from tinyfuse.report.text import report_text, summary_lines
+from tinyfuse.streams import default_frames, join, split
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
@@ -49,6 +50,9 @@ class Request:
     max_ram: str | None = None
     max_flash: str | None = None
 
+
+#: inferences that `verify` compares by default, and of a model with state
+RUNS, STREAM_RUNS = 8, 64
 
 REQUEST_FIELDS = tuple(Request.__dataclass_fields__)
 
@@ -107,14 +111,15 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
     """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
 
     Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
-    else the latest; the plan then says so. DoesNotFit where the arena is larger than --max-ram.
+    else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram.
     """
     plan, tree = _plan_for_tree(request, say, needs_tree)
     limit = plan.options.max_ram
-    if limit is not None and plan.arena_bytes > limit:
+    if limit is not None and plan.ram_bytes > limit:
+        state = f" and the state {plan.state_bytes:,}" if plan.states else ""
         raise DoesNotFit(
-            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes, --max-ram allows "
-            f"{limit:,} (lower bound of this schedule: {plan.placement.lower_bound:,})"
+            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows "
+            f"{limit:,} (lower bound of this schedule: {plan.placement.lower_bound + plan.state_bytes:,})"
         )
     return plan, tree
 
@@ -220,9 +225,13 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
 
 
 def verify(
-    request: Request, say: Say, emulator: str, oracle: str, runs: int, seed: int, opt: str, timeout: float
-) -> Answer:
+    request: Request, say: Say, emulator: str, oracle: str, runs: int | None, frames: int | None, seed: int,
+    opt: str, timeout: float,
+) -> Answer:  # fmt: skip
     """Runs the module on an emulated core and compares every output element with the oracle.
+
+    `runs` None: RUNS, or STREAM_RUNS for a model with state; `frames` None: two streams for each of two
+    instances (tinyfuse/streams.py).
 
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
@@ -236,24 +245,31 @@ def verify(
     machine, request, warnings = machine_for(request, emulator)
     plan, tree = make_plan(request, say, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
+    if runs is None:
+        runs = STREAM_RUNS if plan.states else RUNS
+    if frames is not None and not plan.states:
+        raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
+    if frames is None and plan.states:
+        frames = default_frames(runs)
     inputs = input_set(plan.source, runs, seed)
     say(f"asking {judge.name} for {runs} results")
-    expected = judge.run_all(inputs)
+    expected = join(judge.run_streams(split(inputs, frames)), frames)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work))
+        firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames or 1)
         check_flash(plan, firmware.code_bytes)
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
     problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
     exact = comparison.mismatches == 0 and not problems
-    command = _command(asked, emulator, oracle, runs, seed, opt)
+    command = _command(asked, emulator, oracle, runs, frames, seed, opt)
     facts = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *judge.warnings],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
         "runs": runs,
+        "frames": frames,
         "seed": seed,
         "outputs": comparison.elements,
         "mismatches": comparison.mismatches,
@@ -263,6 +279,7 @@ def verify(
         "instructions": outcome.instructions,
         "macs": plan.macs,
         "arena_bytes": plan.arena_bytes,
+        "state_bytes": plan.state_bytes,
         "ram_bytes": firmware.ram_bytes,
         "stack_bytes": outcome.stack_bytes,
         "flash_code_bytes": firmware.code_bytes,
@@ -288,7 +305,7 @@ def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, lis
     return machine, replace(request, target="host"), [warning]
 
 
-def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
+def _command(request: Request, emulator, oracle, runs, frames, seed, opt) -> str:
     """The command line that repeats a verification."""
     words = ["tinyfuse", "verify", request.model, "--target", request.target]
     for option, value, default in (
@@ -301,7 +318,8 @@ def _command(request: Request, emulator, oracle, runs, seed, opt) -> str:
         ("--cmsis-nn", request.cmsis_nn_path, None),
         ("--emulator", emulator, "auto"),
         ("--oracle", oracle, "auto"),
-        ("--runs", runs, 8),
+        ("--runs", runs, RUNS if frames is None else STREAM_RUNS),
+        ("--frames", frames, None if frames is None else default_frames(runs)),
         ("--seed", seed, 0),
         ("--compiler-opt", opt, "O2"),
     ):
@@ -319,9 +337,9 @@ def _verify_lines(facts: dict, comparison) -> list[str]:
     verdict = "exact" if facts["exact"] else "NOT EXACT"
     lines = [
         f"{verdict}: {facts['mismatches']:,} of {facts['outputs']:,} output elements differ in "
-        f"{facts['runs']} runs ({facts['emulator']} against {facts['oracle']})",
+        f"{facts['runs']} runs{_streams(facts)} ({facts['emulator']} against {facts['oracle']})",
         f"instructions  {figure('instructions')}",
-        f"arena         {figure('arena_bytes')} bytes, stack {figure('stack_bytes')}",
+        f"arena         {figure('arena_bytes')} bytes, {_state(facts)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
         f"compiler      {facts['compiler']}",
     ]
@@ -334,6 +352,14 @@ def _verify_lines(facts: dict, comparison) -> list[str]:
     if not facts["exact"]:
         lines.append(f"repeat with: {facts['command']}")
     return lines
+
+
+def _streams(facts: dict) -> str:
+    return f" in streams of {facts['frames']}" if facts["frames"] else ""
+
+
+def _state(facts: dict) -> str:
+    return f"state {facts['state_bytes']:,}, " if facts["state_bytes"] else ""
 
 
 def _sha256(data: bytes) -> str:

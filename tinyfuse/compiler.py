@@ -11,7 +11,7 @@ from tinyfuse.options import CMSIS_NN_VERSIONS, Options
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.schedule.lower import lower
+from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.search import least_ram_partition
 from tinyfuse.targets import Target
@@ -41,7 +41,7 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     if options.fusion == "rows" and options.optimize == "speed":
         # operators that run whole, without a loop over the group's rows, take the fewest instructions
         plan = planned(partition(graph, context, "basic"))
-        if options.max_ram is None or plan.arena_bytes <= options.max_ram:
+        if options.max_ram is None or plan.ram_bytes <= options.max_ram:
             return plan
     plan = planned(partition(graph, context, options.fusion))
     if options.fusion == "rows" and context.library != "cmsis-nn":
@@ -68,6 +68,7 @@ def plan_groups(
         buffers=buffers,
         overlaps=overlaps,
         placement=plan_arena(buffers, overlaps),
+        states=place_states(graph),
         warnings=graph.warnings,
     )
     verify_plan(plan)

@@ -92,6 +92,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "ArgMaxOptions": "output_type:TensorType",
         "ArgMinOptions": "output_type:TensorType",
         "BatchMatMulOptions": "adj_x:bool adj_y:bool asymmetric_quantize_inputs:bool",
+        "CallOnceOptions": "init_subgraph_index:int",
         "CastOptions": "in_data_type:TensorType out_data_type:TensorType",
         "ConcatenationOptions": f"axis:int {_ACTIVATION}",
         "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
@@ -125,6 +126,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:float "
         "time_major:bool asymmetric_quantize_inputs:bool diagonal_recurrent_tensors:bool",
         "UnpackOptions": "num:int axis:int",
+        "VarHandleOptions": "container:string shared_name:string",
     }.items()
 }
 
@@ -135,6 +137,7 @@ OPTION_TABLES: dict[str, str] = {
     "ARG_MIN": "ArgMinOptions",
     "AVERAGE_POOL_2D": "Pool2DOptions",
     "BATCH_MATMUL": "BatchMatMulOptions",
+    "CALL_ONCE": "CallOnceOptions",
     "CAST": "CastOptions",
     "CONCATENATION": "ConcatenationOptions",
     "CONV_2D": "Conv2DOptions",
@@ -166,6 +169,7 @@ OPTION_TABLES: dict[str, str] = {
     "TRANSPOSE_CONV": "TransposeConvOptions",
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
     "UNPACK": "UnpackOptions",
+    "VAR_HANDLE": "VarHandleOptions",
 }
 
 _UNION_TABLES = {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES}

@@ -37,10 +37,14 @@ class Quant:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """A value of the graph: an activation (data is None) or a constant.
+    """A value of the graph: a constant (`data`), a state that outlives a run (`initial`: its value
+    after a reset), or, with neither, an activation.
 
-    `index` is the tensor's place in the file, -1 for one that a rewrite made.
-    Shapes are static; an activation of rank 4 is NHWC.
+    `index` is the tensor's place in the file, -1 for one that is not there: a rewrite made it, or it
+    is a resource variable, which a file names only. Shapes are static; an activation of rank 4 is NHWC.
+
+    A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory.
+    The cursor is a state itself, int32 [1].
     """
 
     name: str
@@ -49,6 +53,8 @@ class Tensor:
     quant: Quant | None = None
     data: np.ndarray | None = None
     index: int = -1
+    initial: np.ndarray | None = None
+    cursor: Tensor | None = None
 
     @cached_property
     def elements(self) -> int:
@@ -71,6 +77,10 @@ class Tensor:
         return self.data is not None
 
     @property
+    def is_state(self) -> bool:
+        return self.initial is not None
+
+    @property
     def scale(self) -> float:
         """The per-tensor scale; AssertionError where there is none."""
         assert self.quant is not None and len(self.quant.scale) == 1, str(self)
@@ -90,6 +100,9 @@ class Tensor:
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
+
+    A state among the inputs may be read, or written, or both, as the operator's family says
+    (`Operator.updates`); operators on one state run in the order of the graph.
 
     `attributes` is the frozen dataclass that the operator's family reads from the file
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
@@ -113,15 +126,26 @@ class Op:
 
     @property
     def activations(self) -> tuple[Tensor, ...]:
-        """The inputs that are computed at run time, in order, without repetition."""
+        """The inputs that are computed in the same run, in order, without repetition."""
         seen: dict[Tensor, None] = {}
         for tensor in self.inputs:
-            if tensor is not None and not tensor.is_constant:
+            if tensor is not None and not tensor.is_constant and not tensor.is_state:
                 seen[tensor] = None
         return tuple(seen)
 
+    @property
+    def states(self) -> tuple[Tensor, ...]:
+        """The states among the inputs, with the cursors of rings, in order, without repetition."""
+        found = [t for t in self.inputs if t is not None and t.is_state]
+        return tuple(dict.fromkeys(t for s in found for t in (s, s.cursor) if t is not None))
+
+    @property
+    def reads_ring(self) -> bool:
+        return any(tensor.cursor is not None for tensor in self.states)
+
     def __str__(self) -> str:
-        name = self.outputs[0].name if self.outputs else ""
+        # one without outputs is known by the state that it writes
+        name = next((tensor.name for tensor in self.outputs or self.states), "")
         return f"op {self.index} {self.kind} {name!r}"
 
 
@@ -145,6 +169,11 @@ class Graph:
         return {tensor: op for op in self.ops for tensor in op.outputs}
 
     @cached_property
+    def states(self) -> tuple[Tensor, ...]:
+        """Every state, in the order of first use."""
+        return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))
+
+    @cached_property
     def consumers(self) -> dict[Tensor, tuple[Op, ...]]:
         found: dict[Tensor, list[Op]] = {}
         for op in self.ops:
@@ -159,7 +188,7 @@ class Graph:
             if tensor is None:
                 return "-"
             if tensor not in names:
-                sort = "c" if tensor.is_constant else "t"
+                sort = "c" if tensor.is_constant else "s" if tensor.is_state else "t"
                 names[tensor] = f"%{sort}{len(names)}"
                 shape = ",".join(map(str, tensor.shape))
                 return f"{names[tensor]}:{tensor.dtype}[{shape}]"
@@ -170,6 +199,6 @@ class Graph:
             inputs = ", ".join(name(t) for t in op.inputs)
             outputs = ", ".join(name(t) for t in op.outputs)
             attributes = f" {op.attributes}" if op.attributes is not None else ""
-            lines.append(f"{outputs} = {op.kind}({inputs}){attributes}")
+            lines.append(f"{outputs or '-'} = {op.kind}({inputs}){attributes}")
         lines.append("out " + " ".join(name(t) for t in self.outputs))
         return "\n".join(lines)

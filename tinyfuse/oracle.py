@@ -27,12 +27,16 @@ _TIME_LIMIT = 600.0
 
 
 class Oracle(Protocol):
-    """`run_all` maps inputs[run][index] to outputs[run][index]: arrays with the dtypes and shapes of
-    the graph's inputs and outputs. `run` does so for one run; many in one call are faster."""
+    """`run_streams` maps inputs[stream][frame][index] to outputs[stream][frame][index]: arrays with the
+    dtypes and shapes of the graph's inputs and outputs. A stream begins with the state of a new
+    interpreter and hands it from frame to frame. `run_all` does so for streams of one frame, `run` for
+    one; many in one call are faster."""
 
     name: str
     version: str
     warnings: tuple[str, ...]
+
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]: ...
 
     def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]: ...
 
@@ -73,7 +77,17 @@ _INTERPRETERS = {
 }
 
 
-class InterpreterOracle:
+class _Runs:
+    """Runs without a stream around them."""
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return self.run_all([inputs])[0]
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        return [frames[0] for frames in self.run_streams([[run] for run in inputs])]
+
+
+class InterpreterOracle(_Runs):
     """An interpreter from PyPI, in a process of its own."""
 
     def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
@@ -85,23 +99,28 @@ class InterpreterOracle:
         self.warnings: tuple[str, ...] = ()
         self._model = model_bytes
         self._outputs = graph.outputs
+        # CALL_ONCE runs once an interpreter, whatever is reset
+        self._afresh = bool(graph.states)
         tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
         # A model that can't be run is found here; some fail only in an inference.
         self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs])
 
-    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        return self.run_all([inputs])[0]
-
-    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
             Path(folder, "model.tflite").write_bytes(self._model)
-            named = {f"{r}_{i}": a for r, run in enumerate(inputs) for i, a in enumerate(run)}
+            named = {
+                f"{s}_{f}_{i}": array
+                for s, stream in enumerate(inputs)
+                for f, frame in enumerate(stream)
+                for i, array in enumerate(frame)
+            }
             np.savez(Path(folder, "inputs.npz"), **named)
             worker = Path(__file__).with_name("oracle_worker.py")
             # -P: modules beside the worker must not hide others' of the same name.
-            command = [sys.executable, "-P", worker, self.name, str(self._arena_bytes), folder]
+            command = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
+            command += ["afresh" if self._afresh else "again", folder]
             code, log = run_limited(command, _TIME_LIMIT)
             if code != 0:
                 end = f"killed by signal {-code}" if code < 0 else ""
@@ -109,8 +128,11 @@ class InterpreterOracle:
                 raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-3:])}")
             with np.load(Path(folder, "outputs.npz")) as arrays:
                 return [
-                    [self._checked(arrays[f"{r}_{i}"], t) for i, t in enumerate(self._outputs)]
-                    for r in range(len(inputs))
+                    [
+                        [self._checked(arrays[f"{s}_{f}_{i}"], t) for i, t in enumerate(self._outputs)]
+                        for f in range(len(stream))
+                    ]
+                    for s, stream in enumerate(inputs)
                 ]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
@@ -121,7 +143,7 @@ class InterpreterOracle:
         return array
 
 
-class ReferenceOracle:
+class ReferenceOracle(_Runs):
     """The exact references of our own operator families: no witness from outside."""
 
     name = "reference"
@@ -131,16 +153,26 @@ class ReferenceOracle:
         self.warnings: tuple[str, ...] = ()
         self._graph = graph
 
-    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        streams = []
+        for stream in inputs:
+            states = {tensor: tensor.initial for tensor in self._graph.states}
+            streams.append([self._frame(frame, states) for frame in stream])
+        return streams
+
+    def _frame(self, inputs: list[np.ndarray], states: dict[Tensor, np.ndarray]) -> list[np.ndarray]:
+        """The outputs of one run; `states` are advanced."""
         from tinyfuse.ops import FAMILIES  # late: it loads every kernel
 
         values = dict(zip(self._graph.inputs, inputs, strict=True))
         for op in self._graph.ops:
+            family = FAMILIES[op.kind]
             arguments = [
-                None if t is None else t.data if t.is_constant else values[t] for t in op.inputs
+                None if t is None else t.data if t.is_constant else states[t] if t.is_state else values[t]
+                for t in op.inputs
             ]
-            values.update(zip(op.outputs, FAMILIES[op.kind].reference(op, *arguments), strict=True))
+            results = family.reference(op, *arguments)
+            values.update(zip(op.outputs, results))
+            updated = (op.inputs[i] for i in family.updates)
+            states.update(zip(updated, results[len(op.outputs) :], strict=True))
         return [t.data if t.is_constant else values[t] for t in self._graph.outputs]
-
-    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
-        return [self.run(run) for run in inputs]

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.base import Constant, Context, Kernel, RowWindow
@@ -70,6 +72,11 @@ class Group:
         return tuple(stage.op for stage in self.stages)
 
     @property
+    def states(self) -> tuple[Tensor, ...]:
+        """The states that its operators read or write, in order of first use."""
+        return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))
+
+    @property
     def macs(self) -> int:
         return sum(stage.macs for stage in self.stages)
 
@@ -92,6 +99,7 @@ class Group:
 class Plan:
     """Everything that generation needs. `storage` covers every activation, aliases included.
 
+    `states` gives the byte offset of every state from the start of the state's memory.
     `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
     inputs and outputs, but for an input that is fed by rows.
     """
@@ -105,12 +113,34 @@ class Plan:
     buffers: tuple[Buffer, ...]
     overlaps: tuple[Overlap, ...]
     placement: Placement
+    states: dict[Tensor, int]
     warnings: tuple[str, ...]
 
     @cached_property
     def arena_bytes(self) -> int:
         """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
         return max(ARENA_ALIGN, -(-self.placement.arena_bytes // 4) * 4)
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Size of the state that outlives a run, 0 where there is none."""
+        end = max((offset + tensor.bytes for tensor, offset in self.states.items()), default=0)
+        return -(-end // STATE_ALIGN) * STATE_ALIGN
+
+    @property
+    def ram_bytes(self) -> int:
+        """Arena and one state together."""
+        return self.arena_bytes + self.state_bytes
+
+    @cached_property
+    def initial_values(self) -> dict[Tensor, Constant]:
+        """What a reset copies from flash: the states whose bytes are not all the same."""
+        found = {}
+        for tensor in self.states:
+            data = np.ascontiguousarray(tensor.initial).reshape(-1).view(np.uint8)
+            if (data != data[0]).any():
+                found[tensor] = Constant("initial", data, "uint8_t")
+        return found
 
     @property
     def fed_group(self) -> Group | None:
@@ -134,12 +164,8 @@ class Plan:
     @cached_property
     def unique_constants(self) -> dict[tuple, object]:
         """Constant arrays by content: equal arrays of equal type are stored once."""
-        return {
-            constant_key(constant): constant.data
-            for group in self.groups
-            for stage in group.stages
-            for constant in stage.constants
-        }
+        of_stages = [c for group in self.groups for stage in group.stages for c in stage.constants]
+        return {constant_key(c): c.data for c in (*of_stages, *self.initial_values.values())}
 
     @property
     def cmsis_nn_functions(self) -> set[str]:
@@ -161,6 +187,9 @@ FEED_STATE, FEED_STATE_BYTES = "feed", 8
 
 #: alignment of the arena's start: what the widest vector load of any target likes
 ARENA_ALIGN = 16
+
+#: alignment of the state's start and of every state in it: word loads
+STATE_ALIGN = 4
 
 
 def constant_key(constant: Constant) -> tuple:

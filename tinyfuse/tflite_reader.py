@@ -25,6 +25,7 @@ from tinyfuse.tflite_tensors import (
     numbers,
     text,
 )
+from tinyfuse.tflite_variables import resolve_variables
 
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64
@@ -66,7 +67,7 @@ def unsupported(op: Op) -> Problem | None:
         hint = "Vela compiled this file for Arm's Ethos-U NPU: give the file that Vela was given"
     elif op.kind.startswith("CUSTOM "):
         hint = "what a custom operator computes isn't in the file: use built-in operators"
-    elif op.kind in ("IF", "WHILE", "CALL", "CALL_ONCE"):
+    elif op.kind in ("IF", "WHILE", "CALL"):
         hint = "it runs another subgraph: convert the model without control flow"
     return Problem("this operator is not supported", operator=str(op), hint=hint)
 
@@ -95,16 +96,24 @@ def _graph(path: str, data: bytes) -> Graph:
     problems.require(subgraphs > 0, "the file has no graph", HINT_DAMAGED)
     problems.stop(path)
 
-    tensors = TensorReader(data, model, problems)
-    reader = _OpReader(model, tensors, problems)
+    tensors = TensorReader(data, model, 0, problems)
+    reader = _OpReader(model, 0, tensors, problems)
     subgraph = model.Subgraphs(0)
     inputs = reader.ends("input", numbers(subgraph, "Inputs"))
     outputs = reader.ends("output", numbers(subgraph, "Outputs"))
-    ops = tuple(reader.op(i) for i in range(subgraph.OperatorsLength()))
+    ops = reader.ops()
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
     warnings = tensors.open_batches(inputs)
-    if subgraphs > 1:
-        warnings.append(f"only the first of {subgraphs} subgraphs is read")
+    called: list[int] = []
+
+    def subgraph_ops(number: int) -> tuple[Op, ...]:
+        called.append(number)
+        return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
+
+    ops = resolve_variables(ops, subgraph_ops, subgraphs, problems)
+    unread = subgraphs - 1 - len(set(called))
+    if unread > 0:
+        warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")
     _check_order(inputs, ops, outputs, tensors.bad, problems)
     if problems.found:  # then all reasons at once: nobody else gets to see the operators
         for op in ops:
@@ -128,6 +137,10 @@ def _check_order(
     for tensor in inputs:
         message = "is an input of the graph, but has constant data"
         problems.require(not tensor.is_constant, message, HINT_DAMAGED, tensor=tensor)
+        message = "is an input of the graph, but a variable"
+        problems.require(not tensor.is_state, message, HINT_DAMAGED, tensor=tensor)
+        message = "is an input of the graph, but a resource"
+        problems.require(tensor.dtype != "resource", message, HINT_DAMAGED, tensor=tensor)
         message = "is listed twice among the inputs of the graph"
         problems.require(tensor not in known, message, HINT_DAMAGED, tensor=tensor)
         known.add(tensor)
@@ -138,6 +151,8 @@ def _check_order(
         for tensor in op.outputs:
             message = "is computed, but has constant data"
             problems.require(not tensor.is_constant, message, HINT_DAMAGED, op, tensor)
+            message = "is computed, but a variable: only the operator that keeps it may change it"
+            problems.require(not tensor.is_state, message, HINT_DAMAGED, op, tensor)
             message = "is computed a second time"
             problems.require(tensor not in known, message, HINT_DAMAGED, op, tensor)
             known.add(tensor)
@@ -147,10 +162,15 @@ def _check_order(
 
 
 class _OpReader:
-    def __init__(self, model: tflite.Model, tensors: TensorReader, problems: Problems):
+    """The operators of a subgraph."""
+
+    def __init__(self, model: tflite.Model, subgraph: int, tensors: TensorReader, problems: Problems):
         self.model, self.tensors, self.require = model, tensors, problems.require
         self.problems = problems
-        self.subgraph = model.Subgraphs(0)
+        self.subgraph = model.Subgraphs(subgraph)
+
+    def ops(self) -> tuple[Op, ...]:
+        return tuple(self.op(i) for i in range(self.subgraph.OperatorsLength()))
 
     def ends(self, end: str, indexes: tuple[int, ...]) -> list[Tensor]:
         """The tensors of the graph's inputs or outputs."""
@@ -224,6 +244,8 @@ class _OpReader:
             camel = "".join(part[:1].upper() + part[1:] for part in field.name.split("_"))
             if field.type.startswith("["):
                 options[field.name] = numbers(accessor, camel)
+            elif field.type == "string":
+                options[field.name] = text(getattr(accessor, camel)())
             elif field.type != "-":
                 value = getattr(accessor, camel)()
                 message = f"its option {field.name} is {value}, which means nothing"

@@ -27,7 +27,6 @@ HINT_DAMAGED = "the file is damaged or cut short: copy or convert it again"
 HINT_CONVERT = "give a .tflite file, as TensorFlow Lite's converter writes it"
 _HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
 _HINT_FIXED_SHAPE = "give the model a fixed input shape before converting it"
-_HINT_STATE = "keep the state outside: make it an input and an output of the model"
 _HINT_SPARSE = "convert the model without sparsity"
 _HINT_EXTERNAL = "convert the model with its weights inside the file"
 
@@ -35,6 +34,14 @@ _DTYPES = {value: name.lower() for value, name in enumerators("TensorType").item
 #: what zero points may be; int32 where they mean nothing, because TFLM keeps them in 32 bits
 _ZERO_POINT_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
 _INT32 = (-(2**31), 2**31 - 1)
+
+
+def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
+    """What a state like `tensor` holds after a reset, an array of one element, broadcast: every byte is
+    the low byte of the zero point, whatever the dtype."""
+    item = np.dtype(tensor.dtype).newbyteorder("<")
+    element = np.frombuffer(bytes([zero_point & 0xFF]) * item.itemsize, item)
+    return np.broadcast_to(element.reshape(()), tensor.shape)
 
 
 class Problems:
@@ -81,16 +88,16 @@ def text(raw: bytes | None) -> str:
 
 
 class TensorReader:
-    """The tensors of the first subgraph, each read once, when it is first asked for.
+    """The tensors of a subgraph, each read once, when it is first asked for.
 
     A tensor with problems still has a name and a shape, so that messages can show it; it is in
     `bad`, so that the faults that follow from it need not be told.
     """
 
-    def __init__(self, data: bytes, model: tflite.Model, problems: Problems):
+    def __init__(self, data: bytes, model: tflite.Model, subgraph: int, problems: Problems):
         self.data, self.model, self.require = data, model, problems.require
         self.problems = problems
-        self.subgraph = model.Subgraphs(0)
+        self.subgraph = model.Subgraphs(subgraph)
         self.count: int = self.subgraph.TensorsLength()
         self.bad: set[Tensor] = set()
         self._read: dict[int, Tensor] = {}
@@ -133,16 +140,22 @@ class TensorReader:
         message = f"rank {rank} is more than {MAX_RANK}"
         good = self.require(rank <= MAX_RANK, message, HINT_DAMAGED, tensor=found)
         good &= self._extents(found)
+        if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
+            return found
         message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)})"
         good &= self.require(dtype in ITEM_BYTES, message, _HINT_QUANTIZE, tensor=found)
-        message = "variable tensors (state kept between runs) are not supported"
-        self.require(not table.IsVariable(), message, _HINT_STATE, tensor=found)
         message = "sparse tensors are not supported"
         good &= self.require(table.Sparsity() is None, message, _HINT_SPARSE, tensor=found)
         if not good:
             return found
         quant = self._quantization(found, table.Quantization())
-        return Tensor(found.name, shape, dtype, quant, self._constant(found, table), index)
+        data = self._constant(found, table)
+        if not table.IsVariable():
+            return Tensor(found.name, shape, dtype, quant, data, index)
+        self.require(data is None, "is a variable, but has constant data", HINT_DAMAGED, tensor=found)
+        # as TFLM resets it: every byte the zero point of an int8 tensor, else 0
+        zero_point = quant.zero_point[0] if quant and dtype == "int8" else 0
+        return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))
 
     def _extents(self, tensor: Tensor) -> bool:
         good = True

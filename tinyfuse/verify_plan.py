@@ -18,7 +18,21 @@ from tinyfuse.plan import FEED_STATE, Group, Plan
 def verify_plan(plan: Plan) -> None:
     """AssertionError, naming the tensor, where any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
+    _check_states(plan)
     _Player(plan).play()
+
+
+def _check_states(plan: Plan) -> None:
+    """Every state of the graph has bytes of its own in the state's memory, and what is done to states
+    keeps the order of the graph."""
+    order = [op for group in plan.groups for op in group.ops if op.states]
+    assert order == [op for op in plan.graph.ops if op.states], "operators on states changed places"
+    assert set(plan.states) == set(plan.graph.states), "states without a place, or places without a state"
+    taken = np.zeros(plan.state_bytes, bool)
+    for tensor, offset in plan.states.items():
+        place = taken[offset : offset + tensor.bytes]
+        assert offset % 4 == 0 and place.size == tensor.bytes and not place.any(), f"{tensor}: misplaced"
+        place[:] = True
 
 
 class _Player:
@@ -112,7 +126,7 @@ class _Player:
             self._write_whole(output)
         for i, tensor in enumerate(stage.op.inputs):
             # a kernel that does not work in place may read any input byte at any time
-            if tensor is not None and not tensor.is_constant and i not in shared:
+            if tensor in stage.op.activations and i not in shared:
                 self._read_whole(tensor, f"{stage.op} (not in place)")
 
     def _play_rows(self, group: Group) -> None:
@@ -153,7 +167,7 @@ class _Player:
             windows = {
                 tensor: window(s, i)
                 for i, tensor in enumerate(group.stages[s].op.inputs)
-                if tensor is not None and not tensor.is_constant
+                if tensor in group.stages[s].op.activations
             }
             self._play_row(group, s, done[s], windows)
             self._play_feed_state(group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jinja2
 
-from tinyfuse.emit.functions import group_functions
+from tinyfuse.emit.functions import group_functions, reset_lines
 from tinyfuse.emit.header import header_context
 from tinyfuse.emit.runtime import headers, runtime_files
 from tinyfuse.emit.selftest import selftest
@@ -22,6 +22,7 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
     context = {
         **header_context(plan),
         "groups": group_functions(plan, constants),
+        "reset_lines": reset_lines(plan, constants),
         "includes": {
             "tinyfuse": [h for h in headers(plan) if h.startswith("tinyfuse_")],
             "cmsis_nn": [h for h in headers(plan) if not h.startswith("tinyfuse_")],

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor
@@ -29,7 +31,23 @@ class GroupFunction:
     comment: tuple[str, ...]
     body: tuple[str, ...]
     returns_status: bool
-    parameters: str = "uint8_t *arena"
+    uses_state: bool
+    parameters: str
+
+
+def reset_lines(plan: Plan, constants: dict[tuple, str]) -> list[str]:
+    """The statements of NAME_reset: every state gets its value."""
+    lines = []
+    for tensor, offset in plan.states.items():
+        place = f"(uint8_t *)state + {offset}u"
+        constant = plan.initial_values.get(tensor)
+        if constant is None:
+            byte = int(np.ascontiguousarray(tensor.initial[(slice(1),) * tensor.initial.ndim]).view(np.uint8).flat[0])
+            fill = f"memset({place}, {byte}, {tensor.bytes}u);"
+        else:
+            fill = f"memcpy({place}, {constants[constant_key(constant)]}, {tensor.bytes}u);"
+        lines.append(f"{fill} /* {comment(f'{_label(tensor)} {_type(tensor)}')} */")
+    return lines
 
 
 def group_functions(plan: Plan, constants: dict[tuple, str]) -> list[GroupFunction]:
@@ -43,7 +61,8 @@ class _Writer:
         self.depth = 1
         self.returns_status = False
         #: the C variable that counts the rows made by each stage
-        self.rows = {stage.op.output: f"y{s}" for s, stage in enumerate(group.stages)}
+        self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
+        self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
 
     def write(self) -> GroupFunction:
         self._views()
@@ -53,14 +72,15 @@ class _Writer:
             self._single_loop(self.group.stages[0])
         else:
             self._row_loop()
-        function = GroupFunction(
-            self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status
-        )
-        if not self.group.counters:
-            return function
-        ctype = CTYPE[self.plan.fed.dtype]
-        more = f"const {ctype} *{ROWS}, int32_t {BEFORE}, int32_t count"
-        return replace(function, parameters=f"{function.parameters}, {more}")
+        parameters = ["uint8_t *arena"]
+        if self.group.states:
+            parameters.append("uint8_t *state")
+        if self.group.counters:
+            parameters += [f"const {CTYPE[self.plan.fed.dtype]} *{ROWS}", f"int32_t {BEFORE}", "int32_t count"]
+        return GroupFunction(
+            self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
+            bool(self.group.states), ", ".join(parameters),
+        )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
 
@@ -70,11 +90,11 @@ class _Writer:
         )
         lines = []
         for stage in self.group.stages:
-            shapes = ", ".join(_type(t) for t in stage.op.activations)
-            outputs = ", ".join(_type(t) for t in stage.op.outputs)
-            lines.append(
-                comment(f"op {stage.op.index} {stage.op.kind} {_label(stage.op.output)}: {shapes} -> {outputs}")
-            )
+            op = stage.op
+            shapes = ", ".join(_type(t) for t in op.activations)
+            outputs = ", ".join(_type(t) for t in op.outputs)
+            names = _label((op.outputs + op.states)[0])
+            lines.append(comment(f"op {op.index} {op.kind} {names}: {shapes} -> {outputs}"))
             how = "by rows" if stage.by_row else "whole"
             lines.append(f"    {stage.kernel.name}, {how}, {stage.macs} MACs")
         lines.append(f"buffers alive: {live} bytes, scratch of them: {self.group.scratch_bytes}")
@@ -99,6 +119,20 @@ class _Writer:
             self._line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
+                f"/* {comment(f'{_label(tensor)} {_type(tensor)}')}{rows} */"
+            )
+        if not seen and not any(self.group.scratch):
+            self._line("(void)arena;")
+        updated = {
+            stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updates
+        }
+        for tensor in self.group.states:
+            const = "" if tensor in updated else "const "
+            rows = f", a ring of {height(tensor)} row(s)" if tensor.cursor else ""
+            ctype = CTYPE[tensor.dtype]
+            self._line(
+                f"{const}{ctype} *const {self.states[tensor]} = "
+                f"({const}{ctype} *)(void *)(state + {self.plan.states[tensor]}u); "
                 f"/* {comment(f'{_label(tensor)} {_type(tensor)}')}{rows} */"
             )
         for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
@@ -206,7 +240,7 @@ class _Writer:
         site = Site(
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(tensor, row) for tensor in stage.op.outputs),
-            row=row,
+            row=self._ring_row(stage, row),
             scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
             constant=lambda name: self._symbol(stage, name),
         )
@@ -217,7 +251,15 @@ class _Writer:
     def _input(self, tensor: Tensor | None) -> View | None:
         if tensor is None or tensor.is_constant:
             return None
+        if tensor.is_state:
+            rows = height(tensor) if len(tensor.shape) == 4 else 1
+            return View(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
         return View(tensor, self._pointer(tensor), self.plan.storage[tensor].ring_rows)
+
+    def _ring_row(self, stage: Stage, row: str | None) -> str | None:
+        """The row that a kernel is told: of an operator on a ring, counted from the ring's start."""
+        cursors = [self.states[t.cursor] for t in stage.op.states if t.cursor is not None]
+        return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
 
     def _output(self, tensor: Tensor, row: str | None) -> View:
         pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows

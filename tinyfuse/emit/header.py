@@ -9,7 +9,7 @@ from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment, unique_identifiers
 from tinyfuse.ir import Tensor
-from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, Plan
+from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Plan
 
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
 #: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
@@ -50,6 +50,8 @@ def header_context(plan: Plan) -> dict:
         "fed": _feed(plan, inputs),
         "arena_bytes": plan.arena_bytes,
         "arena_align": ARENA_ALIGN,
+        "state_bytes": plan.state_bytes,
+        "state_align": STATE_ALIGN,
         "stack_bytes": stack_bound(plan),
     }
 

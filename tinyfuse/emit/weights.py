@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tinyfuse.identifiers import comment, identifier
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops.base import Constant
-from tinyfuse.plan import Plan, Stage, constant_key
+from tinyfuse.plan import Plan, constant_key
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,15 @@ class WeightArray:
 def name_constants(plan: Plan) -> dict[tuple, str]:
     """constant_key -> symbol, named after the first stage that uses the content."""
     names: dict[tuple, str] = {}
-    for group, stage, constant in _all_constants(plan):
-        number = group.stages.index(stage)
-        symbol = f"{plan.options.name}_g{group.index}s{number}_{identifier(constant.name)}"
-        names.setdefault(constant_key(constant), symbol)
+    for symbol, _, constant in _all_constants(plan):
+        names.setdefault(constant_key(constant), f"{plan.options.name}_{symbol}")
     return names
 
 
 def weight_arrays(plan: Plan, names: dict[tuple, str]) -> list[WeightArray]:
     """Every distinct array, in the order of use."""
     arrays: dict[tuple, WeightArray] = {}
-    for _, stage, constant in _all_constants(plan):
+    for _, owner, constant in _all_constants(plan):
         key = constant_key(constant)
         if key not in arrays:
             data = np.ascontiguousarray(constant.data).reshape(-1)
@@ -47,17 +47,21 @@ def weight_arrays(plan: Plan, names: dict[tuple, str]) -> list[WeightArray]:
                 length=data.size,
                 align=constant.align,
                 bytes=data.nbytes,
-                comment=comment(f"{constant.name} of {stage.op}"),
+                comment=comment(f"{constant.name} of {owner}"),
                 rows=tuple(_rows(data)),
             )
     return list(arrays.values())
 
 
-def _all_constants(plan: Plan):
+def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
+    """Every constant with a name of its own and what it belongs to."""
     for group in plan.groups:
-        for stage in group.stages:
+        for number, stage in enumerate(group.stages):
             for constant in stage.constants:
-                yield group, stage, constant
+                yield f"g{group.index}s{number}_{identifier(constant.name)}", stage.op, constant
+    for number, tensor in enumerate(plan.states):
+        if tensor in plan.initial_values:
+            yield f"s{number}_initial", tensor, plan.initial_values[tensor]
 
 
 def _rows(data: np.ndarray) -> list[str]:

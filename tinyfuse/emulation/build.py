@@ -124,9 +124,11 @@ def build_firmware(
     emulator: str,
     opt: str = "-O3",
     defines: Iterable[str] = (),
+    frames: int | None = None,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
+    A module with state takes `frames`: the runs of a stream, as tinyfuse/streams.py makes them.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
     for CMSIS-NN. ToolMissing without a compiler, UsageError where the firmware is too large for the
     emulated board, EmulationFailed where a file does not compile.
@@ -150,6 +152,7 @@ def build_firmware(
         *("-std=gnu99", debug, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
         f"-DRUNS={len(fed)}",
+        *([f"-DFRAMES={frames}"] if frames is not None else []),
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     port = "port_host.c" if emulator == "host" else "port_cortex_m.c"
@@ -170,11 +173,12 @@ def build_firmware(
     made = {unit.source: path for unit, path in zip(units, objects)}
     measured = {path for unit, path in zip(units, objects) if unit.part != "harness"}
     code_bytes, weight_bytes, static_bytes = _sizes(work / _MAP, measured)
+    memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
     return replace(
         firmware,
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
-        ram_bytes=static_bytes + symbol_size(made[_FIRMWARE / "verify.c"], "tinyfuse_arena_bytes"),
+        ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
         kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name),
     )
 

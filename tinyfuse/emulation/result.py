@@ -21,7 +21,7 @@ class Firmware:
     compiler      first line of the compiler's --version
     code_bytes    linked code and constants of module and CMSIS-NN, without the weights
     weight_bytes  linked constants of NAME_weights.c
-    ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena
+    ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state
     kernel_symbols  group function -> the arm_* and tinyfuse_* functions it calls or inlines
 
     The sizes leave out harness and C library. On the host they are None, and no symbols are given.
@@ -44,8 +44,8 @@ class Outcome:
 
     instructions  of one inference, the second; None where they can't be counted
     stack_bytes   the deepest stack of NAME_run; None where it can't be measured
-    guards        one line for each write outside of the arena that was found, and for each call that
-                  should have been refused and was not
+    guards        one line for each write outside of the arena or the state that was found, and for each
+                  call that should have been refused and was not
     """
 
     outputs: list[list[bytes]]
@@ -66,7 +66,7 @@ class Emulator(Protocol):
 
 
 _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
-_GUARD = re.compile(r"guard (\d+) (before|after) (-?\d+)")
+_GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _RESULT = re.compile(
     r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(-1|\d+) stack=(-1|\d+)"
@@ -88,7 +88,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             of_run = outputs.setdefault(run, {})
             of_run.setdefault(index, bytearray()).extend(bytes.fromhex(match[3]))
         elif match := _GUARD.fullmatch(line):
-            guards.append(f"run {match[1]}: a byte {match[2]} the arena changed (arena[{match[3]}])")
+            what = {"guard": "arena", "state": "state"}[match[1]]
+            guards.append(f"run {match[2]}: a byte {match[3]} the {what} changed ({what}[{match[4]}])")
         elif match := _MISUSE.fullmatch(line):
             guards.append(f"run {match[1]}: {match[3]}: the module returned {match[2]}")
         elif match := _RESULT.fullmatch(line):
@@ -105,7 +106,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
         raise failed("the outputs were damaged on their way (length or CRC differs)", log)
     ticks, stack = int(result[4]), int(result[5])
-    if firmware.runs == 1 and runs[0] != runs[1]:
+    if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     return Outcome(
         outputs=runs[: firmware.runs],

@@ -24,6 +24,13 @@ from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 from tinyfuse.ops.unary_math import AbsOperator, RsqrtOperator
+from tinyfuse.ops.svdf import SvdfOperator
+from tinyfuse.ops.variables import (
+    AssignVariableOperator,
+    CallOnceOperator,
+    ReadVariableOperator,
+    VarHandleOperator,
+)
 
 FAMILIES: dict[str, Operator] = {
     family.kind: family
@@ -51,6 +58,11 @@ FAMILIES: dict[str, Operator] = {
         ConcatenationOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
+        SvdfOperator(),
+        ReadVariableOperator(),
+        AssignVariableOperator(),
+        VarHandleOperator(),
+        CallOnceOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

@@ -111,11 +111,15 @@ class View:
     `pointer` is a C expression of type `T *` (`const T *` for an input). For an input it is the
     start of the memory; row r of the tensor lies `(r % ring_rows)` rows behind it. For an output
     of a call by rows it is the start of the very row to write; else the start of the tensor.
+    A state that the operator updates is an input whose pointer is a `T *`.
+    `endless`: the tensor is a state that is a ring, and `Site.row` counts from the ring's start, so
+    that rows up to twice its height are asked for.
     """
 
     tensor: Tensor
     pointer: str
     ring_rows: int
+    endless: bool = False
 
 
 @dataclass(frozen=True)
@@ -225,6 +229,8 @@ class Operator(ABC):
     alias: bool = False  # the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
     source: bool = False  # nothing is read: the caller brings the output row by row
+    updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
+    reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
 
     def attributes(self, options: Mapping[str, Any]) -> Any:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
@@ -235,7 +241,8 @@ class Operator(ABC):
     @abstractmethod
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
-        (constants included); shapes and dtypes are those of op's tensors."""
+        (constants included); shapes and dtypes are those of op's tensors. Behind the outputs come the
+        new values of the states in `updates`; the arrays that were given stay as they are."""
 
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""

@@ -8,6 +8,7 @@ from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.profile.measure import Profile, Usage
+from tinyfuse.report.facts import op_name
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _operator(measured: Measured, group: Group, stage: Stage) -> dict:
     return {
         "kind": stage.op.kind,
         "index": stage.op.index,
-        "name": stage.op.output.name,
+        "name": op_name(stage.op),
         "kernel": stage.kernel.name,
         "macs": stage.macs,
         "output_elements": elements,

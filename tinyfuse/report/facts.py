@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from tinyfuse import __version__
 from tinyfuse.emit.header import tensor_symbols
-from tinyfuse.ir import Tensor
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan
 
@@ -45,6 +45,18 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "arena_lower_bound": plan.placement.lower_bound,
         "placement_optimal": plan.placement.optimal,
         "unfused_arena_bytes": unfused_arena_bytes,
+        "state_bytes": plan.state_bytes,
+        "states": [
+            {
+                "name": tensor.name,
+                "offset": offset,
+                "bytes": tensor.bytes,
+                "dtype": tensor.dtype,
+                "shape": list(tensor.shape),
+                "ring": tensor.cursor is not None,
+            }
+            for tensor, offset in plan.states.items()
+        ],
         "weight_bytes": plan.weight_bytes,
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
@@ -54,7 +66,7 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "groups": [
             {
                 "name": f"{plan.options.name}_group_{group.index}",
-                "operators": [{"kind": op.kind, "index": op.index, "name": op.output.name} for op in group.ops],
+                "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
                 "kernels": [stage.kernel.name for stage in group.stages],
                 "macs": group.macs,
                 "scratch_bytes": group.scratch_bytes,
@@ -75,6 +87,11 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
             for buffer in plan.buffers
         ],
     }
+
+
+def op_name(op: Op) -> str:
+    """An operator's first output, or the state that one without outputs writes."""
+    return (op.outputs + op.states)[0].name
 
 
 def estimated_code_bytes(plan: Plan) -> int:

@@ -102,7 +102,8 @@ def operators_markdown(facts: dict) -> str:
     lines += ["", "## Rules"]
     for o in facts["operators"]:
         lines += ["", f"### {o['kind']}", "", *(f"- {_escape(rule)}" for rule in o["rules"])]
-        lines += ["", f"Kernels: {', '.join(f'`{name}`' for _, name in o['kernels'])}."]
+        kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
+        lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the file is read."]
     return "\n".join(lines) + "\n"
 
 

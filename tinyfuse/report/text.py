@@ -21,6 +21,7 @@ def report_text(plan: Plan, facts: dict) -> str:
         *_port_lines("input", facts["inputs"]),
         *_port_lines("output", facts["outputs"]),
         *_fed_lines(facts),
+        *_state_lines(facts["states"]),
         "",
         *_group_lines(facts),
         "",
@@ -40,10 +41,18 @@ def summary_lines(facts: dict) -> list[str]:
     measured = "measured" if facts["code_bytes_measured"] else "estimate"
     return [
         f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
+        *_state_line(facts),
         f"weights  {facts['weight_bytes']:>11,} bytes",
         f"code     {facts['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {facts['macs']:>11,}{_removed(facts)}",
     ]
+
+
+def _state_line(facts: dict) -> list[str]:
+    """What lives beside the arena, from one inference to the next."""
+    if not facts["state_bytes"]:
+        return []
+    return [f"state    {facts['state_bytes']:>11,} bytes   of each stream, beside the arena"]
 
 
 def _removed(facts: dict) -> str:
@@ -66,6 +75,14 @@ def _fed_lines(facts: dict) -> list[str]:
     if facts["fed_input"] is None:
         return []
     return [f"fed by rows, never whole: {comment(facts['fed_input'])}"]
+
+
+def _state_lines(states: list[dict]) -> list[str]:
+    return [
+        f"state   {comment(repr(state['name']))}: {state['dtype']} {'x'.join(map(str, state['shape']))}, "
+        f"{state['bytes']:,} bytes at {state['offset']:,}{', a ring of rows' if state['ring'] else ''}"
+        for state in states
+    ]
 
 
 def _group_lines(facts: dict) -> list[str]:

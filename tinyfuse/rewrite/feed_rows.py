@@ -17,8 +17,11 @@ HINT = "leave --feed-rows out"
 
 
 def feed_rows(graph: Graph) -> Graph:
-    """The graph with its first input that is an image fed by rows. CompileError where there is none, or
-    where the model needs it whole: as an output. (What else needs it whole, partition.py finds.)"""
+    """The graph with its first input that is an image fed by rows. CompileError where there is none,
+    where the model needs it whole: as an output, or where the model has state. (What else needs it whole, partition.py finds.)"""
+    if graph.states:
+        message = "--feed-rows: the model keeps state from one inference to the next"
+        raise CompileError(graph.path, Problem(message, tensor=str(graph.states[0]), hint=HINT))
     image = next((tensor for tensor in graph.inputs if tensor.is_image), None)
     if image is None:
         message = "--feed-rows: no input is an image [1, H, W, C]"

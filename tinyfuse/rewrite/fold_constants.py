@@ -21,7 +21,7 @@ def fold_constants(graph: Graph) -> Graph:
         inputs = tuple(known.get(t, t) if t is not None else None for t in op.inputs)
         if any(new is not old for new, old in zip(inputs, op.inputs, strict=True)):
             op = replace(op, inputs=inputs)
-        if op.activations:
+        if op.activations or op.states:
             ops.append(op)
             continue
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in inputs))

@@ -33,7 +33,7 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
         return known.get(tensor, (np.full(channels, -128), np.full(channels, 127)))
 
     for op in graph.ops:
-        if op.output.dtype != "int8" or op.input.dtype != "int8":
+        if not op.outputs or op.output.dtype != "int8" or op.input.dtype != "int8":
             continue
         if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
             known[op.output] = _accumulated(op, *of(op.input))

@@ -72,6 +72,8 @@ def _kept_channels(graph: Graph) -> dict[Tensor, np.ndarray]:
     constants = _constants(graph)
     kept: dict[Tensor, np.ndarray] = {}
     for op in reversed(graph.ops):
+        if not op.outputs:
+            continue
         tensor = op.output
         if not ((op.kind == "CONV_2D" or op.kind == "FULLY_CONNECTED" or _passes_channels(op))
                 and len(op.outputs) == 1 and tensor.dtype == "int8"):
@@ -165,7 +167,7 @@ def _without_inputs(op: Op, kept, constants) -> Op:
 
 def _without_outputs(op: Op, kept, changed: dict[Tensor, Tensor]) -> Op:
     """The layer without its cut output channels."""
-    keep = kept.get(op.output)
+    keep = kept.get(op.output) if op.outputs else None
     if keep is None or keep.all():
         return op
     output = replace(op.output, shape=(*op.output.shape[:-1], int(keep.sum())))

@@ -15,6 +15,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.output_folder import write_file
 from tinyfuse.report.facts import plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs
+from tinyfuse.streams import INSTANCES
 from tinyfuse.verification import stack_problem
 
 #: outputs with more elements are shown by their range
@@ -36,9 +37,11 @@ def run(
     if output is not None:  # a name that can't be is told before the run
         output_file(output, plan.source.outputs, [np.zeros(0)] * len(plan.source.outputs))
     fed = [[i.values[number] for i in given] for number in range(runs)]
+    if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
+        fed = [run for run in fed for _ in range(INSTANCES)]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, fed, machine.name, opt, Path(work))
+        firmware = build_module(plan, tree, fed, machine.name, opt, Path(work), frames=runs)
         check_flash(plan, firmware.code_bytes)
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
@@ -46,7 +49,8 @@ def run(
     if problems:
         raise EmulationFailed("\n".join(problems))
     tensors = plan.source.outputs
-    arrays = [_joined(tensor, [run[i] for run in outcome.outputs]) for i, tensor in enumerate(tensors)]
+    results = outcome.outputs[:: INSTANCES if plan.states else 1]
+    arrays = [_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors)]
     if output is not None:
         write_file(Path(output), output_file(output, tensors, arrays))
     facts = plan_envelope(plan) | {

@@ -6,6 +6,8 @@ barrier      every operator can make its output row by row: images [1, H, W, C] 
              window for every input, a kernel that computes rows (of rings, behind another stage)
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
              one and before the other. An operator that only renames bytes (RESHAPE) is always outside
+state        an operator on a state is the group's first: the group runs where its first operator stood,
+             and what is done to a state keeps its order
 unconnected  every operator reads what one before it makes, or an input of the first one
 fed          an image that is fed by rows never exists whole: all its readers are in the group
 
@@ -54,9 +56,11 @@ class Legality:
             return self._fed_whole(ops)
         inside: set[Tensor] = set()
         for op in ops:
-            barrier = self.barrier(op, rings=not inside.isdisjoint(op.activations))
+            barrier = self.barrier(op, rings=not inside.isdisjoint(op.activations) or op.reads_ring)
             if barrier:
                 return Refusal("barrier", op, barrier, final=True)
+            if op.states and op is not ops[0]:
+                return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
         return self._cycle(ops) or self._unconnected(ops) or self._fed_whole(ops)
 
@@ -84,7 +88,7 @@ class Legality:
         if FAMILIES[op.kind].alias:
             return "renames bytes, and takes no part in a loop over rows"
         if len(op.outputs) != 1:
-            return "has several outputs"
+            return "has several outputs" if op.outputs else "has no output"
         for tensor in (*op.activations, op.output):
             if not tensor.is_image:
                 return f"{tensor} is no image [1, H, W, C]"

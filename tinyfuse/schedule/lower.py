@@ -8,7 +8,7 @@ from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
-from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, Group, Stage, Storage
+from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
 from tinyfuse.schedule.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
@@ -41,7 +41,7 @@ def lower(
 
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context)
-        kept = frozenset(op.output for op in ops if roots.get(op.output, op.output) in whole)
+        kept = frozenset(t for op in ops for t in op.outputs if roots.get(t, t) in whole)
         stream = Stream(stages, kept) if stages[0].by_row else None
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, tensor in inner:
@@ -58,6 +58,15 @@ def lower(
     for alias, root in roots.items():
         storage[alias] = Storage(storage[root].buffer, _whole_rows(alias))
     return tuple(groups), storage, tuple(buffers), tuple(overlaps)
+
+
+def place_states(graph: Graph) -> dict[Tensor, int]:
+    """Byte offsets of the states from the start of the state's memory, in the order of first use."""
+    offsets, end = {}, 0
+    for tensor in graph.states:
+        offsets[tensor] = -(-end // STATE_ALIGN) * STATE_ALIGN
+        end = offsets[tensor] + tensor.bytes
+    return offsets
 
 
 def _whole_rows(tensor: Tensor) -> int:
@@ -126,14 +135,14 @@ def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tu
     """The stages of a group of these operators, each with its kernel. `memo` keeps stages between
     calls with the same context (packing weights takes time)."""
     memo = {} if memo is None else memo
-    if len(ops) == 1:
+    if len(ops) == 1 and not ops[0].reads_ring:
         if (ops[0], None) not in memo:
             memo[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
         return (memo[ops[0], None],)
     stages, inside = [], set()
     for op in ops:
-        # what comes from outside the group is whole
-        rings = not inside.isdisjoint(op.activations)
+        # what comes from outside the group is whole, unless it is a state
+        rings = not inside.isdisjoint(op.activations) or op.reads_ring
         inside.update(op.outputs)
         if (op, rings) not in memo:
             kernel = row_kernel(op, context, rings)
@@ -186,7 +195,7 @@ def _inner_buffers(
 
 
 def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | None, ...]) -> Group:
-    made = {stage.op.output for stage in stages}
+    made = {tensor for stage in stages for tensor in stage.op.outputs}
     inputs: dict[Tensor, None] = {}
     for stage in stages:
         for tensor in stage.op.activations:

@@ -160,8 +160,8 @@ static uint32_t sum_of_readings(uint32_t first)
     return sum;
 }
 
-/* The ticks that run(arena) took, times READINGS, plus what calling it and reading the clock take. */
-static int __attribute__((noinline)) count_ticks(run_function run, void *arena, int64_t *ticks)
+/* The ticks that `run` took, times READINGS, plus what calling it and reading the clock take. */
+static int __attribute__((noinline)) count_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
 {
     enum { CORE_CLOCK = 4, ENABLE_WITH_INTERRUPT = CORE_CLOCK | 3, PENDING = 1 << 26 };
     uint32_t now, sum;
@@ -173,7 +173,7 @@ static int __attribute__((noinline)) count_ticks(run_function run, void *arena, 
     SYST_CSR = ENABLE_WITH_INTERRUPT;
     while (SYST_CVR == 0) { /* the first tick loads the counter: start right after it */
     }
-    status = run(arena);
+    status = run(RUN_ARGUMENTS);
     __asm volatile("cpsid i" : : : "memory");
     now = SYST_CVR;
     sum = sum_of_readings(now);
@@ -189,25 +189,28 @@ static int __attribute__((noinline)) count_ticks(run_function run, void *arena, 
 }
 
 /* One instruction. */
-static int __attribute__((naked)) run_nothing(void *arena)
+static int __attribute__((naked)) run_nothing(RUN_PARAMETERS)
 {
     (void)arena;
+#ifdef FRAMES
+    (void)state;
+#endif
     __asm volatile("bx lr");
 }
 
-int port_run_for_ticks(run_function run, void *arena, int64_t *ticks)
+int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
 {
     int64_t overhead;
     int status;
 
-    (void)count_ticks(run_nothing, arena, &overhead);
-    status = count_ticks(run, arena, ticks);
+    (void)count_ticks(run_nothing, RUN_ARGUMENTS, &overhead);
+    status = count_ticks(run, RUN_ARGUMENTS, ticks);
     *ticks -= overhead;
     return status;
 }
 
 /* The stack is at the bottom of the RAM: an overflow leaves the memory and faults. */
-int __attribute__((noinline)) port_run_for_stack(run_function run, void *arena, int64_t *stack_bytes)
+int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes)
 {
     enum { PAINT = 0x5AFEC0DE };
     uint32_t *sp, *lowest;
@@ -217,7 +220,7 @@ int __attribute__((noinline)) port_run_for_stack(run_function run, void *arena, 
     for (lowest = stack_limit; lowest < sp; ++lowest) {
         *(volatile uint32_t *)lowest = PAINT;
     }
-    status = run(arena);
+    status = run(RUN_ARGUMENTS);
     lowest = stack_limit;
     while (lowest < sp && *(volatile uint32_t *)lowest == PAINT) {
         ++lowest;

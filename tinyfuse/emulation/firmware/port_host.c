@@ -15,16 +15,16 @@ void port_exit(int code)
     exit(code);
 }
 
-int port_run_for_stack(run_function run, void *arena, int64_t *stack_bytes)
+int port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes)
 {
     *stack_bytes = NOT_MEASURED;
-    return run(arena);
+    return run(RUN_ARGUMENTS);
 }
 
-int port_run_for_ticks(run_function run, void *arena, int64_t *ticks)
+int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
 {
     *ticks = NOT_MEASURED;
-    return run(arena);
+    return run(RUN_ARGUMENTS);
 }
 
 void port_forbid(const void *start, size_t bytes)

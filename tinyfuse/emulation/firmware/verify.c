@@ -3,6 +3,7 @@
    It writes one record a line, for tinyfuse/emulation/result.py:
      output RUN INDEX HEX               the next bytes of an output
      guard RUN before|after OFFSET      a byte outside of the arena changed, OFFSET from the arena
+     state RUN before|after OFFSET      the same of the state
      misuse RUN STATUS TEXT             a call that must be refused returned STATUS
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
@@ -16,7 +17,12 @@
    A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and
    then in batches of random length; on the way it is called in ways that it must refuse.
 
-   Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS) and RUNS. */
+   Where the module has a state, two instances of it take turns (tinyfuse/streams.py): every second run
+   is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
+   before and behind the state of the run, the other instance's too, must not change.
+
+   Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
+   with state, FRAMES. */
 #include "port.h"
 
 #include <string.h>
@@ -39,8 +45,20 @@ extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
 static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN)));
 static uint8_t *const arena = memory + GUARD;
 
-/* Only for its size, which build.py reads: nothing refers to it, so the linker drops it. */
+/* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
 uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
+
+#ifdef FRAMES
+#define STATE_BYTES MODULE_MACRO(STATE_BYTES)
+enum {
+    INSTANCES = 2,
+    STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
+    STATES = INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD
+};
+static uint8_t states[STATES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN))));
+static uint8_t *state; /* of the run */
+uint8_t tinyfuse_state_bytes[STATE_BYTES];
+#endif
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -147,26 +165,64 @@ static uint8_t pattern(int run, size_t position)
     return (uint8_t)((position * 37u) ^ (position >> 8) ^ ((unsigned)run * 101u) ^ 0xA5u);
 }
 
-static void paint(int run, size_t from, size_t to)
+static void paint(int run, uint8_t *of, size_t from, size_t to)
 {
     for (size_t i = from; i < to; ++i) {
-        memory[i] = pattern(run, i);
+        of[i] = pattern(run, i);
     }
 }
 
-static void check_guard(int run, const char *name, size_t from, size_t to)
+/* `record` and `name` begin the record; `origin` is what its offset counts from. */
+static void check_guard(int run, const char *record, const char *name, const uint8_t *of, size_t from,
+                        size_t to, size_t origin)
 {
-    port_allow(&memory[from], to - from);
+    port_allow(&of[from], to - from);
     for (size_t i = from; i < to; ++i) {
-        if (memory[i] != pattern(run, i)) {
-            put_field("guard ", run);
+        if (of[i] != pattern(run, i)) {
+            put_field(record, run);
             put_text(name);
-            put_number((int64_t)i - GUARD);
+            put_number((int64_t)i - (int64_t)origin);
             end_line();
             return;
         }
     }
 }
+
+/* --- state ------------------------------------------------------------------------------------ */
+
+#ifdef FRAMES
+static uint8_t kept[INSTANCES][STATE_BYTES]; /* each instance's state while it waits */
+
+/* Puts the state of the run's instance to its place, among junk that nobody may touch. */
+static void enter_state(int run)
+{
+    const int instance = run % INSTANCES;
+    const size_t at = (size_t)(STATE_GUARD + instance * (STATE_GUARD + STATE_BYTES));
+    int status;
+
+    state = &states[at];
+    paint(run, states, 0, STATES);
+    if (run / INSTANCES % FRAMES == 0) {
+        status = MODULE(reset)(state);
+        if (status != MODULE_MACRO(OK)) {
+            fail("reset returned ", status);
+        }
+    } else {
+        memcpy(state, kept[instance], STATE_BYTES);
+    }
+    port_forbid(states, at);
+    port_forbid(&states[at + STATE_BYTES], STATES - at - STATE_BYTES);
+}
+
+static void leave_state(int run)
+{
+    const size_t at = (size_t)(state - states);
+
+    check_guard(run, "state ", " before ", states, 0, at, at);
+    check_guard(run, "state ", " after ", states, at + STATE_BYTES, STATES, at);
+    memcpy(kept[run % INSTANCES], state, STATE_BYTES);
+}
+#endif
 
 static void check_inside(const char *what, const void *start, size_t bytes)
 {
@@ -281,12 +337,12 @@ int main(void)
     for (int run = 0; run < RUNS; ++run) {
         int status;
 
-        paint(run, 0, GUARD);
-        paint(run, AFTER, END);
+        paint(run, memory, 0, GUARD);
+        paint(run, memory, AFTER, END);
         port_forbid(memory, GUARD);
         port_forbid(&memory[AFTER], GUARD);
         if (run % 2 == 0) {
-            paint(run, GUARD, AFTER);
+            paint(run, memory, GUARD, AFTER);
             status = MODULE(init)(arena, ARENA_BYTES);
             if (status != MODULE_MACRO(OK)) {
                 fail("init returned ", status);
@@ -309,19 +365,25 @@ int main(void)
             memcpy(destination, input, MODULE(input_bytes)(i));
             input += MODULE(input_bytes)(i);
         }
+#ifdef FRAMES
+        enter_state(run);
+#endif
         if (run == 1) {
-            status = port_run_for_ticks(infer, arena, &ticks);
+            status = port_run_for_ticks(infer, RUN_ARGUMENTS, &ticks);
         } else {
             int64_t stack_of_run;
 
-            status = port_run_for_stack(infer, arena, &stack_of_run);
+            status = port_run_for_stack(infer, RUN_ARGUMENTS, &stack_of_run);
             stack = stack_of_run > stack ? stack_of_run : stack;
         }
         if (status != MODULE_MACRO(OK)) {
             fail("run returned ", status);
         }
-        check_guard(run, " before ", 0, GUARD);
-        check_guard(run, " after ", AFTER, END);
+#ifdef FRAMES
+        leave_state(run);
+#endif
+        check_guard(run, "guard ", " before ", memory, 0, GUARD, GUARD);
+        check_guard(run, "guard ", " after ", memory, AFTER, END, GUARD);
         for (size_t i = 0; i < MODULE_MACRO(OUTPUTS); ++i) {
             check_inside("an output lies outside of the arena, offset ", MODULE(output)(arena, i),
                          MODULE(output_bytes)(i));

@@ -1,0 +1,136 @@
+"""Models with state, built in code: a name -> the .tflite's bytes.
+
+Each is a stream's model: verified frame by frame against TFLM (tests/test_streams.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import tflite
+from tflite_builder import ModelBuilder
+
+
+def _integers(rng: np.random.Generator, shape, dtype: str = "int8", limit: int = 127) -> np.ndarray:
+    return rng.integers(-limit, limit + 1, shape).astype(dtype)
+
+
+def product(*scales: float) -> float:
+    """The product of scales in float32, as TFLM and converters take it."""
+    result = np.float32(1)
+    for scale in scales:
+        result *= np.float32(scale)
+    return float(result)
+
+
+# --- SVDF --------------------------------------------------------------------------------------
+
+
+def add_svdf(model: ModelBuilder, x: int, x_scale: float, sizes: tuple[int, ...], state: str, name: str,
+             scale: float = 0.02, zero_point: int = 7, state_zero_point: int = 0) -> int:  # fmt: skip
+    """An SVDF behind tensor `x`; `sizes`: batches, inputs, units, rank, memory."""
+    batches, inputs, units, rank, memory = sizes
+    rng = np.random.default_rng(sum(sizes))
+    filters = units * rank
+    limit, state_scale = (2000, 0.0005) if state == "int16" else (127, 0.02)
+    features = model.tensor(f"{name}_features", (filters, inputs), scale=0.01, zero_point=0,
+                            data=_integers(rng, (filters, inputs)))  # fmt: skip
+    time = model.tensor(f"{name}_time", (filters, memory), state, scale=0.001, zero_point=0,
+                        data=_integers(rng, (filters, memory), state, limit))  # fmt: skip
+    bias = model.tensor(f"{name}_bias", (units,), "int32", scale=product(state_scale, 0.001), zero_point=0,
+                        data=_integers(rng, units, "int32", 3000))  # fmt: skip
+    kept = model.tensor(f"{name}_state", (batches, memory * filters), state, scale=state_scale,
+                        zero_point=state_zero_point, is_variable=True)  # fmt: skip
+    y = model.tensor(f"{name}_out", (batches, units), scale=scale, zero_point=zero_point)
+    model.op("SVDF", [x, features, time, bias, kept], [y], rank=rank, fused_activation_function="RELU")
+    return y
+
+
+def svdf(state: str, sizes: tuple[int, ...], scale: float, state_zero_point: int = 0) -> bytes:
+    model = ModelBuilder()
+    x = model.tensor("x", (sizes[0], sizes[1]), scale=0.1, zero_point=-3)
+    y = add_svdf(model, x, 0.1, sizes, state, "svdf", scale, 7, state_zero_point)
+    return model.build([x], [y])
+
+
+def keyword_spotter() -> bytes:
+    """Features of a frame -> SVDF -> SVDF -> fully connected -> softmax."""
+    model = ModelBuilder()
+    rng = np.random.default_rng(3)
+    x = model.tensor("features", (1, 40), scale=0.1, zero_point=-3)
+    a = add_svdf(model, x, 0.1, (1, 40, 16, 2, 10), "int16", "first", 0.05, -128)
+    b = add_svdf(model, a, 0.05, (1, 16, 12, 1, 8), "int8", "second", 0.004, -20, 3)
+    weights = model.tensor("weights", (4, 12), scale=0.02, zero_point=0, data=_integers(rng, (4, 12)))
+    bias = model.tensor("bias", (4,), "int32", scale=product(0.004, 0.02), zero_point=0,
+                        data=_integers(rng, 4, "int32", 900))  # fmt: skip
+    logits = model.tensor("logits", (1, 4), scale=0.05, zero_point=2)
+    model.op("FULLY_CONNECTED", [b, weights, bias], [logits])
+    scores = model.tensor("scores", (1, 4), scale=1 / 256, zero_point=-128)
+    model.op("SOFTMAX", [logits], [scores], beta=1.0)
+    return model.build([x], [scores])
+
+
+# --- resource variables ------------------------------------------------------------------------
+
+
+def add_handle(model: ModelBuilder, name: str) -> int:
+    handle = model.tensor(f"{name}_handle", (), "resource")
+    model.op("VAR_HANDLE", [], [handle], shared_name=name, container="")
+    return handle
+
+
+def initialization(values: dict[str, tuple[np.ndarray, float, int]]) -> ModelBuilder:
+    """A subgraph that gives variables their values: name -> (array, scale, zero point)."""
+    model = ModelBuilder()
+    for name, (data, scale, zero_point) in values.items():
+        value = model.tensor(f"{name}_initial", data.shape, str(data.dtype), scale, zero_point, data=data)
+        model.op("ASSIGN_VARIABLE", [add_handle(model, name), value], [])
+    return model
+
+
+def accumulator(initialized: bool) -> bytes:
+    """sum = sum + x, which is also the output; a second variable holds the sum before that."""
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 6), scale=0.1, zero_point=-3)
+    if initialized:
+        model.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    total, last = add_handle(model, "total"), add_handle(model, "last")
+    quant = {"scale": 0.2, "zero_point": 11}
+    before, after = model.tensor("before", (1, 6), **quant), model.tensor("after", (1, 6), **quant)
+    model.op("READ_VARIABLE", [total], [before])
+    model.op("ADD", [x, before], [after])
+    model.op("ASSIGN_VARIABLE", [total, after], [])
+    older = model.tensor("older", (6, 1), **quant)
+    model.op("READ_VARIABLE", [last], [older])
+    model.op("ASSIGN_VARIABLE", [last, before], [])
+    called = []
+    if initialized:
+        values = np.arange(-3, 3, dtype=np.int8).reshape(1, 6)
+        called = [initialization({"total": (values, 0.2, 11), "last": (values[:, ::-1].copy(), 0.2, 11)})]
+    return model.build([x], [after, older], called=called)
+
+
+STREAM_MODELS = {
+    "svdf of int16": svdf("int16", (1, 8, 4, 2, 6), 0.02),
+    "svdf of int8": svdf("int8", (1, 9, 3, 1, 5), 0.001),
+    "svdf whose state wraps": svdf("int8", (1, 8, 4, 2, 3), 0.001, 40),
+    "svdf of two batches": svdf("int16", (2, 5, 3, 3, 4), 0.02),
+    "svdf without memory": svdf("int16", (1, 4, 2, 1, 1), 0.02),
+    "keyword spotter": keyword_spotter(),
+    "accumulator from zero points": accumulator(False),
+    "accumulator from values": accumulator(True),
+}
+
+#: operators that are tested here alone: kinds that keep state
+STATE_KINDS = ("SVDF", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
+
+
+def of_kinds() -> dict[str, list[str]]:
+    """Kind of operator -> the models that have it, in any subgraph."""
+    found: dict[str, list[str]] = {kind: [] for kind in STATE_KINDS}
+    for name, data in STREAM_MODELS.items():
+        model = tflite.Model.GetRootAs(data, 0)
+        numbers = {model.OperatorCodes(i).BuiltinCode() for i in range(model.OperatorCodesLength())}
+        for kind in STATE_KINDS:
+            if getattr(tflite.BuiltinOperator, kind) in numbers:
+                found[kind].append(name)
+    return found

@@ -1,0 +1,89 @@
+"""Operators on resource variables: READ_VARIABLE and ASSIGN_VARIABLE, whose input 0 is a state once
+tinyfuse/tflite_variables.py has resolved the file's handles; VAR_HANDLE and CALL_ONCE, which that takes
+out of the graph, so that no kernel has to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.variables import AssignVariable, ReadVariable
+from tinyfuse.ops.base import Operator, Rule
+
+
+@dataclass(frozen=True)
+class VarHandle:
+    """A variable's name: handles of one name are one variable, in every subgraph."""
+
+    shared_name: str = ""
+    container: str = ""
+
+
+@dataclass(frozen=True)
+class CallOnce:
+    """Runs a subgraph before the first inference."""
+
+    init_subgraph_index: int = 0
+
+
+class _Resolved(Operator):
+    """An operator that is gone when the file has been read."""
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        raise AssertionError(f"{op} is in a graph")
+
+
+class VarHandleOperator(_Resolved):
+    kind = "VAR_HANDLE"
+    summary = "names a variable: state that outlives a run"
+
+    def attributes(self, options: Mapping[str, Any]) -> VarHandle:
+        return VarHandle(options.get("shared_name", ""), options.get("container", ""))
+
+
+class CallOnceOperator(_Resolved):
+    kind = "CALL_ONCE"
+    summary = "gives variables their initial values, by a subgraph that assigns constants"
+
+    def attributes(self, options: Mapping[str, Any]) -> CallOnce:
+        return CallOnce(options.get("init_subgraph_index", 0))
+
+
+def _unlike(state: Tensor, value: Tensor) -> Tensor | None:
+    return value if (value.dtype, value.elements) != (state.dtype, state.elements) else None
+
+
+class ReadVariableOperator(Operator):
+    """The output is a copy of the state as it is now; its shape and quantization may be others."""
+
+    kind = "READ_VARIABLE"
+    summary = "what a variable holds"
+    reads = (0,)
+    rules = (
+        Rule("the value has the variable's dtype and number of elements",
+             lambda op: _unlike(op.input, op.output)),
+    )  # fmt: skip
+    kernels = (ReadVariable(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (inputs[0].reshape(op.output.shape),)
+
+
+class AssignVariableOperator(Operator):
+    """No output: the state becomes a copy of input 1."""
+
+    kind = "ASSIGN_VARIABLE"
+    summary = "gives a variable another value"
+    updates = (0,)
+    rules = (
+        Rule("the value has the variable's dtype and number of elements",
+             lambda op: _unlike(op.input, op.inputs[1])),
+    )  # fmt: skip
+    kernels = (AssignVariable(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (inputs[1].reshape(op.input.shape),)
