@@ -102,7 +102,7 @@ def test_the_installed_command_is_the_same_entry_point() -> None:
 def test_help_lists_every_command_with_examples() -> None:
     text = tinyfuse_("--help").stdout
     assert "Examples:" in text and "Exit codes:" in text
-    for command in (*MODEL_COMMANDS, "operators", "targets", "doctor"):
+    for command in (*MODEL_COMMANDS, "operators", "targets", "devices", "cmsis-nn", "doctor"):
         assert re.search(rf"^  {command} ", text, re.MULTILINE)
     for command in MODEL_COMMANDS:
         shown = tinyfuse_(command, "--help")
@@ -129,7 +129,7 @@ def test_gen_report_and_verify_share_what_changes_the_code() -> None:
     def options(command):
         return {option for parameter in main.commands[command].params for option in parameter.opts}
 
-    shared = {"--target", "--name", "--kernels", "--fusion", "--optimize", "--cmsis-nn-version", "--cmsis-nn",
+    shared = {"--target", "--device", "--name", "--kernels", "--fusion", "--optimize", "--cmsis-nn-version", "--cmsis-nn",
               "--max-ram", "--max-flash", "--json"}  # fmt: skip
     for command in MODEL_COMMANDS:
         assert shared <= options(command)

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from tinyfuse import __version__, commands
-from tinyfuse.errors import CompileError, TinyfuseError, UsageError
+from tinyfuse.errors import CompileError, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE
 from tinyfuse.report.facts import envelope
 from tinyfuse.targets import all_targets
@@ -87,7 +87,9 @@ def generation_options(command):
     """The arguments that `gen`, `report`, `verify` and `profile` share: all that changes the code."""
 
     @click.argument("model", type=click.Path())
-    @click.option("--target", required=True, metavar="T", help="A core of `tinyfuse targets`.")
+    @click.option("--target", metavar="T", help="A core of `tinyfuse targets`.")
+    @click.option("--device", metavar="NAME",
+                  help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs.")
     @click.option("--name", metavar="NAME", help="Prefix of the C names; default: the model file's name.")
     @click.option("--kernels", type=click.Choice(KERNELS), default="auto", show_default=True,
                   help="auto: the faster one; cmsis-nn: wherever it has one; tinyfuse: ours alone.")
@@ -108,13 +110,33 @@ def generation_options(command):
     @click.option("--max-flash", metavar="SIZE", help="Fail when weights and code are larger.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout (docs/json.md).")
     @functools.wraps(command)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args, device, **kwargs):
+        _take_device(device, kwargs)
         request = commands.Request(
             **{field: kwargs.pop(field) for field in commands.REQUEST_FIELDS}
         )
         return command(request, *args, **kwargs)
 
     return wrapped
+
+
+def _take_device(name: str | None, arguments: dict) -> None:
+    """What a device stands for goes into the arguments: target, and limits that were not given."""
+    if name is None:
+        if arguments["target"] is None:
+            raise UsageError("Missing option '--target' (or '--device')")
+        return
+    if arguments["target"] is not None:
+        raise UsageError("give --target or --device, not both")
+    from tinyfuse.devices import find_device
+
+    device = find_device(name, _progress)
+    if not arguments["as_json"]:
+        click.echo(device, err=True)
+    arguments["target"] = device.target
+    for option, limit in (("max_ram", device.ram), ("max_flash", device.flash)):
+        if arguments[option] is None and limit:
+            arguments[option] = str(limit)
 
 
 @main.command(epilog="""\b
@@ -297,6 +319,63 @@ def operators(kinds, as_json):
     ]
     for line in shown:
         click.echo(line)
+    return 0
+
+
+@main.command()
+@click.argument("part", default="")
+@click.option("--update", is_flag=True, help="Download newer data first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON alone.")
+def devices(part, update, as_json):
+    """List the microcontrollers whose name begins with PART, for --device.
+
+    From the CMSIS-Pack data in cmsis-pack-manager's cache; it is downloaded where there is none.
+    """
+    from tinyfuse.devices import all_devices
+
+    found = all_devices(part, _progress, update)
+    if as_json:
+        told = [asdict(device) for device in found]
+        return _print_json({"schema_version": 1, "tinyfuse_version": __version__, "devices": told})
+    for device in found:
+        click.echo(device)
+    return 0
+
+
+@main.group("cmsis-nn")
+def cmsis_nn_group() -> None:
+    """Find or install CMSIS-NN's sources, which verify and gen --bundle need."""
+
+
+@cmsis_nn_group.command("where")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON alone.")
+def cmsis_nn_where(as_json):
+    """Say which CMSIS-NN is used without --cmsis-nn, its version, and what it lacks."""
+    from tinyfuse import cmsis_nn
+
+    tree = cmsis_nn.find_cmsis_nn(None)
+    if tree is None:
+        raise ToolMissing("CMSIS-NN", cmsis_nn.HOW_TO_GET)
+    return _show_tree(tree, as_json)
+
+
+@cmsis_nn_group.command("install")
+@click.option("--version", metavar="X.Y", help="4.0 to 7.0; default: the latest.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON alone.")
+def cmsis_nn_install(version, as_json):
+    """Download Arm's CMSIS-Pack of CMSIS-NN, through cmsis-pack-manager."""
+    from tinyfuse.cmsis_nn.install import install
+
+    return _show_tree(install(version, _progress), as_json)
+
+
+def _show_tree(tree, as_json: bool) -> int:
+    facts = commands.tree_facts(tree)
+    if as_json:
+        return _print_json(facts)
+    click.echo(f"CMSIS-NN {facts['version']} at {facts['path']} ({facts['found_by']})")
+    if facts["lacks"]:
+        click.echo(f"it lacks {', '.join(facts['lacks'])}: other kernels take their place")
     return 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinyfuse import cmsis_nn
+from tinyfuse import __version__, cmsis_nn
 from tinyfuse.compiler import compile_graph
 from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
@@ -133,7 +133,8 @@ def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, 
     plan = compile_graph(graph, target, options)
     if not plan.uses_cmsis_nn:
         return plan, None
-    tree = cmsis_nn.find_cmsis_nn(request.cmsis_nn_path)
+    asked = request.cmsis_nn_version
+    tree = cmsis_nn.find_cmsis_nn(request.cmsis_nn_path, CMSIS_NN_VERSIONS[asked] if asked else None)
     if not needs_tree:
         matches = tree is not None and tree.version == plan.context.cmsis_nn
         return plan, tree if matches else None
@@ -158,7 +159,7 @@ def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, 
         warning = f"this copy of CMSIS-NN lacks {', '.join(sorted(lacking))}: other kernels take their place"
         graph = replace(graph, warnings=(*graph.warnings, warning))
         # of all functions that tinyfuse calls: another one must not take the place that is missing too
-        lacking = tree.missing(k.name for f in FAMILIES.values() for k in f.kernels if k.library == "cmsis-nn")
+        lacking = tree.missing(_cmsis_nn_functions())
         plan = compile_graph(graph, target, replace(options, cmsis_nn_lacks=tuple(sorted(lacking))))
     return plan, tree
 
@@ -219,6 +220,24 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
             return build_module(plan, tree, inputs, "qemu", "O2", Path(work)).code_bytes
     except TinyfuseError:
         return None
+
+
+def tree_facts(tree: cmsis_nn.Tree) -> dict:
+    """What `cmsis-nn where` tells of a tree; `lacks`: functions that tinyfuse would call."""
+    return {
+        "schema_version": 1,
+        "tinyfuse_version": __version__,
+        "path": str(tree.path),
+        "version": ".".join(map(str, tree.version)),
+        "found_by": tree.found_by,
+        "core_include": str(tree.core_include) if tree.core_include else None,
+        "lacks": sorted(tree.missing(_cmsis_nn_functions())),
+    }
+
+
+def _cmsis_nn_functions() -> set[str]:
+    """All functions of CMSIS-NN that tinyfuse may call."""
+    return {k.name for f in FAMILIES.values() for k in f.kernels if k.library == "cmsis-nn"}
 
 
 # --- verify ------------------------------------------------------------------------------------

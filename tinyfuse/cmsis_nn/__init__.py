@@ -1,7 +1,7 @@
 """Finds a CMSIS-NN source tree, says what it offers, and which of its files a build needs.
 
 Only `--bundle` and `verify` need a tree; generation knows the API by its version alone. Nothing
-here touches the network. docs/cmsis-nn.md lists where trees are looked for.
+but `install` touches the network. docs/cmsis-nn.md lists where trees are looked for.
 """
 
 from tinyfuse.cmsis_nn.bundle import bundle

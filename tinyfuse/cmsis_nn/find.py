@@ -11,7 +11,7 @@ from tinyfuse.cmsis_nn.tree import API, Tree, api_version, needs_core
 from tinyfuse.errors import ToolMissing, UsageError
 
 HOW_TO_GET = (
-    "install the CMSIS-Pack ARM::CMSIS-NN, or clone https://github.com/ARM-software/CMSIS-NN and "
+    "run: tinyfuse cmsis-nn install; or clone https://github.com/ARM-software/CMSIS-NN and "
     "give it as --cmsis-nn PATH or CMSIS_NN_PATH; a part of 4.0 comes with: pip install bakenn==1.0.0"
 )
 
@@ -24,8 +24,9 @@ _CORE_INSIDE = (
 )  # fmt: skip
 
 
-def find_cmsis_nn(path: str | None) -> Tree | None:
-    """The tree at `path`, or else the first that is found; None where there is none.
+def find_cmsis_nn(path: str | None, wanted: tuple[int, int] | None = None) -> Tree | None:
+    """The tree at `path`, or else the first that is found, of several packs the first of the `wanted`
+    version where there is one; None where there is none.
 
     UsageError where `path` or CMSIS_NN_PATH holds no tree, or one older than 4.0; ToolMissing where
     the tree needs CMSIS core and that isn't found.
@@ -36,9 +37,12 @@ def find_cmsis_nn(path: str | None) -> Tree | None:
             if root is None:
                 raise UsageError(f"{option} {given}: no {API.as_posix()} there")
             return _open(root, option)
-    for root in packs("CMSIS-NN"):
-        if (root / API).is_file():
+    found = [root for root in packs("CMSIS-NN") if (root / API).is_file()]
+    for root in found:
+        if wanted is None or api_version(root) == wanted:
             return _open(root, "CMSIS-Pack")
+    if found:
+        return _open(found[0], "CMSIS-Pack")
     vendored = _bakenn()
     return _open(vendored / "cmsis_nn", "PyPI package bakenn") if vendored else None
 
