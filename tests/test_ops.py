@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM
-from cases.common import broken_rules, inputs_of, model_of, reference, seeds
+from cases import NAMED, RANDOM, movement
+from cases.common import broken_rules, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +18,13 @@ from tinyfuse.ops.activations import LeakyRelu
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.mean import Reducer
+from tinyfuse.ops.pack import Pack
 from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.slice import StridedSlice
 from tinyfuse.ops.softmax import Softmax
+from tinyfuse.ops.space_depth import Block
+from tinyfuse.ops.split import Unpack
+from tinyfuse.ops.squeeze import Squeeze
 from tinyfuse.tflite_reader import read_tflite
 
 _NAMED = [pytest.param(op, id=f"{kind}-{name}") for kind, ops in NAMED.items() for name, op in ops.items()]
@@ -33,10 +38,13 @@ def assert_reference_is_tflm(op: Op, seed: int = 0) -> None:
         for index, data in enumerate(inputs):
             interpreter.set_input(data, index)
         interpreter.invoke()
-        got, wanted = reference(op, inputs), interpreter.get_output(0)
-        assert (got.dtype, got.shape) == (op.output.dtype, op.output.shape)
-        # bytes: floats too, the sign of zero included
-        np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8), err_msg=f"{op} {op.attributes}")
+        for i, (got, tensor) in enumerate(zip(references(op, inputs), op.outputs, strict=True)):
+            wanted = interpreter.get_output(i)
+            assert (got.dtype, got.shape) == (tensor.dtype, tensor.shape)
+            # bytes: floats too, the sign of zero included
+            np.testing.assert_array_equal(
+                np.atleast_1d(got).view(np.uint8), np.atleast_1d(wanted).view(np.uint8), err_msg=f"{op} {op.attributes}"
+            )
 
 
 @pytest.mark.parametrize("op", _NAMED)
@@ -64,6 +72,9 @@ def test_absent_options_take_the_schemas_defaults() -> None:
     assert absent["SOFTMAX"] == Softmax(0.0)
     assert absent["MEAN"] == Reducer(False)
     assert absent["LEAKY_RELU"] == LeakyRelu(0.0)
+    assert absent["STRIDED_SLICE"] == StridedSlice()
+    assert (absent["SQUEEZE"], absent["PACK"], absent["UNPACK"]) == (Squeeze(), Pack(), Unpack())
+    assert absent["SPACE_TO_DEPTH"] == Block() == absent["DEPTH_TO_SPACE"]
     assert absent["CONCATENATION"] == Concatenation(0, "NONE")
     assert absent["PAD"] is absent["RELU"] is absent["QUANTIZE"] is absent["RESHAPE"] is None
 
@@ -93,10 +104,37 @@ def _attributes(kind: str, **changes) -> Op:
     return replace(op, attributes=replace(op.attributes, **changes))
 
 
+def _numbers(kind: str, index: int, values) -> Op:
+    """A case whose constant int32 input `index` has other values."""
+    data = np.array(values, np.int32)
+    return _input(kind, index, data=data, shape=data.shape)
+
+
 def _axes(*axes: int) -> Op:
-    return _input("MEAN", 1, data=np.array(axes, np.int32), shape=(len(axes),))
+    return _numbers("MEAN", 1, axes)
 
 
+def _outputs(kind: str, *shapes) -> Op:
+    """A case with outputs of those shapes."""
+    op = _case(kind)
+    return replace(op, outputs=tuple(replace(op.output, shape=shape) for shape in shapes))
+
+
+def _source(kind: str) -> int:
+    """Which input of a kind is the one that moves."""
+    return 1 if kind == "SPLIT" else 0
+
+
+def _shrunk(begin: int, stride: int) -> Op:
+    """A STRIDED_SLICE that drops its second dimension."""
+    op = _numbers("STRIDED_SLICE", 1, (0, begin, 0, 0))
+    strides = replace(op.inputs[3], data=np.array((1, stride, 1, 1), np.int32))
+    attributes = replace(op.attributes, shrink_axis_mask=2)
+    return replace(op, inputs=(*op.inputs[:3], strides), attributes=attributes)
+
+
+#: kinds that never look at their output's quantization
+_ANY_QUANTIZATION = {"DEQUANTIZE", "RESHAPE", *movement.NAMED}
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
 _INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "MEAN", "CONCATENATION")
@@ -106,10 +144,10 @@ _INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "P
     ("op", "message"),
     [
         *((_input(kind, dtype="int16"), "int8") for kind in _INT8_KINDS),
-        *((_output(kind, quant=None), "scale") for kind in NAMED if kind not in ("DEQUANTIZE", "RESHAPE")),
+        *((_output(kind, quant=None), "scale") for kind in NAMED if kind not in _ANY_QUANTIZATION),
         *((replace(_case(kind), inputs=()), "input") for kind in NAMED),
         *((replace(_case(kind), inputs=(None, None)), "input") for kind in NAMED),
-        *((replace(_case(kind), outputs=()), "one output") for kind in NAMED),
+        *((replace(_case(kind), outputs=()), "output") for kind in NAMED),
         (_input("ADD", quant=_PER_CHANNEL), "one scale"),
         *((_input(kind, quant=_PER_CHANNEL), "one scale") for kind in _UNARY_KINDS),
         *((_output(kind, shape=(4, 8, 8)), "one shape") for kind in _UNARY_KINDS),
@@ -163,6 +201,48 @@ _INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "P
         (_output("RESHAPE", shape=(1, 61)), "number of elements"),
         (_output("RESHAPE", dtype="uint8"), "one dtype"),
         (_output("RESHAPE", quant=Quant((0.2,), (3,))), "same quantization"),
+        *((_input(kind, _source(kind), dtype="uint8"), "one dtype") for kind in movement.NAMED if kind != "SHAPE"),
+        *((_input(kind, 1, data=None), "constant") for kind in ("EXPAND_DIMS", "SLICE", "STRIDED_SLICE", "TRANSPOSE")),
+        (_attributes("SQUEEZE", dims=(2,)), "of extent 1"),
+        (_attributes("SQUEEZE", dims=(4,)), "of extent 1"),
+        (_output("SQUEEZE", shape=(1, 6)), "other dimensions"),
+        (_numbers("EXPAND_DIMS", 1, 3), "dimension of the output"),
+        (_output("EXPAND_DIMS", shape=(4, 1, 5)), "extent 1 more"),
+        (_numbers("SLICE", 1, (0, 4, 2, 3)), "inside the input"),
+        (_numbers("SLICE", 1, (0, -1, 2, 3)), "inside the input"),
+        (_numbers("SLICE", 2, (1, 2, 4, 2)), "inside the input"),
+        (_numbers("SLICE", 2, (1, 2, 0, 2)), "inside the input"),
+        (_numbers("SLICE", 2, (1, 2, 3)), "inside the input"),
+        (_output("SLICE", shape=(1, 2, 3, 3)), "sizes give"),
+        (_numbers("STRIDED_SLICE", 3, (1, 2, 0, 1)), "no stride 0"),
+        (_numbers("STRIDED_SLICE", 1, (0, 0, 0)), "one a dimension"),
+        (_numbers("STRIDED_SLICE", 2, (1, 0, 5, 6)), "begin, end and strides give"),
+        (_attributes("STRIDED_SLICE", ellipsis_mask=1), "no ellipsis"),
+        (_attributes("STRIDED_SLICE", new_axis_mask=2), "no ellipsis"),
+        (_attributes("STRIDED_SLICE", offset=True), "no ellipsis"),
+        (_attributes("STRIDED_SLICE", shrink_axis_mask=1), "begin, end and strides give"),
+        (_shrunk(begin=9, stride=1), "index inside"),
+        (_shrunk(begin=2, stride=-1), "index inside"),
+        (_numbers("SPLIT", 0, 4), "dimension of the input"),
+        (_numbers("SPLIT", 0, 2), "cut along the axis"),
+        (_outputs("SPLIT", (1, 4, 5, 1), (1, 4, 5, 2), (1, 4, 5, 3)), "one shape"),
+        (_outputs("SPLIT", (1, 4, 5, 2), (1, 4, 5, 2)), "cut along the axis"),
+        (_outputs("SPLIT", (1, 4, 5, 2), (1, 4, 5, 2), (20, 2)), "cut along the axis"),
+        (_numbers("SPLIT_V", 2, -5), "dimension of the input"),
+        (_outputs("SPLIT_V", (1, 4, 5, 3), (1, 4, 5, 4)), "cut along the axis"),
+        (_attributes("UNPACK", axis=4), "axis"),
+        (_attributes("UNPACK", num=3), "one output an index"),
+        (_attributes("PACK", axis=-4), "axis"),
+        (_attributes("PACK", values_count=2), "number of values"),
+        (_input("PACK", 1, shape=(4, 3)), "one shape"),
+        (_output("PACK", shape=(3, 3, 5)), "one shape"),
+        (_numbers("TRANSPOSE", 1, (0, 2, 2, 3)), "every dimension once"),
+        (_numbers("TRANSPOSE", 1, (0, 2, 1, 4)), "every dimension once"),
+        (_output("TRANSPOSE", shape=(1, 4, 5, 6)), "permuted shape"),
+        (_attributes("SPACE_TO_DEPTH", size=0), "block size"),
+        (_attributes("SPACE_TO_DEPTH", size=3), "blocks of pixels"),
+        (_output("DEPTH_TO_SPACE", shape=(1, 4, 6, 4)), "blocks of pixels"),
+        (_output("SHAPE", dtype="int64"), "is int32"),
         (_output("QUANTIZE", dtype="uint8"), "dtypes"),
         (_output("QUANTIZE", shape=(1, 5, 8, 9)), "one shape"),
         (_output("DEQUANTIZE", dtype="int8"), "dtypes"),

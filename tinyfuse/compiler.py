@@ -11,6 +11,7 @@ from tinyfuse.options import CMSIS_NN_VERSIONS, Options
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.search import least_ram_partition
@@ -26,10 +27,11 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 
 def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments."""
-    check(source)
+    folded = fold_constants(source)
+    check(folded)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize)
-    graph = rewrite(source, options.fusion, options.kernels)
+    graph = rewrite(folded, options.fusion, options.kernels)
     if options.feed_rows:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")

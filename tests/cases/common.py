@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,13 @@ def constant(data, scale: float | None = None, zero_point: int = 0) -> Tensor:
     return tensor(data.shape, scale, zero_point, str(data.dtype), data)
 
 
-def operator(kind: str, inputs, output: Tensor, attributes: Any = None) -> Op:
+def operator(kind: str, inputs, outputs: Tensor | list[Tensor], attributes: Any = None) -> Op:
     """An operator over fresh copies of those tensors; one that is given twice stays one."""
+    outputs = [outputs] if isinstance(outputs, Tensor) else outputs
     names: dict[Tensor, Tensor] = {}
-    for index, t in enumerate((*inputs, output)):
+    for index, t in enumerate((*inputs, *outputs)):
         names.setdefault(t, Tensor(f"t{index}", t.shape, t.dtype, t.quant, t.data, index))
-    return Op(kind, tuple(names[t] for t in inputs), (names[output],), attributes, index=0)
+    return Op(kind, tuple(names[t] for t in inputs), tuple(names[t] for t in outputs), attributes, index=0)
 
 
 def broken_rules(op: Op) -> list[str]:
@@ -66,8 +68,15 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def random_data(shape, rng: np.random.Generator, dtype: str = "int8") -> np.ndarray:
-    low, high = RANGE[dtype]
+    low, high = stored_range(dtype)
     return rng.integers(low, high + 1, shape).astype(dtype)
+
+
+def stored_range(dtype: str) -> tuple[int, int]:
+    """The least and the greatest value of a dtype that isn't a float."""
+    if dtype == "bool":
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) if dtype != "int64" else 2**62
 
 
 def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
@@ -84,11 +93,12 @@ def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
     if t.dtype == "float32":
         return _floats(t.shape, op.output, how, rng)
-    low, high = RANGE[t.dtype]
+    low, high = stored_range(t.dtype)
     if how == "random":
         return random_data(t.shape, rng, t.dtype)
     if how == "every":
-        return np.resize(np.arange(low, high + 1), t.shape).astype(t.dtype)
+        count = max(1, t.elements)
+        return np.resize(low + np.arange(min(count, high - low + 1)), t.shape).astype(t.dtype)
     value = {"low": low, "high": high, "zero": t.zero_point if t.quant else 0}[how]
     return np.full(t.shape, value, t.dtype)
 
@@ -110,11 +120,16 @@ def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.
 # --- execution -------------------------------------------------------------------------------
 
 
-def reference(op: Op, inputs: list[np.ndarray]) -> np.ndarray:
-    """The family's numpy reference on values for op.activations."""
+def references(op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The family's numpy reference of every output on values for op.activations."""
     values = dict(zip(op.activations, inputs, strict=True))
     arguments = [t.data if t.is_constant else values[t] for t in op.inputs]
-    (result,) = FAMILIES[op.kind].reference(op, *arguments)
+    return FAMILIES[op.kind].reference(op, *arguments)
+
+
+def reference(op: Op, inputs: list[np.ndarray]) -> np.ndarray:
+    """The same of an operator with one output."""
+    (result,) = references(op, inputs)
     return result
 
 
@@ -127,10 +142,9 @@ def model_of(op: Op) -> bytes:
             quant = (t.quant.scale, t.quant.zero_point, t.quant.axis) if t.quant else (None, None, 0)
             indexes[t] = builder.tensor(t.name, t.shape, t.dtype, *quant, t.data)
     options = options_of(op)
-    builder.op(
-        op.kind, [indexes[t] for t in op.inputs], [indexes[op.output]], table=options is not None, **(options or {})
-    )
-    return builder.build([indexes[t] for t in op.activations], [indexes[op.output]])
+    outputs = [indexes[t] for t in op.outputs]
+    builder.op(op.kind, [indexes[t] for t in op.inputs], outputs, table=options is not None, **(options or {}))
+    return builder.build([indexes[t] for t in op.activations], outputs)
 
 
 def options_of(op: Op) -> dict[str, Any] | None:
@@ -151,5 +165,13 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"axis": a.axis, "fused_activation_function": a.activation}
     if op.kind == "SOFTMAX":
         return {"beta": a.beta}
+    if op.kind == "SQUEEZE":
+        return {"squeeze_dims": a.dims}
+    if op.kind == "UNPACK":
+        return {"num": a.num, "axis": a.axis}
+    if op.kind in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"):
+        return {"block_size": a.size}
+    if op.kind in ("STRIDED_SLICE", "PACK"):
+        return dataclasses.asdict(a)
     assert op.kind == "MEAN", op.kind
     return {"keep_dims": a.keep_dims}

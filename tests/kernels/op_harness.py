@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from cases.common import reference
+from cases.common import references
 
+from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -27,7 +28,6 @@ TARGETS = ("host", "cortex-m4", "cortex-m55")
 
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
-_CTYPE = {"int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "float32": "float"}
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ static void *take(size_t bytes)
     return taken;
 }
 
-static void check(const void *got, const void *expected, size_t bytes)
+static int same(const void *got, const void *expected, size_t bytes)
 {
-    port_write(memcmp(got, expected, bytes) == 0 ? "." : "x", 1);
+    return memcmp(got, expected, bytes) == 0;
 }"""
 
 
@@ -162,7 +162,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     op, kernel = case.op, case.kernel
     by_row = case.how in ("rows", "rings")
     rows = op.output.shape[1] if by_row else 1
-    lines = [_bytes(f"expected_{index}", reference(op, case.inputs))]
+    lines = [_bytes(f"expected_{index}_{o}", data) for o, data in enumerate(references(op, case.inputs))]
     for constant in kernel.constants(op, context):
         numbers = ",".join(scalar(v) for v in constant.data.tolist())
         attribute = f"__attribute__((aligned({constant.align})))"
@@ -171,7 +171,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     fill: list[str] = []
     views: dict[Tensor, View] = {}
     for i, (tensor, data) in enumerate(zip(op.activations, case.inputs, strict=True)):
-        name, ctype = f"input_{index}_{i}", _CTYPE[tensor.dtype]
+        name, ctype = f"input_{index}_{i}", CTYPE[tensor.dtype]
         lines.append(_bytes(name, data))
         height = tensor.shape[1] if len(tensor.shape) == 4 else 1
         ring = height
@@ -183,19 +183,21 @@ def _case(index: int, case: Case, context: Context) -> str:
         if case.how != "rings":
             body.append(f"memcpy(in{i}, {name}, {tensor.bytes});")
         views[tensor] = View(tensor, f"((const {ctype} *)in{i})", ring)
-    out = _CTYPE[op.output.dtype]
-    place = f"take({op.output.bytes})"
-    if isinstance(case.how, int):
-        source = op.inputs[case.how]
-        assert op.output.bytes <= source.bytes
-        place = f"in{op.activations.index(source)}"
-    body.append(f"{out} *const out = ({out} *){place};")
+    for o, tensor in enumerate(op.outputs):
+        ctype, place = CTYPE[tensor.dtype], f"take({tensor.bytes})"
+        if isinstance(case.how, int):
+            source = op.inputs[case.how]
+            assert tensor.bytes <= source.bytes
+            place = f"in{op.activations.index(source)}"
+        body.append(f"{ctype} *const out{o} = ({ctype} *){place};")
     scratch = kernel.scratch(op, context)
     body.append(f"uint8_t *const scratch = (uint8_t *)take({scratch});" if scratch else "")
-    pointer = f"out + y * {op.output.elements // rows}" if by_row else "out"
+    pointer = f"out0 + y * {op.output.elements // rows}" if by_row else "out0"
+    outputs = [View(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
+    outputs[0] = View(op.output, pointer, rows if by_row else 1)
     site = Site(
         inputs=tuple(views.get(t) for t in op.inputs),
-        outputs=(View(op.output, pointer, rows if by_row else 1),),
+        outputs=tuple(outputs),
         row="y" if by_row else None,
         scratch="scratch" if scratch else "NULL",
         constant=lambda name: f"k{index}_{name}",
@@ -204,9 +206,10 @@ def _case(index: int, case: Case, context: Context) -> str:
     loop = f"for (y = 0; y < {rows}; ++y) " if by_row else ""
     text = "\n    ".join([*(line for line in body if line), f"{loop}{{", *(f"    {line}" for line in call), "}"])
     counter = "    int32_t y;\n" if by_row else ""
+    checks = [f"same(out{o}, expected_{index}_{o}, {t.bytes})" for o, t in enumerate(op.outputs)]
     lines.append(
         f"static void case_{index}(void)\n{{\n{counter}    start();\n    {{\n    {text}\n"
-        f"    check(out, expected_{index}, {op.output.bytes});\n    }}\n}}"
+        f'    port_write({" && ".join(checks)} ? "." : "x", 1);\n    }}\n}}'
     )
     return "\n".join(lines)
 

@@ -1,44 +1,65 @@
-"""Our kernel of CONCATENATION (runtime_c/tinyfuse_concatenation.h)."""
+"""Our kernels of CONCATENATION and PACK (runtime_c/tinyfuse_concatenation.h)."""
 
 from __future__ import annotations
 
 from math import prod
 
-from tinyfuse.ir import ITEM_BYTES, Op
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.rows import input_pointer
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
 
 
-class Concatenate(Kernel):
-    """One call an input. By rows: along columns or channels."""
+class _Deal(Kernel):
+    """One call an input: its blocks are dealt into the output."""
 
     name = "tinyfuse_deal_blocks"
     headers = ("tinyfuse_concatenation.h",)
-    by_row, rings = True, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"input{i}", tensor.data.reshape(-1), "int8_t")
+            Constant(f"input{i}", np.ascontiguousarray(tensor.data).reshape(-1).view(np.int8), "int8_t")
             for i, tensor in enumerate(op.inputs)
             if tensor.is_constant
         )
 
+    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
+        """(how many blocks an input has, their bytes), of its dimensions from `first` on."""
+        raise NotImplementedError
+
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        rank = len(op.output.shape)
-        axis = op.attributes.axis % rank
         first = 0 if site.row is None else 2  # by rows, the blocks are those of one [W, C]
         item = ITEM_BYTES[op.output.dtype]
-        stride = prod(op.output.shape[axis:]) * item
+        dealt = [self.blocks(op, tensor, first) for tensor in op.inputs]
+        stride = sum(block for _, block in dealt)
         calls, offset = [], 0
-        for i, tensor in enumerate(op.inputs):
-            block = prod(tensor.shape[axis:]) * item
+        for i, (tensor, (count, block)) in enumerate(zip(op.inputs, dealt, strict=True)):
             if site.inputs[i] is not None:
                 source = input_pointer(site, i)
             else:
                 source = site.constant(f"input{i}")
                 if site.row is not None:
-                    source = f"{source} + {site.row} * {tensor.elements // tensor.shape[1]}"
+                    source = f"{source} + {site.row} * {tensor.bytes // tensor.shape[1]}"
             target = f"{site.outputs[0].pointer} + {offset // item}" if offset else site.outputs[0].pointer
-            calls.append(Call(self.name, (source, target, prod(tensor.shape[first:axis]), block, stride)))
+            calls.append(Call(self.name, (source, target, count, block, stride)))
             offset += block
         return tuple(calls)
+
+
+class Concatenate(_Deal):
+    """CONCATENATION; by rows: along columns or channels."""
+
+    by_row, rings = True, True
+
+    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
+        axis = op.attributes.axis % len(op.output.shape)
+        return prod(tensor.shape[first:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]
+
+
+class PackWhole(_Deal):
+    """PACK: a block is what lies behind the new dimension."""
+
+    def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
+        axis = op.attributes.axis % len(op.output.shape)
+        return prod(tensor.shape[:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]

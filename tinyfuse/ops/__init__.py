@@ -17,14 +17,21 @@ from tinyfuse.ops.elementwise import AddOperator, MulOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.mean import MeanOperator
+from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator
 from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.shape import ShapeOperator
+from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
-from tinyfuse.ops.unary_math import AbsOperator, RsqrtOperator
+from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
+from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
+from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
+from tinyfuse.ops.transpose import TransposeOperator
+from tinyfuse.ops.unary_math import AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
     CallOnceOperator,
@@ -56,6 +63,18 @@ FAMILIES: dict[str, Operator] = {
         MeanOperator(),
         PadOperator(),
         ConcatenationOperator(),
+        SqueezeOperator(),
+        ExpandDimsOperator(),
+        SliceOperator(),
+        StridedSliceOperator(),
+        SplitOperator(),
+        SplitVOperator(),
+        PackOperator(),
+        UnpackOperator(),
+        TransposeOperator(),
+        SpaceToDepthOperator(),
+        DepthToSpaceOperator(),
+        ShapeOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),

@@ -231,6 +231,7 @@ class Operator(ABC):
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
+    reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
 
     def attributes(self, options: Mapping[str, Any]) -> Any:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for

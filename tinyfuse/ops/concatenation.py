@@ -1,4 +1,4 @@
-"""CONCATENATION, int8, along any axis."""
+"""CONCATENATION along any axis."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.concatenation import Concatenate
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.movement import one_dtype
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class ConcatenationOperator(Operator):
     summary = "tensors side by side along any dimension"
     rules = (
         Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
+        one_dtype(("int8", "int16", "int32", "int64", "float32", "bool")),
         Rule(
-            "inputs and output are int8",
-            lambda op: next((t for t in (*op.inputs, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
+            "the inputs have one dtype",
+            lambda op: next((t for t in op.inputs if t.dtype != op.output.dtype), None),
         ),
         Rule(
             "inputs have the output's scale and zero point",

@@ -13,6 +13,7 @@ class FeedRowsOperator(Operator):
     """-> any dtype [1, H, W, C]: row y is what the caller of NAME_feed_rows brings y-th."""
 
     kind = "FEED_ROWS"
+    summary = "the rows of an input, as the caller brings them"
     kernels = (FeedRow(),)
     in_files = False
     source = True

@@ -103,7 +103,7 @@ def operators_markdown(facts: dict) -> str:
     for o in facts["operators"]:
         lines += ["", f"### {o['kind']}", "", *(f"- {_escape(rule)}" for rule in o["rules"])]
         kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
-        lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the file is read."]
+        lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the model is compiled."]
     return "\n".join(lines) + "\n"
 
 

@@ -1,30 +1,52 @@
-"""Operators that read only constants are computed now, by their exact reference.
+"""Operators that read only constants, or only a shape, are computed now, by their exact reference.
 
 before   %x = DEQUANTIZE(%c);  %y = QUANTIZE(%x);  %z = ADD(%in, %y)
 after    %z = ADD(%in, %y')          with %y' the constant
 
-No output of the model can be among them: tinyfuse/check.py refuses that.
+before   %s = SHAPE(%in);  %n = STRIDED_SLICE(%s, ...);  %p = PACK(%n, %k);  %z = RESHAPE(%in, %p)
+after    %z = RESHAPE(%in, %p')
+
+It runs before the check (tinyfuse/check.py), because rules ask for constants that only such an operator
+makes. So an operator that breaks a rule stays where it is, for the check to tell. No output of the
+model can be among those computed: the check refuses that too.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyfuse.ir import Graph, Tensor
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+
+#: bytes of all constants that one model may have us compute
+MAX_FOLDED_BYTES = 1 << 28
 
 
 def fold_constants(graph: Graph) -> Graph:
+    """CompileError where the constants to compute have more than MAX_FOLDED_BYTES bytes."""
     known: dict[Tensor, Tensor] = {}
-    ops = []
+    ops, folded = [], 0
     for op in graph.ops:
         inputs = tuple(known.get(t, t) if t is not None else None for t in op.inputs)
         if any(new is not old for new, old in zip(inputs, op.inputs, strict=True)):
             op = replace(op, inputs=inputs)
-        if op.activations or op.states:
+        if not _folds(op):
             ops.append(op)
             continue
+        folded += sum(tensor.bytes for tensor in op.outputs)
+        if folded > MAX_FOLDED_BYTES:
+            message = f"the constants computed so far have more than {MAX_FOLDED_BYTES} bytes"
+            hint = "no microcontroller holds such a model"
+            raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in inputs))
         for tensor, array in zip(op.outputs, arrays, strict=True):
             known[tensor] = replace(tensor, data=array)
     return replace(graph, ops=tuple(ops)) if known else graph
+
+
+def _folds(op: Op) -> bool:
+    family = FAMILIES.get(op.kind)
+    if family is None or op.states or (op.activations and family.reads_values):
+        return False
+    return not any(rule.problem(op) for rule in family.rules)

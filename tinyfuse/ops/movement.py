@@ -1,0 +1,90 @@
+"""What the operators share that only move elements: every output is a view of the input.
+
+A view is numpy's: a start and a step along every dimension. The reference is the view, copied; what
+the C needs to know of it are its start and its steps (tinyfuse/kernels/strided.py). So an operator's
+file says once, in numpy, where its elements come from.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.strided import StridedCopy
+from tinyfuse.ops.base import Kernel, Operator, Rule
+
+
+class Movement(Operator):
+    """An operator whose outputs are elements of its input number `data_input`, moved.
+
+    `others` are its kernels besides ours, which takes any view.
+    """
+
+    data_input: int = 0
+    others: tuple[Kernel, ...] = ()
+
+    def __init__(self) -> None:
+        self.kernels = (StridedCopy(self.data_input, self.views), *self.others)
+
+    @abstractmethod
+    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Of each output, in order, the view of `data` (that input, in its shape) that has its
+        elements in their order; its shape may differ from the output's."""
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        views = self.views(op, np.ascontiguousarray(inputs[self.data_input]))
+        return tuple(
+            np.ascontiguousarray(view).reshape(t.shape) for view, t in zip(views, op.outputs, strict=True)
+        )
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def ends(inputs: int) -> Rule:
+    """`inputs` inputs, all there, and one output."""
+    number = {1: "one input", 2: "two inputs", 3: "three inputs", 4: "four inputs"}[inputs]
+    return Rule(
+        f"{number} and one output",
+        lambda op: len(op.inputs) != inputs or len(op.outputs) != 1 or None in op.inputs,
+    )
+
+
+def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
+    """Input `data_input` and every output have the same of those dtypes, which are the ones that TFLM moves."""
+
+    def broken(op: Op) -> Tensor | None:
+        data = op.inputs[data_input]
+        if data.dtype not in dtypes:
+            return data
+        return next((t for t in op.outputs if t.dtype != data.dtype), None)
+
+    return Rule(
+        f"input and output have one dtype of {', '.join(dtypes)}",
+        broken,
+        "TensorFlow Lite Micro moves no others; quantize the model to int8",
+    )
+
+
+def ranks(low: int, high: int, data_input: int = 0) -> Rule:
+    """The rank of input `data_input`."""
+    text = f"the input has rank {low}" if low == high else f"the input has rank {low} to {high}"
+    return Rule(text, lambda op: None if low <= len(op.inputs[data_input].shape) <= high else op.inputs[data_input])
+
+
+def constant_vector(tensor: Tensor, length: int, dtypes: tuple[str, ...] = ("int32",)) -> bool:
+    """Whether a tensor is a constant [length] of one of the dtypes."""
+    return tensor.is_constant and tensor.shape == (length,) and tensor.dtype in dtypes
+
+
+def constant_axis(tensor: Tensor, rank: int) -> bool:
+    """Whether a tensor is one constant int32, a dimension of that rank (from its end if negative)."""
+    single = tensor.is_constant and tensor.dtype == "int32" and tensor.elements == 1
+    return single and -rank <= int(tensor.data.reshape(-1)[0]) < rank
+
+
+def axis_of(tensor: Tensor, rank: int) -> int:
+    """The dimension that `constant_axis` accepts, from 0."""
+    return int(tensor.data.reshape(-1)[0]) % rank

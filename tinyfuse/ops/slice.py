@@ -1,0 +1,162 @@
+"""SLICE and STRIDED_SLICE: from every dimension a range of indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.base import Rule
+from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
+
+_DTYPES = ("int8", "int16", "int32", "float32", "bool")
+
+
+@dataclass(frozen=True)
+class Span:
+    """`count` indexes from `start` on, `stride` apart."""
+
+    start: int
+    count: int
+    stride: int = 1
+
+    @property
+    def slice(self) -> slice:
+        stop = self.start + self.count * self.stride
+        return slice(self.start, stop if stop >= 0 else None, self.stride)
+
+
+# --- SLICE -----------------------------------------------------------------------------------
+
+
+def _bad_ranges(op: Op) -> Tensor | None:
+    rank, dtypes = len(op.input.shape), ("int32", "int64")
+    for tensor in op.inputs[1:]:
+        if not constant_vector(tensor, rank, dtypes) or tensor.dtype != op.inputs[1].dtype:
+            return tensor
+    for extent, begin, size in _ranges(op):
+        if not 0 <= begin < extent:
+            return op.inputs[1]
+        if size != -1 and not 1 <= size <= extent - begin:
+            return op.inputs[2]
+    return None
+
+
+def _ranges(op: Op) -> zip:
+    """(extent, begin, size) of every dimension; a size of -1 is all that is left."""
+    return zip(op.input.shape, op.inputs[1].data.tolist(), op.inputs[2].data.tolist(), strict=True)
+
+
+def _slice_spans(op: Op) -> list[Span]:
+    return [Span(begin, extent - begin if size == -1 else size) for extent, begin, size in _ranges(op)]
+
+
+class SliceOperator(Movement):
+    kind = "SLICE"
+    summary = "a range of indexes of every dimension"
+    rules = (
+        ends(3),
+        one_dtype(_DTYPES),
+        ranks(1, 5),
+        Rule(
+            "begin and size are constant int32 or int64 ranges inside the input",
+            _bad_ranges,
+            "convert the model with fixed shapes, so that slices are constant",
+        ),
+        Rule(
+            "the output has the shape that the sizes give",
+            lambda op: op.output if op.output.shape != tuple(s.count for s in _slice_spans(op)) else None,
+        ),
+    )
+
+    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (data[tuple(span.slice for span in _slice_spans(op))],)
+
+
+# --- STRIDED_SLICE ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StridedSlice:
+    """Bit d of a mask is for dimension d. begin, end: the range starts (ends) at the input's border;
+    shrink_axis: only the first index, and the dimension is dropped. The others are as in the file."""
+
+    begin_mask: int = 0
+    end_mask: int = 0
+    ellipsis_mask: int = 0
+    new_axis_mask: int = 0
+    shrink_axis_mask: int = 0
+    offset: bool = False
+
+
+def _spans(op: Op) -> list[Span]:
+    """What is taken of each dimension; a count of 0 or less: nothing."""
+    a, spans = op.attributes, []
+    indexes = zip(*(t.data.tolist() for t in op.inputs[1:]), strict=True)
+    for d, (begin, end, stride) in enumerate(indexes):
+        extent = op.input.shape[d]
+        low, high = (0, extent) if stride > 0 else (-1, extent - 1)
+        start = min(max(begin + extent if begin < 0 else begin, low), high)
+        stop = min(max(end + extent if end < 0 else end, low), high)
+        if a.begin_mask >> d & 1:
+            start = 0 if stride > 0 else extent - 1
+        if a.end_mask >> d & 1:
+            stop = extent if stride > 0 else -1
+        if a.shrink_axis_mask >> d & 1:
+            stop = start + 1
+        spans.append(Span(start, -((start - stop) // stride), stride))
+    return spans
+
+
+def _bad_indexes(op: Op) -> Tensor | None:
+    rank = len(op.input.shape)
+    bad = next((t for t in op.inputs[1:] if not constant_vector(t, rank)), None)
+    return bad if bad is not None or op.inputs[3].data.all() else op.inputs[3]
+
+
+def _bad_shrinking(op: Op) -> bool:
+    """TFLM takes nothing of such a dimension, and leaves the output as it was."""
+    return any(
+        op.attributes.shrink_axis_mask >> d & 1 and (span.stride < 0 or span.start >= op.input.shape[d])
+        for d, span in enumerate(_spans(op))
+    )
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    shrink = op.attributes.shrink_axis_mask
+    shape = tuple(span.count for d, span in enumerate(_spans(op)) if not shrink >> d & 1)
+    return None if op.output.shape == shape else op.output
+
+
+class StridedSliceOperator(Movement):
+    """Indexes beyond the input are cut off at its border (TFLM, strided_slice_logic.h)."""
+
+    kind = "STRIDED_SLICE"
+    summary = "a range of indexes of every dimension, with steps, also backwards"
+    rules = (
+        ends(4),
+        one_dtype(_DTYPES),
+        ranks(1, 4),
+        Rule(
+            "begin, end and strides are constant int32, one a dimension, no stride 0",
+            _bad_indexes,
+            "convert the model with fixed shapes, so that slices are constant",
+        ),
+        Rule(
+            "no ellipsis, no new axis, no end counted from the begin",
+            lambda op: op.attributes.ellipsis_mask or op.attributes.new_axis_mask or op.attributes.offset,
+            "TensorFlow Lite Micro takes no notice of them; slice every dimension, and RESHAPE",
+        ),
+        Rule("a dimension that is dropped has an index inside the input and a positive stride", _bad_shrinking),
+        Rule("the output has the shape that begin, end and strides give", _bad_shape),
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> StridedSlice:
+        masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+        return StridedSlice(*(options.get(mask, 0) for mask in masks), bool(options.get("offset", False)))
+
+    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (data[tuple(span.slice for span in _spans(op))],)

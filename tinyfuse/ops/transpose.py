@@ -1,0 +1,38 @@
+"""TRANSPOSE: the dimensions in another order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.base import Rule
+from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
+
+
+def permutation(op: Op) -> tuple[int, ...]:
+    """Of each dimension of the output, the dimension of the input that it is."""
+    return tuple(op.inputs[1].data.tolist())
+
+
+def _bad_permutation(op: Op) -> Tensor | None:
+    rank = len(op.input.shape)
+    good = constant_vector(op.inputs[1], rank) and sorted(permutation(op)) == list(range(rank))
+    return None if good else op.inputs[1]
+
+
+class TransposeOperator(Movement):
+    kind = "TRANSPOSE"
+    summary = "the dimensions in another order"
+    rules = (
+        ends(2),
+        one_dtype(("int8", "int16", "float32")),
+        ranks(1, 5),
+        Rule("the permutation is constant int32 and holds every dimension once", _bad_permutation),
+        Rule(
+            "the output has the permuted shape",
+            lambda op: op.output if op.output.shape != tuple(op.input.shape[d] for d in permutation(op)) else None,
+        ),
+    )
+
+    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (data.transpose(permutation(op)),)
