@@ -1,5 +1,5 @@
-/* Fully connected layer, int8: four outputs at a time from packed weights without zero point,
-   requantized in the bounded form. */
+/* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
+   forms TINYFUSE_WIDE and TINYFUSE_LANES of tinyfuse_matmul.h. */
 #ifndef TINYFUSE_FULLY_CONNECTED_PACKED_H
 #define TINYFUSE_FULLY_CONNECTED_PACKED_H
 
@@ -11,35 +11,43 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
-#define TINYFUSE_DENSE_WIDE "ldrd %[i], %[j], [%[x]], #8\n\t"
-#define TINYFUSE_DENSE_BYTES        \
-    "ldr %[j], [%[x]], #4\n\t"      \
+/* four inputs: i and j as tinyfuse_widen makes them */
+#define TINYFUSE_DENSE_COLUMNS(form) "ldrd %[i], %[j], [%[x]], #8\n\t"
+#define TINYFUSE_DENSE_BYTES(form) "ldr %[j], [%[x]], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
+#define TINYFUSE_DENSE_WIDEN_WIDE   \
     "sxtb16 %[i], %[j]\n\t"         \
     "sxtb16 %[j], %[j], ror #8\n\t"
-#define TINYFUSE_DENSE_OUTPUT(sum, weights)              \
-    "sxtb16 %[e], " weights "\n\t"                       \
-    "sxtb16 " weights ", " weights ", ror #8\n\t"        \
-    "smlad %[" sum "], %[i], %[e], %[" sum "]\n\t"       \
+#define TINYFUSE_DENSE_WIDEN_LANES          \
+    "eor %[i], %[j], #0x00800080\n\t"       \
+    "eor %[j], %[j], #0x007F007F\n\t"       \
+    "uxtb16 %[j], %[j]\n\t"
+#define TINYFUSE_DENSE_ODD_WIDE(weights) "sxtb16 " weights ", " weights ", ror #8\n\t"
+#define TINYFUSE_DENSE_ODD_LANES(weights) ""
+#define TINYFUSE_DENSE_OUTPUT(form, sum, weights)              \
+    "sxtb16 %[e], " weights "\n\t"                             \
+    TINYFUSE_DENSE_ODD_##form(weights)                         \
+    "smlad %[" sum "], %[i], %[e], %[" sum "]\n\t"             \
     "smlad %[" sum "], %[j], " weights ", %[" sum "]\n\t"
-#define TINYFUSE_DENSE_STEP(inputs)                     \
-    inputs "ldm %[w]!, {r8, r9, r10, r11}\n\t"          \
-    TINYFUSE_DENSE_OUTPUT("s0", "r8")                   \
-    TINYFUSE_DENSE_OUTPUT("s1", "r9")                   \
-    TINYFUSE_DENSE_OUTPUT("s2", "r10")                  \
-    TINYFUSE_DENSE_OUTPUT("s3", "r11")
+#define TINYFUSE_DENSE_STEP(form, inputs)                     \
+    inputs(form) "ldm %[w]!, {r8, r9, r10, r11}\n\t"          \
+    TINYFUSE_DENSE_OUTPUT(form, "s0", "r8")                   \
+    TINYFUSE_DENSE_OUTPUT(form, "s1", "r9")                   \
+    TINYFUSE_DENSE_OUTPUT(form, "s2", "r10")                  \
+    TINYFUSE_DENSE_OUTPUT(form, "s3", "r11")
 /* tinyfuse_requantize_bounded: x channels, e rounding, i output */
-#define TINYFUSE_DENSE_STORE(sum, sign)                \
-    "ldm %[x]!, {r8, r9, r10}\n\t"                     \
-    "lsl r8, %[e], r10\n\t"                            \
-    "add r8, %[" sum "]\n\t" sign(sum)                 \
-    "smmlar %[" sum "], %[" sum "], r9, r8\n\t"        \
-    "asr %[" sum "], r10\n\t"                          \
-    "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"      \
+#define TINYFUSE_DENSE_SCALE_WIDE(sum) ""
+#define TINYFUSE_DENSE_SCALE_LANES(sum) "asr %[" sum "], #8\n\t"
+#define TINYFUSE_DENSE_STORE(form, sum)                             \
+    "ldm %[x]!, {r8, r9, r10}\n\t" TINYFUSE_DENSE_SCALE_##form(sum) \
+    "lsl r8, %[e], r10\n\t"                                         \
+    "add r8, %[" sum "]\n\t"                                        \
+    "add r8, r8, %[" sum "], asr #31\n\t"                           \
+    "smmlar %[" sum "], %[" sum "], r9, r8\n\t"                     \
+    "asr %[" sum "], r10\n\t"                                       \
+    "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"                   \
     "strb %[" sum "], [%[i]], #1\n\t"
-#define TINYFUSE_DENSE_RAMP(sum) ""
-#define TINYFUSE_DENSE_SIGN(sum) "add r8, r8, %[" sum "], asr #31\n\t"
 /* `bytes` is 4 * depth; the loop is entered as that of tinyfuse_matmul.h. */
-#define TINYFUSE_DENSE_LOOP(inputs, sign)                                                      \
+#define TINYFUSE_DENSE_LOOP(form, inputs)                                                      \
     __asm volatile("6:\n\t"                                                                    \
                    "ldr %[i], %[channels]\n\t"                                                 \
                    "ldr %[e], %[bytes]\n\t"                                                    \
@@ -56,18 +64,18 @@ typedef struct {
                    "b 3f\n\t"                                                                  \
                    "5:\n\t"                                                                    \
                    "bmi 4f\n\t"                                                                \
-                   "1:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
-                   "2:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
-                   "3:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
-                   "4:\n\t" TINYFUSE_DENSE_STEP(inputs)                                        \
+                   "1:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
+                   "2:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
+                   "3:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
+                   "4:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
                    "ldr %[i], %[end]\n\t"                                                      \
                    "cmp %[w], %[i]\n\t"                                                        \
                    "bne 1b\n\t"                                                                \
                    "ldr %[x], %[channels]\n\t"                                                 \
                    "ldr %[e], %[rounding]\n\t"                                                 \
-                   "ldr %[i], %[out]\n\t" TINYFUSE_DENSE_STORE("s0", sign)                     \
-                       TINYFUSE_DENSE_STORE("s1", sign) TINYFUSE_DENSE_STORE("s2", sign)       \
-                           TINYFUSE_DENSE_STORE("s3", sign)                                    \
+                   "ldr %[i], %[out]\n\t" TINYFUSE_DENSE_STORE(form, "s0")                     \
+                       TINYFUSE_DENSE_STORE(form, "s1") TINYFUSE_DENSE_STORE(form, "s2")       \
+                           TINYFUSE_DENSE_STORE(form, "s3")                                    \
                    "str %[x], %[channels]\n\t"                                                 \
                    "ldr %[j], %[fours]\n\t"                                                    \
                    "str %[i], %[out]\n\t"                                                      \
@@ -81,25 +89,25 @@ typedef struct {
                    : [columns] "m"(inputs_at), [bytes] "m"(bytes), [rounding] "m"(rounding)    \
                    : "r8", "r9", "r10", "r11", "cc", "memory")
 
-/* fours > 0 times four outputs from `depth` inputs: int16 in the order of tinyfuse_widen (`wide`), or
-   bytes. `wide` and `ramp` are constants. */
+/* fours > 0 times four outputs from `depth` inputs: widened for the form (`columns`), or bytes.
+   `columns` and `form` (TINYFUSE_WIDE or TINYFUSE_LANES) are constants. */
 TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
                                           const int8_t *weights, const tinyfuse_requant *channels,
-                                          int32_t rounding, int32_t fours, int8_t *out, int wide,
-                                          int ramp)
+                                          int32_t rounding, int32_t fours, int8_t *out,
+                                          int columns, int form)
 {
     const int32_t bytes = 4 * depth;
     const int8_t *end;
     int32_t s0, s1, s2, s3;
     uint32_t x, e, i, j;
-    if (wide && ramp) {
-        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_WIDE, TINYFUSE_DENSE_RAMP);
-    } else if (wide) {
-        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_WIDE, TINYFUSE_DENSE_SIGN);
-    } else if (ramp) {
-        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_BYTES, TINYFUSE_DENSE_RAMP);
+    if (columns && form == TINYFUSE_LANES) {
+        TINYFUSE_DENSE_LOOP(LANES, TINYFUSE_DENSE_COLUMNS);
+    } else if (columns) {
+        TINYFUSE_DENSE_LOOP(WIDE, TINYFUSE_DENSE_COLUMNS);
+    } else if (form == TINYFUSE_LANES) {
+        TINYFUSE_DENSE_LOOP(LANES, TINYFUSE_DENSE_BYTES);
     } else {
-        TINYFUSE_DENSE_LOOP(TINYFUSE_DENSE_BYTES, TINYFUSE_DENSE_SIGN);
+        TINYFUSE_DENSE_LOOP(WIDE, TINYFUSE_DENSE_BYTES);
     }
 }
 
@@ -107,33 +115,32 @@ TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
 
 TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
                                           const int8_t *weights, const tinyfuse_requant *channels,
-                                          int32_t rounding, int32_t fours, int8_t *out, int wide,
-                                          int ramp)
+                                          int32_t rounding, int32_t fours, int8_t *out,
+                                          int columns, int form)
 {
     for (; fours > 0; --fours) {
-        const int16_t *columns = (const int16_t *)inputs_at;
+        const int16_t *x = (const int16_t *)inputs_at;
         const int8_t *bytes = (const int8_t *)inputs_at;
         int32_t s[4], k, o;
         for (o = 0; o < 4; ++o) {
             s[o] = channels[o].bias;
         }
         for (k = 0; k < depth; k += 4) {
+            int16_t widened[4];
+            if (columns) {
+                memcpy(widened, x, sizeof widened);
+            } else {
+                (void)tinyfuse_widen(bytes, 1, widened, 8, form);
+            }
             for (o = 0; o < 4; ++o) {
-                const int8_t *w = weights + 4 * o;
-                if (wide) {
-                    s[o] += columns[0] * w[0] + columns[2] * w[1] + columns[1] * w[2] +
-                            columns[3] * w[3];
-                } else {
-                    s[o] += bytes[0] * w[0] + bytes[1] * w[1] + bytes[2] * w[2] + bytes[3] * w[3];
-                }
+                s[o] = tinyfuse_products(s[o], widened, weights + 4 * o, form);
             }
             weights += 16;
-            columns += 4;
+            x += 4;
             bytes += 4;
         }
         for (o = 0; o < 4; ++o) {
-            *out++ = (int8_t)tinyfuse_requantize_bounded(s[o], channels[o].multiplier,
-                                                         channels[o].shift, rounding, ramp);
+            *out++ = tinyfuse_channel_output(channels, o, s[o], rounding, form);
         }
         channels += 4;
     }
@@ -141,26 +148,28 @@ TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
 
 #endif
 
-#define TINYFUSE_DENSE(name, wide, ramp)                                                          \
+#define TINYFUSE_DENSE(name, columns, form)                                                       \
     TINYFUSE_SHARED void name(const void *inputs, int32_t depth, const int8_t *weights,           \
                               const tinyfuse_requant *channels, int32_t rounding, int32_t fours,  \
                               int8_t *out)                                                        \
     {                                                                                             \
-        tinyfuse_dense_fours(inputs, depth, weights, channels, rounding, fours, out, wide, ramp); \
+        tinyfuse_dense_fours(inputs, depth, weights, channels, rounding, fours, out, columns,     \
+                             form);                                                               \
     }
-TINYFUSE_DENSE(tinyfuse_dense_wide_ramp, 1, 1)
-TINYFUSE_DENSE(tinyfuse_dense_wide_plain, 1, 0)
-TINYFUSE_DENSE(tinyfuse_dense_bytes_ramp, 0, 1)
-TINYFUSE_DENSE(tinyfuse_dense_bytes_plain, 0, 0)
+TINYFUSE_DENSE(tinyfuse_dense_columns_wide, 1, TINYFUSE_WIDE)
+TINYFUSE_DENSE(tinyfuse_dense_columns_lanes, 1, TINYFUSE_LANES)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_wide, 0, TINYFUSE_WIDE)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_lanes, 0, TINYFUSE_LANES)
 
 typedef void (*tinyfuse_dense_block)(const void *inputs, int32_t depth, const int8_t *weights,
                                      const tinyfuse_requant *channels, int32_t rounding,
                                      int32_t fours, int8_t *out);
 
-/* All batches by `block`; a wide one's inputs are widened into `columns`, which else is NULL. */
+/* All batches by `block`; inputs are first widened for the form into `columns` unless that is NULL. */
 TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const tinyfuse_requant *channels,
-                                            int16_t *columns, tinyfuse_dense_block block)
+                                            int16_t *columns, int form,
+                                            tinyfuse_dense_block block)
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
     const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
@@ -172,12 +181,12 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
         if (columns != NULL) {
             int16_t *to = columns;
             if (words > 0) {
-                to = tinyfuse_widen(in, words, to, 8);
+                to = tinyfuse_widen(in, words, to, 8, form);
             }
             if (in_rest > 0) {
                 int8_t tail[4] = {0, 0, 0, 0};
                 memcpy(tail, in + 4 * words, (size_t)in_rest);
-                (void)tinyfuse_widen(tail, 1, to, 8);
+                (void)tinyfuse_widen(tail, 1, to, 8, form);
             }
             inputs = columns;
         }
@@ -198,24 +207,26 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
 }
 
 /* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth / 4][4][4], zeros
-   beyond the layer, with depth = in_c rounded up to a multiple of 4; `channels` has ceil(out_c / 4) *
-   4 entries. scratch: `depth` int16, aligned to 8; out must not overlap in. `ramp` (a constant):
-   act_min is not below the output zero point. */
+   beyond the layer, two to a lane (tinyfuse_matmul.h) or not as the constant `form` says, with depth =
+   in_c rounded up to a multiple of 4; `channels` has ceil(out_c / 4) * 4 entries. scratch: `depth`
+   int16, aligned to 8; out must not overlap in. */
 TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const tinyfuse_requant *channels,
-                                            int ramp, void *scratch)
+                                            int form, void *scratch)
 {
-    tinyfuse_dense_batches(p, in, out, weights, channels, (int16_t *)scratch,
-                           ramp ? tinyfuse_dense_wide_ramp : tinyfuse_dense_wide_plain);
+    tinyfuse_dense_batches(p, in, out, weights, channels, (int16_t *)scratch, form,
+                           form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
+                                                  : tinyfuse_dense_columns_wide);
 }
 
 /* The same without scratch; in_c is a multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                        const int8_t *weights, const tinyfuse_requant *channels,
-                                       int ramp)
+                                       int form)
 {
-    tinyfuse_dense_batches(p, in, out, weights, channels, NULL,
-                           ramp ? tinyfuse_dense_bytes_ramp : tinyfuse_dense_bytes_plain);
+    tinyfuse_dense_batches(p, in, out, weights, channels, NULL, form,
+                           form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
+                                                  : tinyfuse_dense_bytes_wide);
 }
 
 #endif

@@ -1,58 +1,88 @@
 /* The inner product of convolutions and fully connected layers: columns of int16 inputs times packed
-   int8 weights, requantized in the bounded form (tinyfuse_requantize.h).
+   int8 weights, requantized in one of two forms (tinyfuse_requantize.h).
 
    A block computes 1, 2 or 3 output pixels, two output channels at a time, so that every weight is
-   widened once for all pixels. Layouts:
+   widened once for all pixels.
 
-   columns  [depth / 4][pixels][4] int16; the four inputs of a pixel in the order 0 2 1 3, which is
-            what SXTB16 makes of four bytes. Aligned to 8.
+   In lanes, two weights share 16 bits and only one of them has to be widened. The lane of weights v, w
+   of inputs x, y holds w - 256 * v, so its low byte is w; the columns hold a = 256 * y + x + 128 and
+   b = 127 - x. Then a * w + b * lane = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in
+   256ths, and a constant that is part of the bias. It needs no weight v of -128, and sums below 2^23.
+
+   columns  [depth / 4][pixels][4] int16, aligned to 8. In lanes a, a, b, b for the two pairs of four
+            inputs; else the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four bytes.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
-   channels out_c entries.
+   channels [out_c] tinyfuse_line or tinyfuse_requant.
 */
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
 
 #include "tinyfuse_requantize.h"
 
-/* `depth` is a multiple of 4; `rounding` is 2 * output zero point + 1. */
+/* How a layer is computed: weights widened one by one or in lanes, requantized in the bounded form; or
+   in lanes, requantized along a line. */
+enum { TINYFUSE_WIDE, TINYFUSE_LANES, TINYFUSE_LINE };
+
+/* `depth` is a multiple of 4; `rounding` as tinyfuse_matmul_rounding gives it. */
 typedef struct {
     int32_t depth, out_c, rounding;
 } tinyfuse_matmul;
 
-/* Widens 4 * words bytes, words > 0: four int16 in the order 0 2 1 3 to each `step` bytes from `to`.
-   Returns the next place. */
-TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16_t *to, int32_t step)
+TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
+{
+    return form == TINYFUSE_LINE ? tinyfuse_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
+}
+
+/* Widens 4 * words bytes, words > 0, as columns want them (`form` is a constant): four int16 to each
+   `step` bytes from `to`. Returns the next place. */
+TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16_t *to, int32_t step,
+                                        int form)
 {
 #if TINYFUSE_DSP
     const int8_t *const end = from + 4 * words;
     uint32_t even, odd;
-    __asm volatile("tst %[words], #1\n\t"
-                   "bne 2f\n\t"
-                   "1:\n\t"
-                   "ldr %[odd], [%[from]], #4\n\t"
-                   "sxtb16 %[even], %[odd]\n\t"
-                   "sxtb16 %[odd], %[odd], ror #8\n\t"
-                   "strd %[even], %[odd], [%[to]]\n\t"
-                   "add %[to], %[step]\n\t"
-                   "2:\n\t"
-                   "ldr %[odd], [%[from]], #4\n\t"
-                   "sxtb16 %[even], %[odd]\n\t"
-                   "sxtb16 %[odd], %[odd], ror #8\n\t"
-                   "strd %[even], %[odd], [%[to]]\n\t"
-                   "add %[to], %[step]\n\t"
-                   "cmp %[from], %[end]\n\t"
-                   "bne 1b"
-                   : [from] "+r"(from), [to] "+r"(to), [even] "=&r"(even), [odd] "=&r"(odd)
-                   : [words] "r"(words), [step] "r"(step), [end] "r"(end)
-                   : "cc", "memory");
+#define TINYFUSE_WIDEN_WIDE              \
+    "ldr %[odd], [%[from]], #4\n\t"      \
+    "sxtb16 %[even], %[odd]\n\t"         \
+    "sxtb16 %[odd], %[odd], ror #8\n\t"  \
+    "strd %[even], %[odd], [%[to]]\n\t"  \
+    "add %[to], %[step]\n\t"
+#define TINYFUSE_WIDEN_LANES                  \
+    "ldr %[odd], [%[from]], #4\n\t"           \
+    "eor %[even], %[odd], #0x00800080\n\t"    \
+    "eor %[odd], %[odd], #0x007F007F\n\t"     \
+    "uxtb16 %[odd], %[odd]\n\t"               \
+    "strd %[even], %[odd], [%[to]]\n\t"       \
+    "add %[to], %[step]\n\t"
+#define TINYFUSE_WIDEN(word)                                                                     \
+    __asm volatile("tst %[words], #1\n\t"                                                        \
+                   "bne 2f\n\t"                                                                  \
+                   "1:\n\t" word "2:\n\t" word                                                   \
+                   "cmp %[from], %[end]\n\t"                                                     \
+                   "bne 1b"                                                                      \
+                   : [from] "+r"(from), [to] "+r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
+                   : [words] "r"(words), [step] "r"(step), [end] "r"(end)                        \
+                   : "cc", "memory")
+    if (form == TINYFUSE_WIDE) {
+        TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
+    } else {
+        TINYFUSE_WIDEN(TINYFUSE_WIDEN_LANES);
+    }
     return to;
 #else
     for (; words > 0; --words) {
-        to[0] = from[0];
-        to[1] = from[2];
-        to[2] = from[1];
-        to[3] = from[3];
+        if (form == TINYFUSE_WIDE) {
+            to[0] = from[0];
+            to[1] = from[2];
+            to[2] = from[1];
+            to[3] = from[3];
+        } else {
+            to[0] = (int16_t)(256 * from[1] + from[0] + 128);
+            to[1] = (int16_t)(256 * from[3] + from[2] + 128);
+            to[2] = (int16_t)(127 - from[0]);
+            to[3] = (int16_t)(127 - from[2]);
+        }
         from += 4;
         to += step / 2;
     }
@@ -60,50 +90,105 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
 #endif
 }
 
+/* `sum` plus four inputs' products with the four weights at w. Sums may pass beyond int32 on their
+   way. */
+TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const int16_t *x, const int8_t *w, int form)
+{
+    uint32_t total = (uint32_t)sum;
+    if (form == TINYFUSE_WIDE) {
+        total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
+    } else {
+        const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
+        total += (uint32_t)(x[0] * w[0] + x[2] * first);
+        total += (uint32_t)(x[1] * w[2] + x[3] * second);
+    }
+    return (int32_t)total;
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
+{
+    return form == TINYFUSE_LINE ? ((const tinyfuse_line *)channels)[channel].bias
+                                 : ((const tinyfuse_requant *)channels)[channel].bias;
+}
+
+/* The stored output of a channel's sum. */
+TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
+                                               int32_t rounding, int form)
+{
+    if (form == TINYFUSE_LINE) {
+        const tinyfuse_line *const l = (const tinyfuse_line *)channels + channel;
+        return (int8_t)tinyfuse_requantize_line(sum, l->multiplier, rounding);
+    } else {
+        const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
+        const int32_t value = form == TINYFUSE_LANES ? sum >> 8 : sum;
+        return (int8_t)tinyfuse_requantize_bounded(value, r->multiplier, r->shift, rounding);
+    }
+}
+
 /* One pair of channels after the other, for a constant count of pixels. The sums of the pixels' first
    channel are s0, s2, s4, those of the second s1, s3, s5. */
 #if TINYFUSE_DSP
 
-/* w: weights of two channels; e, f: their widened even halves; wa, wb become the odd halves. */
-#define TINYFUSE_WEIGHTS                         \
+/* w: weights of two channels; e, f: the widened low bytes of their lanes; wa, wb: the lanes, or their
+   widened high bytes. */
+#define TINYFUSE_WEIGHTS_LANES                   \
     "ldrd %[wa], %[wb], [%[w]], #8\n\t"          \
     "sxtb16 %[e], %[wa]\n\t"                     \
-    "sxtb16 %[f], %[wb]\n\t"                     \
+    "sxtb16 %[f], %[wb]\n\t"
+#define TINYFUSE_WEIGHTS_WIDE                    \
+    TINYFUSE_WEIGHTS_LANES                       \
     "sxtb16 %[wa], %[wa], ror #8\n\t"            \
     "sxtb16 %[wb], %[wb], ror #8\n\t"
-#define TINYFUSE_PRODUCTS(even, odd, a, b)          \
+#define TINYFUSE_PRODUCTS(even, odd, a, b)             \
     "smlad %[" a "], %[" even "], %[e], %[" a "]\n\t"  \
     "smlad %[" b "], %[" even "], %[f], %[" b "]\n\t"  \
     "smlad %[" a "], %[" odd "], %[wa], %[" a "]\n\t"  \
     "smlad %[" b "], %[" odd "], %[wb], %[" b "]\n\t"
 #define TINYFUSE_PIXEL(a, b) "ldrd %[i], %[j], [%[x]], #8\n\t" TINYFUSE_PRODUCTS("i", "j", a, b)
-#define TINYFUSE_STEP_3 \
-    TINYFUSE_WEIGHTS TINYFUSE_PIXEL("s0", "s1") TINYFUSE_PIXEL("s2", "s3") TINYFUSE_PIXEL("s4", "s5")
+#define TINYFUSE_STEP_1 TINYFUSE_PIXEL("s0", "s1")
 #define TINYFUSE_STEP_2                          \
-    TINYFUSE_WEIGHTS                             \
     "ldm %[x]!, {r8, r9, r10, r11}\n\t"          \
     TINYFUSE_PRODUCTS("i", "j", "s0", "s1") TINYFUSE_PRODUCTS("k", "l", "s2", "s3")
-#define TINYFUSE_STEP_1 TINYFUSE_WEIGHTS TINYFUSE_PIXEL("s0", "s1")
+#define TINYFUSE_STEP_3 \
+    TINYFUSE_PIXEL("s0", "s1") TINYFUSE_PIXEL("s2", "s3") TINYFUSE_PIXEL("s4", "s5")
 
+#define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
+#define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
+#define TINYFUSE_EVERY_3(do_it, a, b, c) do_it(a) do_it(b) do_it(c)
+
+/* A form's bytes from a channel to the next, and how its sums become outputs; x channels, e rounding.
+   TINYFUSE_OUTPUT_LINE: tinyfuse_requantize_line, wa multiplier of the first channel, wb the second's. */
+#define TINYFUSE_CHANNEL_LINE "8"
+#define TINYFUSE_LINE_FIRST(s) \
+    "smmla %[" s "], %[" s "], %[wa], %[e]\n\t" TINYFUSE_LINE_SATURATE("%[" s "]")
+#define TINYFUSE_LINE_SECOND(s) \
+    "smmla %[" s "], %[" s "], %[wb], %[e]\n\t" TINYFUSE_LINE_SATURATE("%[" s "]")
+#define TINYFUSE_OUTPUT_LINE(n)                               \
+    "ldr %[wa], [%[x], #4]\n\t"                               \
+    "ldr %[wb], [%[x], #12]\n\t"                              \
+    TINYFUSE_EVERY_##n(TINYFUSE_LINE_FIRST, "s0", "s2", "s4") \
+    TINYFUSE_EVERY_##n(TINYFUSE_LINE_SECOND, "s1", "s3", "s5")
 /* tinyfuse_requantize_bounded: wa multiplier, wb shift, f rounding << shift. */
-#define TINYFUSE_STORED_RAMP(s)                  \
-    "add %[i], %[" s "], %[f]\n\t"               \
-    "smmlar %[" s "], %[" s "], %[wa], %[i]\n\t" \
-    "asr %[" s "], %[wb]\n\t"                    \
-    "ssat %[" s "], #8, %[" s "], asr #1\n\t"
-#define TINYFUSE_STORED_PLAIN(s)                 \
+#define TINYFUSE_CHANNEL_WIDE "12"
+#define TINYFUSE_BOUNDED(s)                      \
     "add %[i], %[" s "], %[f]\n\t"               \
     "add %[i], %[i], %[" s "], asr #31\n\t"      \
     "smmlar %[" s "], %[" s "], %[wa], %[i]\n\t" \
     "asr %[" s "], %[wb]\n\t"                    \
     "ssat %[" s "], #8, %[" s "], asr #1\n\t"
+#define TINYFUSE_OUTPUTS_BOUNDED(n, output)                                               \
+    "ldrd %[wa], %[wb], [%[x], #4]\n\t"                                                   \
+    "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(output, "s0", "s2", "s4")              \
+    "ldrd %[wa], %[wb], [%[x], #16]\n\t"                                                  \
+    "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(output, "s1", "s3", "s5")
+#define TINYFUSE_OUTPUT_WIDE(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED)
+#define TINYFUSE_CHANNEL_LANES "12"
+#define TINYFUSE_BOUNDED_256THS(s) "asr %[" s "], #8\n\t" TINYFUSE_BOUNDED(s)
+#define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
 #define TINYFUSE_COPY_1 ""
 #define TINYFUSE_COPY_2 "mov %[s2], %[s0]\n\tmov %[s3], %[s1]\n\t"
 #define TINYFUSE_COPY_3 TINYFUSE_COPY_2 "mov %[s4], %[s0]\n\tmov %[s5], %[s1]\n\t"
-#define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
-#define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
-#define TINYFUSE_EVERY_3(do_it, a, b, c) do_it(a) do_it(b) do_it(c)
 #define TINYFUSE_PUT_1 "strb %[s0], [%[x]]\n\tstrb %[s1], [%[x], #1]\n\t"
 #define TINYFUSE_PUT_2 \
     TINYFUSE_PUT_1 "add %[f], %[x], %[i]\n\tstrb %[s2], [%[f]]\n\tstrb %[s3], [%[f], #1]\n\t"
@@ -112,65 +197,73 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
 
 /* `bytes` is 2 * depth, what a pair's weights take. The loop takes four steps; the first time it is
    entered so far from its end that whole loops remain: bit 3 of `bytes` goes to N, bit 4 to C. */
-#define TINYFUSE_PAIRS(n, stored)                                                              \
-    "6:\n\t"                                                                                   \
-    "ldr %[i], %[channels]\n\t"                                                                \
-    "ldr %[f], %[bytes]\n\t"                                                                   \
-    "ldr %[s0], [%[i]]\n\t"                                                                    \
-    "ldr %[s1], [%[i], #12]\n\t"                                                               \
-    "ldr %[x], %[columns]\n\t"                                                                 \
-    "add %[i], %[w], %[f]\n\t"                                                                 \
-    "str %[i], %[end]\n\t" TINYFUSE_COPY_##n                                                   \
-    "lsls %[f], %[f], #28\n\t"                                                                 \
-    "bcc 5f\n\t"                                                                               \
-    "bmi 2f\n\t"                                                                               \
-    "b 3f\n\t"                                                                                 \
-    "5:\n\t"                                                                                   \
-    "bmi 4f\n\t"                                                                               \
-    "1:\n\t" TINYFUSE_STEP_##n                                                                 \
-    "2:\n\t" TINYFUSE_STEP_##n                                                                 \
-    "3:\n\t" TINYFUSE_STEP_##n                                                                 \
-    "4:\n\t" TINYFUSE_STEP_##n                                                                 \
-    "ldr %[f], %[end]\n\t"                                                                     \
-    "cmp %[w], %[f]\n\t"                                                                       \
-    "bne 1b\n\t"                                                                               \
-    "ldr %[x], %[channels]\n\t"                                                                \
-    "ldr %[e], %[rounding]\n\t"                                                                \
-    "ldrd %[wa], %[wb], [%[x], #4]\n\t"                                                        \
-    "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(stored, "s0", "s2", "s4")                   \
-    "ldrd %[wa], %[wb], [%[x], #16]\n\t"                                                       \
-    "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(stored, "s1", "s3", "s5")                   \
-    "add %[x], #24\n\t"                                                                        \
-    "ldr %[i], %[last]\n\t"                                                                    \
-    "str %[x], %[channels]\n\t"                                                                \
-    "cmp %[x], %[i]\n\t" /* nothing below sets flags */                                        \
-    "ldr %[x], %[out]\n\t"                                                                     \
-    "ldr %[i], %[out_c]\n\t" TINYFUSE_PUT_##n                                                  \
-    "add %[x], #2\n\t"                                                                         \
-    "str %[x], %[out]\n\t"                                                                     \
+#define TINYFUSE_PAIRS(n, step, channel, output)                                             \
+    "6:\n\t"                                                                                 \
+    "ldr %[i], %[channels]\n\t"                                                              \
+    "ldr %[f], %[bytes]\n\t"                                                                 \
+    "ldr %[s0], [%[i]]\n\t"                                                                  \
+    "ldr %[s1], [%[i], #" channel "]\n\t"                                                    \
+    "ldr %[x], %[columns]\n\t"                                                               \
+    "add %[i], %[w], %[f]\n\t"                                                               \
+    "str %[i], %[end]\n\t" TINYFUSE_COPY_##n                                                 \
+    "lsls %[f], %[f], #28\n\t"                                                               \
+    "bcc 5f\n\t"                                                                             \
+    "bmi 2f\n\t"                                                                             \
+    "b 3f\n\t"                                                                               \
+    "5:\n\t"                                                                                 \
+    "bmi 4f\n\t"                                                                             \
+    "1:\n\t" step                                                                            \
+    "2:\n\t" step                                                                            \
+    "3:\n\t" step                                                                            \
+    "4:\n\t" step                                                                            \
+    "ldr %[f], %[end]\n\t"                                                                   \
+    "cmp %[w], %[f]\n\t"                                                                     \
+    "bne 1b\n\t"                                                                             \
+    "ldr %[x], %[channels]\n\t"                                                              \
+    "ldr %[e], %[rounding]\n\t" output                                                       \
+    "add %[x], #2 * " channel "\n\t"                                                         \
+    "ldr %[i], %[last]\n\t"                                                                  \
+    "str %[x], %[channels]\n\t"                                                              \
+    "cmp %[x], %[i]\n\t" /* nothing below sets flags */                                      \
+    "ldr %[x], %[out]\n\t"                                                                   \
+    "ldr %[i], %[out_c]\n\t" TINYFUSE_PUT_##n                                                \
+    "add %[x], #2\n\t"                                                                       \
+    "str %[x], %[out]\n\t"                                                                   \
     "bne 6b"
-#define TINYFUSE_PAIRS_ASM(n, stored, more_sums)                                           \
-    __asm volatile(TINYFUSE_PAIRS(n, stored)                                               \
+#define TINYFUSE_PAIRS_ASM(n, weights, form)                                               \
+    __asm volatile(TINYFUSE_PAIRS(n, weights TINYFUSE_STEP_##n, TINYFUSE_CHANNEL_##form,   \
+                                  TINYFUSE_OUTPUT_##form(n))                               \
                    : [w] "+r"(w), [channels] "+m"(channels), [out] "+m"(out),              \
                      [end] "=m"(end), [s0] "=&r"(s0),                                      \
                      [s1] "=&r"(s1), [x] "=&r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb),         \
-                     [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i), [j] "=&r"(j)more_sums       \
+                     [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i),                             \
+                     [j] "=&r"(j)TINYFUSE_SUMS_##n                                         \
                    : [columns] "m"(columns), [bytes] "m"(bytes), [rounding] "m"(rounding), \
                      [out_c] "m"(out_c), [last] "m"(last)                                  \
                    : "cc", "memory")
+#define TINYFUSE_PAIRS_FORMS(n)                                \
+    if (form == TINYFUSE_LINE) {                               \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES, LINE);   \
+    } else if (form == TINYFUSE_LANES) {                       \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES, LANES);  \
+    } else {                                                   \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE, WIDE);    \
+    }
 #define TINYFUSE_SUMS_1
-#define TINYFUSE_SUMS_2 , [s2] "=&r"(s2), [s3] "=&r"(s3)
-#define TINYFUSE_SUMS_3 TINYFUSE_SUMS_2, [s4] "=&r"(s4), [s5] "=&r"(s5)
+#define TINYFUSE_SUMS_2 , [s2] "=&r"(s2), [s3] "=&r"(s3), [k] "=&r"(k), [l] "=&r"(l)
+#define TINYFUSE_SUMS_3 \
+    , [s2] "=&r"(s2), [s3] "=&r"(s3), [s4] "=&r"(s4), [s5] "=&r"(s5)
 
 /* All channels but the last of an odd count, for `pixels` pixels; returns the weights behind. */
 TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
                                                     const int16_t *columns, const int8_t *w,
-                                                    const tinyfuse_requant *channels, int8_t *out,
-                                                    int pixels, int ramp)
+                                                    const void *channels, int8_t *out,
+                                                    int pixels, int form)
 {
     const int32_t bytes = 2 * p->depth, out_c = p->out_c, rounding = p->rounding;
     const int8_t *end;
-    const tinyfuse_requant *const last = channels + (out_c & ~1);
+    const int8_t *const last =
+        (const int8_t *)channels + (out_c & ~1) * (form == TINYFUSE_LINE ? 8 : 12);
     int32_t s0, s1, s2, s3, s4, s5;
     uint32_t x, wa, wb, e, f;
     if (out_c < 2) {
@@ -181,22 +274,13 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
         register uint32_t j __asm("r9");
         register uint32_t k __asm("r10");
         register uint32_t l __asm("r11");
-#define TINYFUSE_SUMS_AND_PAIR TINYFUSE_SUMS_2, [k] "=&r"(k), [l] "=&r"(l)
-        if (ramp) {
-            TINYFUSE_PAIRS_ASM(2, TINYFUSE_STORED_RAMP, TINYFUSE_SUMS_AND_PAIR);
-        } else {
-            TINYFUSE_PAIRS_ASM(2, TINYFUSE_STORED_PLAIN, TINYFUSE_SUMS_AND_PAIR);
-        }
+        TINYFUSE_PAIRS_FORMS(2)
     } else {
         uint32_t i, j;
-        if (pixels == 3 && ramp) {
-            TINYFUSE_PAIRS_ASM(3, TINYFUSE_STORED_RAMP, TINYFUSE_SUMS_3);
-        } else if (pixels == 3) {
-            TINYFUSE_PAIRS_ASM(3, TINYFUSE_STORED_PLAIN, TINYFUSE_SUMS_3);
-        } else if (ramp) {
-            TINYFUSE_PAIRS_ASM(1, TINYFUSE_STORED_RAMP, TINYFUSE_SUMS_1);
+        if (pixels == 3) {
+            TINYFUSE_PAIRS_FORMS(3)
         } else {
-            TINYFUSE_PAIRS_ASM(1, TINYFUSE_STORED_PLAIN, TINYFUSE_SUMS_1);
+            TINYFUSE_PAIRS_FORMS(1)
         }
     }
     return w;
@@ -206,34 +290,31 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
 
 TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
                                                     const int16_t *columns, const int8_t *w,
-                                                    const tinyfuse_requant *channels, int8_t *out,
-                                                    int pixels, int ramp)
+                                                    const void *channels, int8_t *out,
+                                                    int pixels, int form)
 {
     int32_t o, k;
     int i, j;
     for (o = 0; o + 1 < p->out_c; o += 2) {
         const int16_t *x = columns;
         int32_t s[6];
-        for (i = 0; i < pixels; ++i) {
-            s[2 * i] = channels[0].bias;
-            s[2 * i + 1] = channels[1].bias;
+        for (i = 0; i < 2 * pixels; ++i) {
+            s[i] = tinyfuse_channel_bias(channels, o + (i & 1), form);
         }
         for (k = 0; k < p->depth; k += 4) {
             for (i = 0; i < pixels; ++i) {
-                s[2 * i] += x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3];
-                s[2 * i + 1] += x[0] * w[4] + x[1] * w[6] + x[2] * w[5] + x[3] * w[7];
+                s[2 * i] = tinyfuse_products(s[2 * i], x, w, form);
+                s[2 * i + 1] = tinyfuse_products(s[2 * i + 1], x, w + 4, form);
                 x += 4;
             }
             w += 8;
         }
         for (i = 0; i < pixels; ++i) {
             for (j = 0; j < 2; ++j) {
-                out[i * p->out_c + j] = (int8_t)tinyfuse_requantize_bounded(
-                    s[2 * i + j], channels[j].multiplier, channels[j].shift, p->rounding, ramp);
+                out[i * p->out_c + o + j] =
+                    tinyfuse_channel_output(channels, o + j, s[2 * i + j], p->rounding, form);
             }
         }
-        out += 2;
-        channels += 2;
     }
     return w;
 }
@@ -242,40 +323,39 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
 
 /* One block: all channels of `pixels` (a constant) pixels, to out[pixels][out_c]. */
 TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16_t *columns,
-                                           const int8_t *weights, const tinyfuse_requant *channels,
-                                           int8_t *out, int pixels, int ramp)
+                                           const int8_t *weights, const void *channels, int8_t *out,
+                                           int pixels, int form)
 {
-    const int8_t *w = tinyfuse_matmul_pairs(p, columns, weights, channels, out, pixels, ramp);
+    const int8_t *w = tinyfuse_matmul_pairs(p, columns, weights, channels, out, pixels, form);
     if (p->out_c & 1) {
         const int32_t last = p->out_c - 1;
-        const tinyfuse_requant *const r = channels + last;
         int i;
         for (i = 0; i < pixels; ++i) {
             const int16_t *x = columns + 4 * i;
-            int32_t k, sum = r->bias;
+            int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
             for (k = 0; k < p->depth; k += 4) {
-                sum += x[0] * w[k] + x[1] * w[k + 2] + x[2] * w[k + 1] + x[3] * w[k + 3];
+                sum = tinyfuse_products(sum, x, w + k, form);
                 x += 4 * pixels;
             }
-            out[i * p->out_c + last] = (int8_t)tinyfuse_requantize_bounded(
-                sum, r->multiplier, r->shift, p->rounding, ramp);
+            out[i * p->out_c + last] =
+                tinyfuse_channel_output(channels, last, sum, p->rounding, form);
         }
     }
 }
 
-#define TINYFUSE_MATMUL(name, pixels, ramp)                                                        \
+#define TINYFUSE_MATMUL(name, pixels, form)                                                        \
     TINYFUSE_SHARED void name(const tinyfuse_matmul *p, const int16_t *columns,                    \
-                              const int8_t *weights, const tinyfuse_requant *channels,             \
-                              int8_t *out)                                                         \
+                              const int8_t *weights, const void *channels, int8_t *out)            \
     {                                                                                              \
-        tinyfuse_matmul_block(p, columns, weights, channels, out, pixels, ramp);                   \
+        tinyfuse_matmul_block(p, columns, weights, channels, out, pixels, form);                   \
     }
-TINYFUSE_MATMUL(tinyfuse_matmul_3_ramp, 3, 1)
-TINYFUSE_MATMUL(tinyfuse_matmul_2_ramp, 2, 1)
-TINYFUSE_MATMUL(tinyfuse_matmul_1_ramp, 1, 1)
-TINYFUSE_MATMUL(tinyfuse_matmul_3, 3, 0)
-TINYFUSE_MATMUL(tinyfuse_matmul_2, 2, 0)
-TINYFUSE_MATMUL(tinyfuse_matmul_1, 1, 0)
+#define TINYFUSE_MATMUL_FORMS(name, pixels)            \
+    TINYFUSE_MATMUL(name##_wide, pixels, TINYFUSE_WIDE)   \
+    TINYFUSE_MATMUL(name##_lanes, pixels, TINYFUSE_LANES) \
+    TINYFUSE_MATMUL(name##_line, pixels, TINYFUSE_LINE)
+TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_1, 1)
+TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_2, 2)
+TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_3, 3)
 
 /* The block size that leaves no single pixel at the end of a row of two or more. */
 TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left)
@@ -283,18 +363,21 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left)
     return left == 4 ? 2 : (left < 3 ? left : 3);
 }
 
-/* `ramp` is a constant: whether no output is below the zero point. */
+/* The function of a form. */
+#define TINYFUSE_OF_FORM(form, name)     \
+    ((form) == TINYFUSE_LINE ? name##_line : (form) == TINYFUSE_LANES ? name##_lanes : name##_wide)
+
+/* One block of 1 to 3 pixels; `form` is a constant. */
 TINYFUSE_INLINE void tinyfuse_matmul_pixels(const tinyfuse_matmul *p, const int16_t *columns,
-                                            const int8_t *weights,
-                                            const tinyfuse_requant *channels, int8_t *out,
-                                            int32_t pixels, int ramp)
+                                            const int8_t *weights, const void *channels, int8_t *out,
+                                            int32_t pixels, int form)
 {
     if (pixels == 3) {
-        (ramp ? tinyfuse_matmul_3_ramp : tinyfuse_matmul_3)(p, columns, weights, channels, out);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul_3)(p, columns, weights, channels, out);
     } else if (pixels == 2) {
-        (ramp ? tinyfuse_matmul_2_ramp : tinyfuse_matmul_2)(p, columns, weights, channels, out);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul_2)(p, columns, weights, channels, out);
     } else {
-        (ramp ? tinyfuse_matmul_1_ramp : tinyfuse_matmul_1)(p, columns, weights, channels, out);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul_1)(p, columns, weights, channels, out);
     }
 }
 

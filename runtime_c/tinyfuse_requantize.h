@@ -3,7 +3,9 @@
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
    Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/packing.py). */
+   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_line is shorter still,
+   and exact where the compiler has compared all its steps with those of the general form
+   (tinyfuse/kernels/line.py). */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
@@ -88,19 +90,46 @@ TINYFUSE_INLINE int32_t tinyfuse_halve_to_int8(int32_t value)
    v = floor(value * m / 2^31 + 1/2). Here `multiplier` is 2m - 2^32, so that value + value *
    multiplier / 2^32 is value * m / 2^31; `rounding` is 2z + 1, so that rounding << (s - 1) is the sum
    of the last two terms; and `shift` is s - 1. v < 0 exactly if value < 0, or v is 0 and the term
-   makes no difference. `ramp` (a constant) says that no output is below z: then that term makes no
-   difference either, as all of v <= 0 gives z or less, and is left out. */
+   makes no difference. */
 TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multiplier, int32_t shift,
-                                                    int32_t rounding, int ramp)
+                                                    int32_t rounding)
 {
-    int32_t sum = value + (int32_t)((uint32_t)rounding << shift);
-    if (!ramp) {
-        sum += value >> 31;
-    }
+    const int32_t sum = value + (int32_t)((uint32_t)rounding << shift) + (value >> 31);
     return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(sum, value, multiplier) >> shift);
 }
 
-/* Clamps `count` outputs in place: what a bounded kernel does where the clamp is not all of int8. */
+/* --- the line ---------------------------------------------------------------------------------
+
+   Requantization of int8 is a staircase of at most 255 steps: whatever steps at the same
+   accumulators is the same function. With accumulators in 256ths, a bias and a multiplier can nearly
+   always be found that step so with one multiplication and one rounding: a straight line whose floor
+   is taken, in two instructions. */
+
+/* One output channel: bias in 256ths of the accumulator's unit, with the input zero point and what the
+   line needs folded in; real multiplier * 2^(24 + TINYFUSE_LINE_SHIFT), nearly. */
+typedef struct {
+    int32_t bias;
+    int32_t multiplier;
+} tinyfuse_line;
+
+#define TINYFUSE_LINE_SHIFT 11
+/* the same for assembly */
+#define TINYFUSE_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
+
+/* What every channel adds before the shift: the output zero point and a half. */
+TINYFUSE_INLINE int32_t tinyfuse_line_rounding(int32_t out_zero_point)
+{
+    return (2 * out_zero_point + 1) * (1 << (TINYFUSE_LINE_SHIFT - 1));
+}
+
+/* The stored output, saturated to int8 but not clamped further. */
+TINYFUSE_INLINE int32_t tinyfuse_requantize_line(int32_t value, int32_t multiplier, int32_t rounding)
+{
+    const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
+    return tinyfuse_clamp((rounding + high) >> TINYFUSE_LINE_SHIFT, -128, 127);
+}
+
+/* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */
 TINYFUSE_SHARED void tinyfuse_clamp_row(int8_t *row, int32_t count, int32_t low, int32_t high)
 {
     int32_t i;

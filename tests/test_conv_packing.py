@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op
 
+from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Quant
-from tinyfuse.kernels.packing import bounded
+from tinyfuse.kernels.line import SHIFT, line
+from tinyfuse.kernels.matmul import LANES, LINE, WIDE, dense_layer, matmul_layer, weights_in_lanes
+from tinyfuse.kernels.packing import accumulator_range, bounded, channel_weights
+from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.tflite_reader import read_tflite
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
@@ -73,9 +77,75 @@ def test_an_overflow_is_refused() -> None:
     assert bounded(_with_bias(op, [2**31 - 2000, 0])) is None
 
 
-def test_ramp_is_where_no_output_is_below_the_zero_point() -> None:
-    assert bounded(_layer()).ramp
-    op = _layer(activation="NONE")
-    assert bounded(op).ramp  # the zero point is the lowest value
-    y = replace(op.output, quant=Quant((0.1,), (-127,)))
-    assert not bounded(replace(op, outputs=(y,))).ramp
+def _random_layers(count: int = 24):
+    rng = np.random.default_rng(7)
+    for at in range(count):
+        kind = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")[at % 3]
+        channels = int(rng.integers(1, 30))
+        shape = Shape(kind, 2, 2, channels, 5, (1, 1) if at % 3 == 2 else (2, 3), activation="RELU",
+                      per_channel=at % 2 == 0)  # fmt: skip
+        op = make_op(shape, rng, extreme=at % 5 == 4)
+        if not any(rule.problem(op) for rule in FAMILIES[kind].rules):
+            yield op
+
+
+def _on_line(found, channel: int, accumulators: np.ndarray, op: Op) -> np.ndarray:
+    """tinyfuse_requantize_line, from its definition in C."""
+    folded = bias_values(op)[channel] - op.input.zero_point * int(channel_weights(op)[channel].astype(int).sum())
+    values = 256 * (accumulators - folded) * bool(found.weights[channel].any()) + int(found.bias[channel])
+    assert np.abs(values).max() < 2**31
+    rounding = (2 * op.output.zero_point + 1) << (SHIFT - 1)
+    high = (values * int(found.multiplier[channel])) >> 32
+    return np.clip((rounding + high) >> SHIFT, -128, 127)
+
+
+def test_a_line_gives_every_accumulator_its_output() -> None:
+    lines = 0
+    for op in _random_layers():
+        found = line(op)
+        lines += found is not None
+        if found is None:
+            continue
+        multipliers, shifts = channel_multipliers(op)
+        least, most = accumulator_range(op)
+        for c in range(2):
+            if most[c] - least[c] > 2**21:
+                every = np.unique(np.linspace(least[c], most[c], 2**18).astype(np.int64))
+            else:
+                every = np.arange(least[c], most[c] + 1)
+            expected = multiply_by_quantized_multiplier(every, multipliers[c], shifts[c])
+            expected = np.clip(expected + op.output.zero_point, *clamp_range(op))
+            got = np.clip(_on_line(found, c, every, op), *clamp_range(op))
+            np.testing.assert_array_equal(got, expected)
+    assert lines >= 3
+
+
+def test_no_line_where_both_sides_of_the_zero_point_count() -> None:
+    """Halves go away from zero, up on one side and down on the other: hardly a line does both."""
+    op = _layer(output_scale=0.0023, activation="NONE")
+    op = _with_bias(replace(op, outputs=(replace(op.output, quant=Quant((0.0023,), (0,))),)), [0, 0])
+    assert line(op) is None and matmul_layer(op).form == LANES
+
+
+def test_lanes_hold_two_weights() -> None:
+    rng = np.random.default_rng(3)
+    weights = rng.choice(np.array([-127, -128, 127, 0, 5], np.int8), (200, 12))
+    weights[:, ::2] = np.maximum(weights[:, ::2], -127)
+    lanes, extra = weights_in_lanes(weights)
+    x = rng.choice(np.array([-128, 127, 0, -1, 17]), (12, 50))
+    a, b = 256 * x[1::2] + x[::2] + 128, 127 - x[::2]
+    assert a.min() >= -(2**15) and a.max() < 2**15
+    lane = lanes.view("<i2").astype(np.int64)
+    low = ((lane + 128) & 255) - 128
+    np.testing.assert_array_equal(low @ a + lane @ b + extra[:, None], 256 * weights.astype(np.int64) @ x)
+
+
+def test_forms() -> None:
+    assert matmul_layer(_layer()).form == LINE
+    assert dense_layer(_layer()).form == LANES
+    op = _layer()
+    weights = op.inputs[1].data.copy()
+    weights.reshape(2, 8)[0, 2] = -128
+    heavy = replace(op.inputs[1], data=weights)
+    assert matmul_layer(replace(op, inputs=(op.input, heavy, op.inputs[2]))).form == WIDE
+    assert dense_layer(_with_bias(_layer(output_scale=10.0, activation="NONE"), [2**23, 5])).form == WIDE

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conv_cases import FAMILIES, make_op, random_input, random_shape
+from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
 from kernel_harness import Case, run_cases
 
+from tinyfuse.ir import Op
+from tinyfuse.kernels.line import line
+from tinyfuse.kernels.matmul import LANES, LINE, WIDE, dense_layer, matmul_layer
 from tinyfuse.ops.base import Context
 from tinyfuse.targets import Target, load_target
 
@@ -30,6 +33,8 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         op = make_op(random_shape(kind, rng, explicit_padding=bool(rng.random() < 0.2)), rng, extreme)
         if any(rule.problem(op) for rule in FAMILIES[kind].rules):
             continue
+        if rng.random() < 0.15:
+            op = with_least_weight(op)
         data = random_input(op, rng, bool(rng.random() < 0.3))
         for kernel in FAMILIES[kind].kernels:
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
@@ -38,12 +43,74 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
     return cases
 
 
+def with_least_weight(op: Op) -> Op:
+    """With a weight of -128, which has no place in a lane (runtime_c/tinyfuse_matmul.h)."""
+    weights = op.inputs[1].data.copy()
+    weights.reshape(-1)[0] = -128
+    return replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
+
+
+#: for every block of pixels and every rest of channels of the packed kernels
+FORM_SHAPES = {
+    "CONV_2D": [
+        Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 4, 5, 8, 6, (2, 3)),
+        Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 3, 1, 20, 9), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
+    ],
+    "DEPTHWISE_CONV_2D": [
+        Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)),
+        Shape("DEPTHWISE_CONV_2D", 7, 5, 8, 8, (3, 3), (2, 2)),
+        Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)),
+    ],
+    "FULLY_CONNECTED": [
+        Shape("FULLY_CONNECTED", 2, 1, 36, 9), Shape("FULLY_CONNECTED", 1, 1, 10, 8),
+        Shape("FULLY_CONNECTED", 1, 1, 300, 4),
+    ],
+}  # fmt: skip
+
+
+def form_cases(kind: str, target: Target) -> list[Case]:
+    """Layers of each form, with each kernel that accepts them."""
+    rng = np.random.default_rng(2)
+    cases: list[Case] = []
+    for shape in FORM_SHAPES[kind]:
+        plain = make_op(shape, rng)
+        quant = replace(plain.output.quant, zero_point=(-128,))
+        on_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        quant = replace(quant, zero_point=(3,))
+        both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        for op in (on_line, both_sides, with_least_weight(both_sides)):
+            data = random_input(op, rng)
+            for kernel in FAMILIES[kind].kernels:
+                if kernel.library == "tinyfuse" and kernel.accepts(op, Context(target, library="tinyfuse")):
+                    cases.append(Case(op, kernel, data))
+    return cases
+
+
+def test_every_form_is_among_the_cases() -> None:
+    forms = set()
+    for kind in FAMILIES:
+        for case in form_cases(kind, TARGETS["cortex-m4"]):
+            name = case.kernel.name
+            if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
+                forms.add((name, dense_layer(case.op).form))
+            elif kind == "DEPTHWISE_CONV_2D" and name != "tinyfuse_depthwise_row_s8":
+                forms.add((name, line(case.op) is not None))
+            elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
+                forms.add((name, matmul_layer(case.op).form))
+    matmuls = ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8")
+    assert forms == {
+        *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide") for form in (WIDE, LANES)),
+        *((name, form) for name in matmuls for form in (WIDE, LANES, LINE)),
+        *((f"tinyfuse_depthwise_{sort}_row_s8", has) for sort in ("3x3", "packed") for has in (False, True)),
+    }
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", FAMILIES)
-def test_random_shapes(kind: str, target: str, tmp_path: Path) -> None:
+def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
     needed = ["gcc"] if target.startswith("host") else ["arm-none-eabi-gcc", "qemu-system-arm"]
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
-    cases = random_cases(kind, TARGETS[target])
+    cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.fully_connected import DenseWide, dense_call
+from tinyfuse.kernels.matmul import dense_layer, matmul_constants, matmul_depth, matmul_layer
 from tinyfuse.kernels.packing import (
-    bounded,
     conv_params,
     general_channels,
-    matmul_constants,
-    matmul_depth,
     output_fields,
     plain_weights,
     pointer_bytes,
@@ -42,7 +40,7 @@ class ConvRow(Kernel):
 
 
 class PackedConvRow(Kernel):
-    """Convolution of one group by im2col and tinyfuse_matmul.h, requantized in the bounded form.
+    """Convolution of one group by im2col and tinyfuse_matmul.h.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row, which must not overlap them.
@@ -53,7 +51,7 @@ class PackedConvRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and bounded(op) is not None
+        return geometry(op).groups == 1 and matmul_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(op)
@@ -68,19 +66,18 @@ class PackedConvRow(Kernel):
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             int(bounded(op).ramp)),
+             matmul_layer(op).form),
         )  # fmt: skip
 
 
 class Pointwise(Kernel):
-    """1x1 convolution with stride 1 by tinyfuse_matmul.h, requantized in the bounded form. The output
-    must not overlap the input."""
+    """1x1 convolution with stride 1 by tinyfuse_matmul.h. The output must not overlap the input."""
 
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and bounded(op) is not None
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(op)
@@ -95,7 +92,7 @@ class Pointwise(Kernel):
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch, int(bounded(op).ramp)),
+             site.constant("channels"), site.scratch, matmul_layer(op).form),
         )  # fmt: skip
 
 
@@ -115,7 +112,8 @@ class PointwiseColumnRow(DenseWide):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.shape[2] == 1 and Pointwise().accepts(op, context)
+        pointwise = Pointwise().accepts(op, context)
+        return op.input.shape[2] == 1 and pointwise and dense_layer(op) is not None
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         pointer, _ = pointwise_input(op, site)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.line import line
 from tinyfuse.kernels.packing import bounded, conv_params, general_channels, plain_weights, pointer_bytes
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
 from tinyfuse.ops.convolution import geometry
@@ -32,6 +33,33 @@ class DepthwiseRow(Kernel):
         )  # fmt: skip
 
 
+def on_line(op: Op) -> int:
+    """The kernels' argument `line`."""
+    return int(line(op) is not None)
+
+
+def layer_weights(op: Op) -> np.ndarray:
+    """int8 [channels, taps], in the form that `on_line` says."""
+    return line(op).weights if on_line(op) else bounded(op).weights
+
+
+def channels_constant(op: Op) -> Constant:
+    """Biases and multipliers of the lines of each group of four channels, or tinyfuse_requant of each
+    channel."""
+    if not on_line(op):
+        return Constant("channels", bounded(op).channels, "tinyfuse_requant")
+    channels = line(op).channels()
+    fours = [
+        np.concatenate([channels[field][start : start + 4] for field in ("bias", "multiplier")])
+        for start in quad_starts(len(channels))
+    ]
+    return Constant("channels", np.concatenate(fours), "int32_t")
+
+
+def has_form(op: Op) -> bool:
+    return line(op) is not None or bounded(op) is not None
+
+
 def quad_starts(channels: int) -> list[int]:
     """First channels of the groups of four: the last group ends with the last channel."""
     return [min(start, channels - 4) for start in range(0, channels, 4)]
@@ -50,13 +78,12 @@ class PackedDepthwiseRow(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        return g.in_c == g.out_c >= 4 and bounded(op) is not None
+        return g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = bounded(op)
-        channels, taps = layer.weights.shape
+        channels, taps = layer_weights(op).shape
         weights = np.zeros((channels, taps + taps % 2), np.int8)
-        weights[:, :taps] = layer.weights
+        weights[:, :taps] = layer_weights(op)
         groups = [
             # [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
             weights[start : start + 4].reshape(2, 2, -1, 2).transpose(2, 0, 3, 1)
@@ -64,7 +91,7 @@ class PackedDepthwiseRow(Kernel):
         ]
         return (
             Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
-            Constant("channels", layer.channels, "tinyfuse_requant"),
+            channels_constant(op),
         )
 
     def scratch(self, op: Op, context: Context) -> int:
@@ -76,7 +103,7 @@ class PackedDepthwiseRow(Kernel):
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             int(bounded(op).ramp)),
+             on_line(op)),
         )  # fmt: skip
 
 
@@ -94,25 +121,24 @@ class Depthwise3x3Row(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         plain = (g.kernel_h, g.kernel_w, g.dilation_h, g.dilation_w) == (3, 3, 1, 1)
-        return plain and g.in_c == g.out_c >= 4 and bounded(op) is not None
+        return plain and g.in_c == g.out_c >= 4 and has_form(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = bounded(op)
-        columns = layer.weights.reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
+        columns = layer_weights(op).reshape(-1, 3, 3).transpose(2, 1, 0)  # [column, row, channel]
         groups = []
-        for start in quad_starts(layer.weights.shape[0]):
+        for start in quad_starts(columns.shape[2]):
             group = columns[:, :, start : start + 4]
             # per column: for two channels at a time, the upper two rows; then the lower row
             upper = group[:, :2].reshape(3, 2, 2, 2).transpose(0, 2, 1, 3).reshape(3, 8)
             groups.append(np.concatenate([upper, group[:, 2]], axis=1))
         return (
             Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
-            Constant("channels", layer.channels, "tinyfuse_requant"),
+            channels_constant(op),
         )
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        quad = 144 + 2 * pointer_bytes(context)  # sizeof(tinyfuse_quad)
+        quad = 144 + 3 * pointer_bytes(context)  # sizeof(tinyfuse_quad)
         return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + g.in_w * g.in_c
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
@@ -120,5 +146,5 @@ class Depthwise3x3Row(Kernel):
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             int(bounded(op).ramp)),
+             on_line(op)),
         )  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.matmul import dense_layer, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
     bounded,
     general_channels,
-    matmul_depth,
     output_fields,
     plain_weights,
 )
@@ -51,11 +51,11 @@ class Dense(Kernel):
         return whole_words and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = bounded(op)
-        out_c, terms = layer.weights.shape
-        fours, depth = -(-out_c // 4), matmul_depth(op)
+        layer = dense_layer(op)
+        out_c, depth = layer.weights.shape
+        fours = -(-out_c // 4)
         weights = np.zeros((fours * 4, depth), np.int8)
-        weights[:out_c, :terms] = layer.weights
+        weights[:out_c] = layer.weights
         weights = weights.reshape(fours, 4, depth // 4, 4).transpose(0, 2, 1, 3)
         channels = np.zeros(fours * 4, REQUANT)
         channels[:out_c] = layer.channels
@@ -92,12 +92,12 @@ def dense_call(
     kernel: Kernel, op: Op, site: Site, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
-    layer = bounded(op)
-    out_c, in_c = layer.weights.shape
+    layer = dense_layer(op)
+    out_c, in_c = bounded(op).weights.shape
     fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
     arguments = (
         "&p", pointer, site.outputs[0].pointer, site.constant("weights"),
-        site.constant("channels"), int(layer.ramp),
+        site.constant("channels"), layer.form,
     )  # fmt: skip
     if site.scratch != "NULL":
         arguments += (site.scratch,)

@@ -63,12 +63,10 @@ class Bounded:
 
     weights   int8 [out_c, terms], the terms of an output in the order of the file's weights
     channels  tinyfuse_requant in the bounded form
-    ramp      no output is below the output zero point
     """
 
     weights: np.ndarray
     channels: np.ndarray
-    ramp: bool
 
 
 @lru_cache(maxsize=512)
@@ -84,22 +82,20 @@ def bounded(op: Op) -> Bounded | None:
     zero_point = op.output.zero_point
     if not -128 <= op.input.zero_point <= 127 or not -128 <= zero_point <= 127:
         return None
-    wide = weights.astype(np.int64)
-    bias = bias_values(op) - op.input.zero_point * wide.sum(1)
-    # the least and the greatest accumulator, over all int8 inputs; padding is within int8, too
-    least = bias - 128 * np.maximum(wide, 0).sum(1) + 127 * np.minimum(wide, 0).sum(1)
-    most = bias + 127 * np.maximum(wide, 0).sum(1) - 128 * np.minimum(wide, 0).sum(1)
-    in_range = (np.abs(bias) + 128 * np.abs(wide).sum(1)) < 2**31
+    bias = folded_bias(op)
+    least, most = accumulator_range(op)
+    if least is None:
+        return None
 
     def stored(accumulators: np.ndarray) -> np.ndarray:
         scaled = multiply_by_quantized_multiplier(accumulators, multipliers, shifts)
         return clamp(scaled + zero_point, low, high)
 
     # requantization is monotone unless its left shift wraps
-    constant = in_range & (shifts <= 0) & (stored(least) == stored(most))
+    constant = (shifts <= 0) & (stored(least) == stored(most))
     rounding = 2 * zero_point + 1
     term = rounding * 2 ** np.maximum(-shifts - 1, 0)
-    fits = in_range & (shifts <= -1) & (least + term > -(2**31)) & (most + term < 2**31)
+    fits = (shifts <= -1) & (least + term > -(2**31)) & (most + term < 2**31)
     if not (fits | constant).all():
         return None
 
@@ -107,7 +103,22 @@ def bounded(op: Op) -> Bounded | None:
     channels["bias"] = np.where(constant, 2 * (stored(least).astype(np.int64) - zero_point), bias)
     channels["multiplier"] = np.where(constant, 0, 2 * multipliers - 2**32)
     channels["shift"] = np.where(constant, 0, -shifts - 1)
-    return Bounded(np.where(constant[:, None], np.int8(0), weights), channels, low >= zero_point)
+    return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)
+
+
+def accumulator_range(op: Op) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+    """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
+    int8, too); None where one may leave int32, there or on its way."""
+    wide, bias = channel_weights(op).astype(np.int64), folded_bias(op)
+    if (np.abs(bias) + 128 * np.abs(wide).sum(1) >= 2**31).any():
+        return None, None
+    positive, negative = np.maximum(wide, 0).sum(1), np.minimum(wide, 0).sum(1)
+    return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
+
+
+def folded_bias(op: Op) -> np.ndarray:
+    """bias - input zero point * sum of weights, int64; padding then counts as the zero point."""
+    return bias_values(op) - op.input.zero_point * channel_weights(op).astype(np.int64).sum(1)
 
 
 def channel_weights(op: Op) -> np.ndarray:
@@ -118,26 +129,6 @@ def channel_weights(op: Op) -> np.ndarray:
     return data.reshape(data.shape[0], -1)
 
 
-def matmul_depth(op: Op) -> int:
-    """Terms of an output, rounded up to a multiple of 4 (runtime_c/tinyfuse_matmul.h)."""
-    return -(-channel_weights(op).shape[1] // 4) * 4
-
-
-def matmul_constants(op: Op) -> tuple[Constant, ...]:
-    """Weights and channels in the layout of runtime_c/tinyfuse_matmul.h."""
-    layer = bounded(op)
-    assert layer is not None
-    out_c, terms = layer.weights.shape
-    depth, even = matmul_depth(op), out_c // 2 * 2
-    weights = np.zeros((out_c, depth), np.int8)
-    weights[:, :terms] = layer.weights
-    pairs = weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-    return (
-        Constant("weights", np.concatenate([pairs.reshape(-1), weights[even:].reshape(-1)]), "int8_t"),
-        Constant("channels", layer.channels, "tinyfuse_requant"),
-    )
-
-
 # --- Helium (runtime_c/tinyfuse_matmul_mve.h) ----------------------------------------------------
 
 
@@ -145,11 +136,6 @@ def shifts_right(op: Op) -> bool:
     """No channel's requantization shifts left, and no folded bias leaves int32."""
     bias = folded_bias(op)
     return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
-
-
-def folded_bias(op: Op) -> np.ndarray:
-    """bias - input zero point * sum of weights, int64; padding then counts as the zero point."""
-    return bias_values(op) - op.input.zero_point * channel_weights(op).astype(np.int64).sum(1)
 
 
 def channels4(op: Op, order: list[list[int]]) -> Constant:

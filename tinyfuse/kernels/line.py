@@ -1,0 +1,123 @@
+"""Requantization along a line (runtime_c/tinyfuse_requantize.h), found and proven channel by channel.
+
+With accumulators in 256ths, output t or more is reached exactly if
+
+    A * multiplier >= ((t - zero point) * 2^SHIFT - 2^(SHIFT - 1)) * 2^32,    A = 256 * accumulator + bias.
+
+TensorFlow Lite Micro's requantization is monotone, so it is the same function exactly if each of its
+outputs t begins at the same accumulator x_t: the condition holds for x_t and not for x_t - 1. For one
+multiplier that leaves an interval of biases to each t; the channel has its line where the intervals of
+all t have a bias in common. The ideal multiplier nearly always has; where not, slightly other slopes
+are tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
+from tinyfuse.ir import Op
+from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
+from tinyfuse.ops.convolution import channel_multipliers, clamp_range
+
+#: TINYFUSE_LINE_SHIFT
+SHIFT = 11
+
+#: slopes that are tried to either side of the ideal one
+SLOPES = 256
+
+#: tinyfuse_line
+LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A layer that every channel of is requantized along a line.
+
+    weights      int8 [out_c, terms]; zeros where the output is one constant
+    bias         int64 [out_c], in 256ths, for accumulators with the input zero point folded in
+    multiplier   int32 [out_c]
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+    multiplier: np.ndarray
+
+    def channels(self, extra: np.ndarray | int = 0) -> np.ndarray:
+        """tinyfuse_line [out_c], with `extra` 256ths added to each bias. A sum may pass through values
+        beyond int32 on its way, so the bias wraps."""
+        channels = np.zeros(len(self.bias), LINE)
+        channels["bias"] = (self.bias + extra).astype(np.int32)
+        channels["multiplier"] = self.multiplier
+        return channels
+
+
+@lru_cache(maxsize=512)
+def line(op: Op) -> Line | None:
+    """The layer's lines, or None where a channel has none."""
+    least, most = accumulator_range(op)
+    multipliers, shifts = channel_multipliers(op)
+    low, high = clamp_range(op)
+    zero_point = op.output.zero_point
+    zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
+    if least is None or not zero_points_fit or low > high or (shifts > 0).any():
+        return None
+    outputs = np.arange(low + 1, high + 1)
+    steps = _steps(least, most, multipliers, shifts, zero_point, outputs)
+    weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
+    slopes = np.zeros(len(bias), np.int64)
+    ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
+    for channel in range(len(bias)):
+        used = (least[channel] < steps[channel]) & (steps[channel] <= most[channel])
+        if not used.any():
+            constant = low + int((steps[channel] <= least[channel]).sum())
+            weights[channel] = 0
+            bias[channel], slopes[channel] = (constant - zero_point) << 13, 1 << (19 + SHIFT)
+            continue
+        found = _fit(steps[channel][used], outputs[used] - zero_point, int(ideal[channel]))
+        if found is None:
+            return None
+        offset, slopes[channel] = found
+        if max(abs(int(x[channel]) * 256 + offset) for x in (least, most)) >= 2**31:
+            return None
+        bias[channel] += offset
+    return Line(weights, bias, slopes.astype(np.int32))
+
+
+def _steps(least, most, multipliers, shifts, zero_point, outputs) -> np.ndarray:
+    """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output
+    (before the clamp); most + 1 where none does."""
+    below = np.repeat(least[:, None] - 1, len(outputs), axis=1)
+    reach = np.repeat(most[:, None] + 1, len(outputs), axis=1)
+    while (reach - below > 1).any():
+        middle = (below + reach) // 2
+        scaled = multiply_by_quantized_multiplier(middle, multipliers[:, None], shifts[:, None])
+        reaches = scaled + zero_point >= outputs
+        narrow = reach - below > 1
+        reach = np.where(narrow & reaches, middle, reach)
+        below = np.where(narrow & ~reaches, middle, below)
+    return reach
+
+
+def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int) -> tuple[int, int] | None:
+    """(bias in 256ths, multiplier) of a line that reaches levels[i] exactly from steps[i] on."""
+    goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
+    for slopes in ([ideal], _slopes(ideal, int(steps[-1] - steps[0]))):
+        slopes = np.array([s for s in slopes if 0 < s < 2**31], np.int64)
+        # the biases that fit a step: from `first` on, 256 of them
+        first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
+        low, high = first.max(axis=1), first.min(axis=1) + 255
+        fits = np.flatnonzero(low <= high)
+        if len(fits):
+            best = fits[0]
+            return int(low[best] + high[best]) // 2, int(slopes[best])
+    return None
+
+
+def _slopes(ideal: int, span: int) -> list[int]:
+    """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span."""
+    step = max(1, ideal // max(span, 1) // SLOPES)
+    return sorted((ideal + k * step for k in range(-SLOPES, SLOPES + 1)), key=lambda s: abs(s - ideal))

@@ -1,0 +1,99 @@
+"""Constants of runtime_c/tinyfuse_matmul.h, and in which form a layer is computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.line import line
+from tinyfuse.kernels.packing import bounded, channel_weights
+from tinyfuse.ops.base import Constant
+
+#: forms of a layer, as enum tinyfuse_form names them
+WIDE, LANES, LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_LINE"
+
+
+@dataclass(frozen=True, eq=False)
+class Matmul:
+    """form; weights int8 [out_c, depth], two to a lane unless the form is WIDE; channels
+    tinyfuse_line [out_c] for LINE, else tinyfuse_requant [out_c] in the bounded form."""
+
+    form: str
+    weights: np.ndarray
+    channels: np.ndarray
+
+    @property
+    def constant(self) -> Constant:
+        return Constant("channels", self.channels, channels_type(self.form))
+
+
+def channels_type(form: str) -> str:
+    return "tinyfuse_line" if form == LINE else "tinyfuse_requant"
+
+
+def matmul_depth(op: Op) -> int:
+    """Terms of an output, rounded up to a multiple of 4."""
+    return -(-channel_weights(op).shape[1] // 4) * 4
+
+
+@lru_cache(maxsize=512)
+def matmul_layer(op: Op) -> Matmul | None:
+    """The layer in the fastest form that is proven exact; None where there is none."""
+    found = line(op)
+    if found is not None:
+        lanes, extra = weights_in_lanes(_padded(op, found.weights))
+        if lanes is not None:
+            return Matmul(LINE, lanes, found.channels(extra))
+    return dense_layer(op)
+
+
+@lru_cache(maxsize=512)
+def dense_layer(op: Op) -> Matmul | None:
+    """The same without lines: for kernels whose outputs are few beside their multiplications."""
+    layer = bounded(op)
+    if layer is None:
+        return None
+    weights = _padded(op, layer.weights)
+    lanes, extra = weights_in_lanes(weights)
+    # sums are in 256ths and must come back from them
+    bias = layer.channels["bias"].astype(np.int64)
+    if lanes is None or (np.abs(bias) + 128 * np.abs(weights.astype(np.int64)).sum(1) >= 2**23).any():
+        return Matmul(WIDE, weights, layer.channels)
+    channels = layer.channels.copy()
+    channels["bias"] = (bias * 256 + extra).astype(np.int32)
+    return Matmul(LANES, lanes, channels)
+
+
+def _padded(op: Op, weights: np.ndarray) -> np.ndarray:
+    padded = np.zeros((weights.shape[0], matmul_depth(op)), np.int8)
+    padded[:, : weights.shape[1]] = weights
+    return padded
+
+
+def weights_in_lanes(weights: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | int]:
+    """(int8 [out_c, depth], int64 [out_c]): weights [out_c, depth] two to a 16-bit lane, and what must
+    be added to each sum in 256ths. None where a weight of -128 doesn't fit.
+
+    The lane of weights v, w of inputs x, y holds w - 256 * v. With the inputs as 256 * y + x + 128 and
+    127 - x, the sum of the first times w and the second times the lane is
+    256 * (v * x + w * y) + 255 * w - 256 * 127 * v.
+    """
+    even, odd = (weights[:, at::2].astype(np.int64) for at in (0, 1))
+    if (even == -128).any():
+        return None, 0
+    extra = 256 * 127 * even.sum(1) - 255 * odd.sum(1)
+    return (odd - 256 * even).astype("<i2").view(np.int8), extra
+
+
+def matmul_constants(op: Op) -> tuple[Constant, ...]:
+    """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
+    layer = matmul_layer(op)
+    assert layer is not None
+    out_c, depth = layer.weights.shape
+    even = out_c // 2 * 2
+    pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+    weights = np.concatenate([pairs.reshape(-1), layer.weights[even:].reshape(-1)])
+    return Constant("weights", weights, "int8_t"), layer.constant
