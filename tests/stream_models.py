@@ -69,6 +69,39 @@ def keyword_spotter() -> bytes:
     return model.build([x], [scores])
 
 
+# --- LSTM --------------------------------------------------------------------------------------
+
+
+def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: int, name: str, *,
+             time_major: bool = False, cell_scale: float = 2.0**-11, clip: float = 0.0) -> int:  # fmt: skip
+    """An LSTM behind tensor `x` of scale 0.05 and that shape, [B, T, I] or [T, B, I]."""
+    rng = np.random.default_rng(units)
+    first, second, inputs = shape
+    tensors = [x]
+    for width, scale in ((inputs, 0.012), (units, 0.02)):
+        for gate in ("input", "forget", "cell", "output"):
+            tensors.append(model.tensor(f"{name}_{gate}_{scale}", (units, width), scale=scale, zero_point=0,
+                                        data=_integers(rng, (units, width))))  # fmt: skip
+    tensors += [-1] * 3
+    for gate in ("input", "forget", "cell", "output"):
+        tensors.append(model.tensor(f"{name}_{gate}_bias", (units,), "int32", scale=product(0.05, 0.012),
+                                    zero_point=0, data=_integers(rng, units, "int32", 4000)))  # fmt: skip
+    batches = second if time_major else first
+    hidden = model.tensor(f"{name}_hidden", (batches, units), scale=1 / 128, zero_point=5, is_variable=True)
+    cell = model.tensor(f"{name}_cell", (batches, units), "int16", scale=cell_scale, zero_point=0, is_variable=True)
+    tensors += [-1, -1, hidden, cell] + [-1] * 4
+    y = model.tensor(f"{name}_out", (first, second, units), scale=1 / 128, zero_point=5)
+    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", tensors, [y], fused_activation_function="TANH", cell_clip=clip,
+             time_major=time_major)  # fmt: skip
+    return y
+
+
+def lstm(shape: tuple[int, int, int], units: int, **how) -> bytes:
+    model = ModelBuilder()
+    x = model.tensor("x", shape, scale=0.05, zero_point=-7)
+    return model.build([x], [add_lstm(model, x, shape, units, "lstm", **how)])
+
+
 # --- resource variables ------------------------------------------------------------------------
 
 
@@ -116,12 +149,17 @@ STREAM_MODELS = {
     "svdf of two batches": svdf("int16", (2, 5, 3, 3, 4), 0.02),
     "svdf without memory": svdf("int16", (1, 4, 2, 1, 1), 0.02),
     "keyword spotter": keyword_spotter(),
+    "lstm of one step": lstm((1, 1, 8), 6),
+    "lstm of steps and batches": lstm((2, 3, 5), 7),
+    "lstm by time": lstm((3, 2, 4), 9, time_major=True),
+    "lstm with a clipped cell": lstm((1, 4, 3), 5, cell_scale=2.0**-10, clip=1.5),
+    "lstm with a coarse cell": lstm((1, 2, 6), 4, cell_scale=2.0**-14),
     "accumulator from zero points": accumulator(False),
     "accumulator from values": accumulator(True),
 }
 
 #: operators that are tested here alone: kinds that keep state
-STATE_KINDS = ("SVDF", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
+STATE_KINDS = ("SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
 
 def of_kinds() -> dict[str, list[str]]:

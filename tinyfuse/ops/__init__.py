@@ -16,6 +16,7 @@ from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.elementwise import AddOperator, MulOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
+from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mean import MeanOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator
@@ -78,6 +79,7 @@ FAMILIES: dict[str, Operator] = {
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),
+        LstmOperator(),
         ReadVariableOperator(),
         AssignVariableOperator(),
         VarHandleOperator(),

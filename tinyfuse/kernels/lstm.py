@@ -1,0 +1,75 @@
+"""Our kernel of UNIDIRECTIONAL_SEQUENCE_LSTM (runtime_c/tinyfuse_lstm.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.lstm_scaling import (
+    CELL,
+    GATES,
+    HIDDEN,
+    cell_clip,
+    cell_multipliers,
+    gate_multipliers,
+    hidden_multiplier,
+    logistic_table,
+    tanh_input,
+)
+
+class LstmWhole(Kernel):
+    """Any LSTM, in portable C. The output must not overlap the input."""
+
+    headers = ("tinyfuse_lstm.h",)
+    name = "tinyfuse_lstm_s8"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        gates = [[op.inputs[i].data for i in gate] for gate in GATES.values()]
+        # [units, 4 gates, inputs + units] -> [units, inputs + units, 4 gates]
+        rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
+        bias = np.zeros((op.inputs[HIDDEN].shape[1], 2, 4), np.int32)
+        for g, (weights, recurrent, given) in enumerate(gates):
+            folded = given.astype(np.int64) - op.input.zero_point * weights.sum(axis=1, dtype=np.int64)
+            bias[:, 0, g] = folded.astype(np.int32)  # wraps as the sums do
+            bias[:, 1, g] = -op.inputs[HIDDEN].zero_point * recurrent.sum(axis=1, dtype=np.int64)
+        return (
+            Constant("weights", np.ascontiguousarray(rows.transpose(0, 2, 1)).reshape(-1), "int8_t"),
+            Constant("bias", bias.reshape(-1), "int32_t"),
+            Constant("table", logistic_table(), "uint16_t"),
+        )
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        first, second, inputs = op.input.shape
+        units = op.output.shape[2]
+        time_major = op.attributes.time_major
+        batches, steps = (second, first) if time_major else (first, second)
+
+        def strides(width: int) -> tuple[int, int]:
+            """(between batches, between steps)"""
+            return (width, second * width) if time_major else (second * width, width)
+
+        forget, entry = cell_multipliers(op)
+        multiplier, shift = tanh_input(op)
+        pairs = [gate_multipliers(op, gate) for gate in GATES]
+        params = Let("tinyfuse_lstm", "p", {
+            "batches": batches, "steps": steps, "inputs": inputs, "units": units,
+            "in_batch": strides(inputs)[0], "in_step": strides(inputs)[1],
+            "out_batch": strides(units)[0], "out_step": strides(units)[1],
+            "hidden_zero_point": op.inputs[HIDDEN].zero_point, "cell_clip": cell_clip(op),
+            "tanh_multiplier": multiplier, "tanh_shift": shift,
+            "of_input": _initializer([pair[0] for pair in pairs]),
+            "of_hidden": _initializer([pair[1] for pair in pairs]),
+            "forget": _initializer(forget), "entry": _initializer(entry),
+            "shown": _initializer(hidden_multiplier(op)),
+        })  # fmt: skip
+        return params, Call(
+            self.name,
+            ("&p", site.inputs[0].pointer, site.inputs[HIDDEN].pointer, site.inputs[CELL].pointer,
+             site.outputs[0].pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
+        )  # fmt: skip
+
+
+def _initializer(value) -> str:
+    """Numbers in nested sequences as a C initializer."""
+    return str(value) if isinstance(value, int) else "{" + ", ".join(map(_initializer, value)) + "}"
