@@ -14,4 +14,40 @@ TINYFUSE_INLINE int32_t tinyfuse_rows_needed(int32_t y, int32_t kernel, int32_t 
     return tinyfuse_min(tinyfuse_max(end, 0), height);
 }
 
+/* Where row 0 would lie, of rows in order whose row `first` lies at `memory`: only for reaching rows
+   from `first` on. */
+TINYFUSE_INLINE const void *tinyfuse_rows_start(const void *memory, int32_t first, int32_t row_bytes)
+{
+    return (const void *)((uintptr_t)memory - (uintptr_t)(uint32_t)(first * row_bytes));
+}
+
+/* Moves `bytes` bytes down to `to`, which lies before `from`. */
+TINYFUSE_SHARED void tinyfuse_move_down(uint8_t *to, const uint8_t *from, int32_t bytes)
+{
+    for (; bytes >= 16; bytes -= 16, to += 16, from += 16) {
+        const uint32_t a = tinyfuse_load_u32(from), b = tinyfuse_load_u32(from + 4);
+        const uint32_t c = tinyfuse_load_u32(from + 8), d = tinyfuse_load_u32(from + 12);
+        memcpy(to, &a, 4);
+        memcpy(to + 4, &b, 4);
+        memcpy(to + 8, &c, 4);
+        memcpy(to + 12, &d, 4);
+    }
+    for (; bytes > 0; --bytes) {
+        *to++ = *from++;
+    }
+}
+
+/* Rows `first` to `made` - 1 lie in order at `memory`: lets those before `oldest` go and moves the others
+   down. Returns the row that lies at `memory` now. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_slide(void *memory, int32_t first, int32_t oldest, int32_t made,
+                                            int32_t row_bytes)
+{
+    if (oldest > first) {
+        const uint8_t *from = (const uint8_t *)memory + (ptrdiff_t)(oldest - first) * row_bytes;
+        tinyfuse_move_down((uint8_t *)memory, from, (made - oldest) * row_bytes);
+        return oldest;
+    }
+    return first;
+}
+
 #endif

@@ -35,9 +35,12 @@ def check_placement(buffers: Iterable[Buffer], overlaps: Iterable[Overlap], plac
 def _alive_together(one: Buffer, other: Buffer) -> bool:
     if one.last_step < other.first_step or other.last_step < one.first_step:
         return False
-    if one.moments is not None and other.moments is not None:
-        return any(moment in other.moments for moment in one.moments)
-    return True
+    starts = {one.first_step, other.first_step}
+    if one.moments is None or other.moments is None or len(starts) > 1:
+        return True
+    if one.last_step not in starts and other.last_step not in starts:
+        return True  # both go on into the next step
+    return any(moment in other.moments for moment in one.moments)
 
 
 def _share_bytes(one: Buffer, other: Buffer, placement: Placement) -> bool:

@@ -20,6 +20,10 @@ from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
 
 
+#: plans that are made to see whether a group's rings must slide; each takes up to a second
+MOST_SLIDE_TRIALS = 8
+
+
 def compile_model(path: str, target: Target, options: Options) -> Plan:
     """The plan of the model file at `path`. CompileError names every reason why there is none."""
     return compile_graph(read_tflite(path), target, options)
@@ -52,14 +56,29 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
         groups = least_ram_partition(graph, context, plan.arena_bytes)
         if groups is not None:
             plan = min(plan, planned(groups), key=lambda p: p.arena_bytes)
+    return _without_idle_slides(plan)
+
+
+def _without_idle_slides(plan: Plan) -> Plan:
+    """Rings stay where they are in groups where moving their rows saves nothing."""
+    groups = [list(group.ops) for group in plan.groups]
+    fixed: frozenset[int] = frozenset()
+    for group in plan.groups[:MOST_SLIDE_TRIALS]:
+        if any(plan.storage[op.output].slides for op in group.ops):
+            tried = fixed | {group.index}
+            found = plan_groups(plan.source, plan.graph, groups, plan.context, plan.options, tried)
+            if found.arena_bytes <= plan.arena_bytes:
+                plan, fixed = found, tried
     return plan
 
 
 def plan_groups(
-    source: Graph, graph: Graph, groups: list[list[Op]], context: Context, options: Options
-) -> Plan:
-    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups."""
-    lowered, storage, buffers, overlaps = lower(graph, groups, context)
+    source: Graph, graph: Graph, groups: list[list[Op]], context: Context, options: Options,
+    fixed: frozenset[int] = frozenset(),
+) -> Plan:  # fmt: skip
+    """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups; in those
+    whose numbers are `fixed`, no ring slides."""
+    lowered, storage, buffers, overlaps = lower(graph, groups, context, fixed)
     plan = Plan(
         source=source,
         graph=graph,

@@ -38,10 +38,15 @@ class Stage:
 @dataclass(frozen=True)
 class Storage:
     """Where a tensor lives: `buffer` names an arena buffer; `ring_rows` is how many of the
-    tensor's rows it holds (its height, unless the tensor only exists as a ring inside a group)."""
+    tensor's rows it holds (its height, unless the tensor only exists as a ring inside a group).
+
+    Row r lies in slot r % ring_rows; where the ring `slides`, in slot r less the oldest row that a
+    reader still needs.
+    """
 
     buffer: str
     ring_rows: int
+    slides: bool = False
 
 
 @dataclass(frozen=True, eq=False)

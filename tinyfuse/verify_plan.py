@@ -42,6 +42,7 @@ class _Player:
         self.plan = plan
         self.bytes = np.zeros(plan.arena_bytes, np.int64)
         self.values: dict[tuple[str, int], int] = {}
+        self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
         self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
 
     def play(self) -> None:
@@ -70,7 +71,12 @@ class _Player:
         storage = self.plan.storage[tensor]
         rows = self._rows(tensor)
         size = tensor.bytes // rows
-        slot = row % storage.ring_rows if rows > 1 else 0
+        slot = 0
+        if storage.slides:
+            slot = row - self.oldest.get(tensor, 0)
+            assert 0 <= slot < storage.ring_rows, f"{tensor}: row {row} is outside its sliding ring"
+        elif rows > 1:
+            slot = row % storage.ring_rows
         start = self.plan.placement.offsets[storage.buffer] + slot * size
         assert (slot + 1) * size <= self.size[storage.buffer], f"{tensor}: row {row} outside its buffer"
         return slice(start, start + size)
@@ -172,8 +178,20 @@ class _Player:
             self._play_row(group, s, done[s], windows)
             self._play_feed_state(group)
             done[s] += 1
+            for tensor in windows:
+                if self.plan.storage[tensor].slides:
+                    waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
+                    self._slide(tensor, min(waiting, default=done[maker[tensor]]), done[maker[tensor]])
         for s, stage in enumerate(group.stages):
             assert finished(s) or stage.op.output not in group.outputs, f"{stage.op}: rows missing"
+
+    def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
+        """Rows from `oldest` on move down, the first of them to the ring's start."""
+        if oldest > self.oldest.get(tensor, 0):
+            rows = [self.bytes[self._span(tensor, row)].copy() for row in range(oldest, made)]
+            self.oldest[tensor] = oldest
+            for row, found in enumerate(rows, oldest):
+                self.bytes[self._span(tensor, row)] = found
 
     def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
         """Stage `s` reads its windows, writes row `row`, and its windows must have survived that."""

@@ -13,8 +13,8 @@ class Buffer:
 
     align    its offset is a multiple of this
     owner    what it is, for people
-    moments  of a buffer that lives in one step alone: the numbered moments of that step at which it
-             does; None: all of them
+    moments  the numbered moments of its first step at which it holds anything; None: all of them.
+             In later steps it always does
     """
 
     name: str
@@ -29,6 +29,8 @@ class Buffer:
         """Whether both are ever alive together."""
         if self.first_step > other.last_step or other.first_step > self.last_step:
             return False
+        if self.first_step != other.first_step or min(self.last_step, other.last_step) > self.first_step:
+            return True  # there is a common step that is not the first of both
         return self.moments is None or other.moments is None or bool(self.moments & other.moments)
 
 
@@ -73,7 +75,6 @@ class Problem:
         for b in self.buffers:
             assert b.bytes >= 0 and b.align >= 1, f"{b.name}: {b.bytes} bytes, alignment {b.align}"
             assert 0 <= b.first_step <= b.last_step, f"{b.name}: steps {b.first_step} to {b.last_step}"
-            assert b.moments is None or b.first_step == b.last_step, f"{b.name}: moments of many steps"
         self.apart: list[dict[int, int]] = [{} for _ in self.buffers]
         for i, a in enumerate(self.buffers):
             for j, b in enumerate(self.buffers[:i]):
@@ -109,7 +110,11 @@ class Problem:
         buffers = [(i, b) for i, b in enumerate(self.buffers) if b.bytes]
         found: set[frozenset[int]] = set()
         for step in {buffer.first_step for _, buffer in buffers}:
-            here = [(i, b.moments) for i, b in buffers if b.first_step <= step <= b.last_step]
+            here = [
+                (i, b.moments if b.first_step == step else None)
+                for i, b in buffers
+                if b.first_step <= step <= b.last_step
+            ]
             for moment in frozenset().union(*(moments or () for _, moments in here)) or {0}:
                 found.add(frozenset(i for i, moments in here if moments is None or moment in moments))
         return sorted(sorted(alive) for alive in found if not any(alive < other for other in found))

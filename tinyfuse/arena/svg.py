@@ -119,15 +119,16 @@ def _rectangles(
 
 
 def _spans(buffer: Buffer, edges: list[int], shown: list[Buffer]) -> list[tuple[int, int]]:
-    """Where a buffer lives, (left, right) in pixels: its steps, or runs of moments of its only one."""
-    left, right = edges[buffer.first_step], edges[buffer.last_step + 1]
+    """Where a buffer lives, (left, right) in pixels: its steps, of the first one runs of moments."""
+    left, right, end = (edges[step] for step in (buffer.first_step, buffer.first_step + 1, buffer.last_step + 1))
     if not buffer.moments:
-        return [(left, right)]
+        return [(left, end)]
     count = _moments_at(shown, buffer.first_step)
     at = [left + (right - left) * moment // count for moment in range(count + 1)]
     starts = sorted(m for m in buffer.moments if m - 1 not in buffer.moments)
     ends = sorted(m for m in buffer.moments if m + 1 not in buffer.moments)
-    return [(at[start], at[end + 1]) for start, end in zip(starts, ends, strict=True)]
+    spans = [(at[start], at[stop + 1]) for start, stop in zip(starts, ends, strict=True)]
+    return spans if right == end else [*spans, (right, end)]
 
 
 def _printable(text: str) -> str:

@@ -62,6 +62,8 @@ class _Writer:
         self.returns_status = False
         #: the C variable that counts the rows made by each stage
         self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
+        #: and the one that says which row a sliding ring begins with
+        self.first = {t: f"first{y[1:]}" for t, y in self.rows.items() if plan.storage[t].slides}
         self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
 
     def write(self) -> GroupFunction:
@@ -114,7 +116,8 @@ class _Writer:
                 seen.setdefault(tensor, False)
         for tensor, written in seen.items():
             storage, const = self.plan.storage[tensor], "" if written else "const "
-            rows = f", a ring of {storage.ring_rows} row(s)" if self._is_ring(tensor) else ""
+            kind = "sliding ring" if storage.slides else "ring"
+            rows = f", a {kind} of {storage.ring_rows} row(s)" if self._is_ring(tensor) else ""
             ctype = CTYPE[tensor.dtype]
             self._line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
@@ -174,6 +177,9 @@ class _Writer:
             if fed:
                 start = f"made[{s - 1}]" if s else BEFORE
             self._line(f"int32_t {row} = {start}; /* rows made of {self._pointer(stage.op.output)} */")
+        for tensor, first in self.first.items():
+            start = self._oldest_needed(tensor) if fed else "0"
+            self._line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
         self._line()
         self._line("/* in each turn the stage nearest to the end that has its inputs, and whose row is")
         self._line("   lacking, makes one row */")
@@ -185,6 +191,9 @@ class _Writer:
             self.depth += 1
             self._call(stage, row)
             self._line(f"++{row};")
+            for tensor in stage.op.activations:
+                if tensor in self.first:
+                    self._slide(tensor)
             self._line("continue;")
             self.depth -= 1
             self._line("}")
@@ -198,6 +207,25 @@ class _Writer:
             return
         left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         self._line(f"}} while ({' || '.join(left)});")
+
+    def _slide(self, tensor: Tensor) -> None:
+        """Rows that no reader needs any more leave a sliding ring."""
+        first, made, size = self.first[tensor], self.rows[tensor], tensor.bytes // height(tensor)
+        arguments = f"{self._pointer(tensor)}, {first}, {self._oldest_needed(tensor)}, {made}, {size}"
+        self._line(f"{first} = tinyfuse_rows_slide({arguments});")
+
+    def _oldest_needed(self, tensor: Tensor) -> str:
+        """C for the oldest row that a reader still needs; without one, how many were made."""
+        rows = []
+        for use in readers(self.group.stages, tensor):
+            reader = self.group.stages[use.stage]
+            window, row = reader.windows[use.input], self.rows[reader.op.output]
+            first = row if window == SAME_ROW else f"tinyfuse_max({row} * {window.stride} - {window.pad_top}, 0)"
+            rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self.rows[tensor]})")
+        oldest = self.rows[tensor] if len(rows) > 1 else rows[0]
+        for row in rows if len(rows) > 1 else ():
+            oldest = f"tinyfuse_min({row}, {oldest})"
+        return oldest
 
     def _conditions(self, stage: Stage) -> list[str]:
         """When the stage runs: rows left, wanted by a reader, and its own inputs there."""
@@ -254,7 +282,13 @@ class _Writer:
         if tensor.is_state:
             rows = height(tensor) if len(tensor.shape) == 4 else 1
             return View(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
-        return View(tensor, self._pointer(tensor), self.plan.storage[tensor].ring_rows)
+        pointer, storage = self._pointer(tensor), self.plan.storage[tensor]
+        if tensor not in self.first:
+            return View(tensor, pointer, storage.ring_rows)
+        # the rows lie in order: seen from where row 0 would lie, the tensor is whole
+        ctype, size = CTYPE[tensor.dtype], tensor.bytes // height(tensor)
+        whole = f"(const {ctype} *)tinyfuse_rows_start({pointer}, {self.first[tensor]}, {size})"
+        return View(tensor, f"({whole})", height(tensor))
 
     def _ring_row(self, stage: Stage, row: str | None) -> str | None:
         """The row that a kernel is told: of an operator on a ring, counted from the ring's start."""
@@ -265,6 +299,8 @@ class _Writer:
         pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
         if row is not None and ring > 1:
             slot = row if ring >= height(tensor) else f"({row} % {ring})"
+            if tensor in self.first:
+                slot = f"({row} - {self.first[tensor]})"
             pointer = f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
         return View(tensor, pointer, ring)
 

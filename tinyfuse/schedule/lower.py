@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.ir import Graph, Op, Tensor
@@ -17,9 +20,10 @@ TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
 
 
 def lower(
-    graph: Graph, partition: list[list[Op]], context: Context
+    graph: Graph, partition: list[list[Op]], context: Context, fixed: frozenset[int] = frozenset()
 ) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
-    """Groups with kernels, the storage of every activation, buffers and their overlaps."""
+    """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
+    whose numbers are `fixed`, no ring slides."""
     roots = alias_roots(graph, partition)
     groups, storage = [], {}
     buffers: list[Buffer] = []
@@ -38,22 +42,30 @@ def lower(
         name = names.of(tensor)
         buffers.append(Buffer(name, tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
         storage[tensor] = Storage(name, _whole_rows(tensor))
+    whole_buffers = {buffer.name: number for number, buffer in enumerate(buffers)}
 
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context)
         kept = frozenset(t for op in ops for t in op.outputs if roots.get(t, t) in whole)
-        stream = Stream(stages, kept) if stages[0].by_row else None
+        stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, tensor in inner:
             buffers.append(buffer)
             if tensor is not None:
-                storage[tensor] = Storage(buffer.name, stream.rings[tensor])
+                storage[tensor] = Storage(buffer.name, stream.rings[tensor], tensor in stream.sliding)
         group = _group(index, stages, kept, scratch)
         if FAMILIES[ops[0].kind].source:
             group = replace(group, counters=f"counters{index}")
             buffers += _feed_buffers(group, len(partition) - 1)
         groups.append(group)
         overlaps += _overlaps(group, stream, storage, roots, survivors(index))
+        if stream:
+            overlaps += _inner_overlaps(group, stream, storage)
+            for s, stage in enumerate(stages):
+                if stage.op.output in kept:
+                    number = whole_buffers[storage[stage.op.output].buffer]
+                    alive = frozenset(m for m, (_, held) in enumerate(stream.moments) if s in held)
+                    buffers[number] = replace(buffers[number], moments=alive)
 
     for alias, root in roots.items():
         storage[alias] = Storage(storage[root].buffer, _whole_rows(alias))
@@ -152,6 +164,13 @@ def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tu
     return tuple(stages)
 
 
+def stream_of(
+    stages: tuple[Stage, ...], kept: frozenset[Tensor], context: Context, slide: bool = True
+) -> Stream | None:
+    """The group played through, None for a whole call. Rings may slide unless speed is all."""
+    return Stream(stages, kept, slide and context.optimize != "speed") if stages[0].by_row else None
+
+
 def _stage(op: Op, kernel: Kernel, by_row: bool, context: Context) -> Stage:
     family = FAMILIES[op.kind]
     return Stage(
@@ -228,6 +247,25 @@ def _overlaps(
             if distance < output.bytes:
                 below, above = storage[output].buffer, storage[roots.get(source, source)].buffer
                 found.append(Overlap(below, above, distance))
+    return found
+
+
+def _inner_overlaps(group: Group, stream: Stream, storage) -> list[Overlap]:
+    """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
+    start, but seldom all of them, and at some moments none."""
+    running, rows = stream.extents[:, 0], stream.extents[:, 1:]
+    held: dict[str, np.ndarray] = {}  # buffer -> bytes that it holds, moment by moment
+    for s, stage in enumerate(group.stages):
+        held[storage[stage.op.output].buffer] = rows[:, s] * row_bytes(stage.op.output)
+    for s, name in enumerate(group.scratch):
+        if name:
+            held[name] = np.where(running == s, group.stages[s].scratch_bytes, 0)
+    lasting = {storage[tensor].buffer for tensor in group.outputs}  # they meet in later groups too
+    found = []
+    for below, above in permutations(held, 2):
+        distance = int(held[below][held[above] > 0].max(initial=0))
+        if distance < held[below].max() and not {below, above} <= lasting:
+            found.append(Overlap(below, above, distance))
     return found
 
 

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from tinyfuse.ir import Tensor
 from tinyfuse.plan import Stage
 
@@ -58,13 +60,14 @@ def readers(stages: tuple[Stage, ...], tensor: Tensor) -> list[Reader]:
 
 
 class Stream:
-    """A row group played through once. `kept` are the tensors that leave the group.
+    """A row group played through once. `kept` are the tensors that leave the group; `slide`: rings
+    may be windows that slide (`sliding`).
 
     events   every row in the order of computation
     """
 
-    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor]):
-        self.stages, self.kept = stages, kept
+    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False):
+        self.stages, self.kept, self._slide = stages, kept, slide
         self._heights = [height(stage.op.output) for stage in stages]
         self.events = tuple(self._play())
 
@@ -134,25 +137,73 @@ class Stream:
         return rows
 
     @cached_property
-    def moments(self) -> tuple[tuple[int, frozenset[int]], ...]:
-        """The different (stage that computes, stages whose rings hold rows meanwhile), in order of
-        their first event. A ring holds rows while a reader needs one that was made, and while its own
-        stage writes."""
-        seen: dict[tuple[int, frozenset[int]], None] = {}
-        done = [0] * len(self.stages)
-        inner = {s for s, stage in enumerate(self.stages) if stage.op.output not in self.kept}
+    def sliding(self) -> frozenset[Tensor]:
+        """Rings that keep their rows in order from their first byte on: when a row is used up, those
+        behind it move down. A ring of three rows then leaves the third one's bytes to others while
+        neither its maker nor its readers run, which costs the move. Chosen where that is so, and
+        where each row is read."""
+        if not self._slide:
+            return frozenset()
+        rows = {tensor: rows for tensor, rows in self.rings.items() if rows > 1}
+        stage_of = {stage.op.output: s for s, stage in enumerate(self.stages)}
+        idle = dict.fromkeys(rows, 0)
+        busy = {t: {stage_of[t], *(c for c, _, _ in self._readers_of[stage_of[t]])} for t in rows}
+        for event, present in self._rows_during(frozenset(rows)):
+            for tensor in rows:
+                if event.stage not in busy[tensor]:
+                    idle[tensor] = max(idle[tensor], present[stage_of[tensor]])
+        return frozenset(t for t in rows if idle[t] < rows[t] and self._reads_every_row(t))
+
+    def _reads_every_row(self, tensor: Tensor) -> bool:
+        windows = [self.stages[use.stage].windows[use.input] for use in readers(self.stages, tensor)]
+        return all(window.stride <= window.kernel and window.pad_top >= 0 for window in windows)
+
+    def _rows_during(self, sliding: frozenset[Tensor]) -> Iterator[tuple[Event, list[int]]]:
+        """Each event, and how many rows of each stage's output hold bytes meanwhile, the one that is
+        being written among them: of a tensor that is kept those made so far, of a sliding ring those
+        still needed, of any other ring all or none. The list changes with the next event."""
+        done, rows = [0] * len(self.stages), [0] * len(self.stages)
+        tensors = [stage.op.output for stage in self.stages]
         # whose rings a row of stage s can change: those it reads, and its own
-        touched: list[set[int]] = [{s} & inner for s in range(len(self.stages))]
-        for maker in inner:
+        touched: list[set[int]] = [{s} for s in range(len(self.stages))]
+        for maker in range(len(self.stages)):
             for reader, _, _ in self._readers_of[maker]:
                 touched[reader].add(maker)
-        alive: frozenset[int] = frozenset()
         for event in self.events:
-            seen[event.stage, alive | ({event.stage} & inner)] = None
-            done[event.stage] += 1
-            changed = touched[event.stage]
-            alive = (alive - changed) | {s for s in changed if self._holds_rows(s, done)}
+            s = event.stage
+            fixed = tensors[s] not in self.kept and tensors[s] not in sliding
+            rows[s] = self.rings[tensors[s]] if fixed else rows[s] + 1
+            yield event, rows
+            done[s] += 1
+            for t in touched[s]:
+                if tensors[t] in sliding:
+                    oldest = self._oldest_needed(self._readers_of[t], done)
+                    rows[t] = 0 if oldest is None else max(0, done[t] - oldest)
+                elif tensors[t] not in self.kept:
+                    rows[t] = self.rings[tensors[t]] if self._holds_rows(t, done) else 0
+
+    @cached_property
+    def moments(self) -> tuple[tuple[int, frozenset[int]], ...]:
+        """The different (stage that computes, stages whose outputs hold rows meanwhile), in order of
+        their first event. A ring holds rows while a reader needs one that was made, and while its own
+        stage writes; what is kept holds rows from its first one on."""
+        seen: dict[tuple[int, frozenset[int]], None] = {}
+        for event, rows in self._rows_during(self.sliding):
+            seen[event.stage, frozenset(s for s, held in enumerate(rows) if held)] = None
         return tuple(seen)
+
+    @cached_property
+    def extents(self) -> np.ndarray:
+        """The different moments again, told apart by rows as well, int64 [moments, 1 + stages]: the
+        stage that computes, then the rows of each stage's output that hold bytes."""
+        return np.array(sorted({(e.stage, *rows) for e, rows in self._rows_during(self.sliding)}), np.int64)
+
+    @cached_property
+    def inner_bytes(self) -> int:
+        """The most bytes of rings and scratch that are alive at one moment."""
+        sizes = np.array([0 if stage.op.output in self.kept else row_bytes(stage.op.output) for stage in self.stages])
+        scratch = np.array([stage.scratch_bytes for stage in self.stages])
+        return int((self.extents[:, 1:] @ sizes + scratch[self.extents[:, 0]]).max())
 
     def _holds_rows(self, s: int, done: list[int]) -> bool:
         """Whether the ring of stage `s` holds a row that a reader needs."""

@@ -17,8 +17,8 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import make_stages, overlap_distance
-from tinyfuse.schedule.rows import Stream, row_bytes
+from tinyfuse.schedule.lower import make_stages, overlap_distance, stream_of
+from tinyfuse.schedule.rows import Stream
 
 #: operators of one group, at most; the search tries shorter groups first
 LONGEST_GROUPS = (4, 10, 40)
@@ -123,9 +123,9 @@ class _Weigher:
             for tensor in self._whole_before(i) - inputs
             if self.last_use.get(tensor, -1) >= j
         )
-        stream = Stream(stages, kept) if stages[0].by_row else None
+        stream = stream_of(stages, kept, self.context)
         self.work += len(stream.events) if stream else 1
-        inner = self._inner_bytes(stages, stream)
+        inner = stream.inner_bytes if stream else stages[0].scratch_bytes
         saved = max(
             (self._saved(stages, stream, source, output) for source in dying for output in kept),
             default=0,
@@ -136,21 +136,6 @@ class _Weigher:
     def _whole_before(self, i: int) -> set[Tensor]:
         made = {t for t, at in self.made_at.items() if at < i}
         return made | {self.root(t) for t in self.graph.inputs}
-
-    @staticmethod
-    def _inner_bytes(stages: tuple[Stage, ...], stream: Stream | None) -> int:
-        """The most bytes of rings and scratch that are alive at one moment."""
-        if stream is None:
-            return stages[0].scratch_bytes
-        size = {
-            s: stream.rings[stage.op.output] * row_bytes(stage.op.output)
-            for s, stage in enumerate(stages)
-            if stage.op.output in stream.rings
-        }
-        return max(
-            sum(size[s] for s in rings) + stages[running].scratch_bytes
-            for running, rings in stream.moments
-        )
 
     @staticmethod
     def _saved(stages, stream: Stream | None, source: Tensor, output: Tensor) -> int:

@@ -1,0 +1,102 @@
+"""Rings that slide: their rows lie in order, and the last one's bytes are free most of the time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from executors import assert_exact
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_graphs import Sketch, networks
+
+from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.ops.base import Context
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.rewrite import rewrite
+from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.schedule.search import least_ram_partition
+from tinyfuse.targets import load_target
+from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.verify_plan import _Player
+
+
+def chain(depth: int = 4) -> bytes:
+    """Depthwise 3x3 and pointwise convolutions in turn: each depthwise wants a ring of three rows."""
+    sketch = Sketch(1)
+    x = sketch.value((1, 40, 10, 1))
+    y = sketch.conv(x, 16, (5, 4), (2, 2))
+    for _ in range(depth):
+        y = sketch.conv(sketch.depthwise(y, (3, 3)), 16, (1, 1))
+    return sketch.build([x], [sketch.pool(y, "AVERAGE_POOL_2D", (20, 5), (1, 1))])
+
+
+def planned(data: bytes, optimize: str = "ram", target: str = "host", **options) -> Plan:
+    return compile_graph(read_tflite("m.tflite", data), load_target(target), Options("net", optimize=optimize, **options))
+
+
+def sliding(plan: Plan) -> list[int]:
+    return [storage.ring_rows for storage in plan.storage.values() if storage.slides]
+
+
+def test_rings_of_many_rows_slide_and_save_bytes() -> None:
+    plan = planned(chain())
+    assert sliding(plan) and set(sliding(plan)) == {3}
+    still = plan_groups(
+        plan.source, plan.graph, [list(group.ops) for group in plan.groups], plan.context, plan.options,
+        fixed=frozenset(range(len(plan.groups))),
+    )  # fmt: skip
+    assert not sliding(still)
+    assert plan.arena_bytes < still.arena_bytes
+    assert_exact(plan)
+
+
+def test_for_speed_nothing_is_moved() -> None:
+    plan = planned(chain(), optimize="speed", max_ram=1 << 11)
+    assert not sliding(plan)
+
+
+def test_rings_that_slide_are_told_by_the_checker() -> None:
+    plan = planned(chain())
+    tensor = next(t for t, storage in plan.storage.items() if storage.slides)
+    for wrong in (replace(plan.storage[tensor], slides=False), replace(plan.storage[tensor], ring_rows=2)):
+        with pytest.raises(AssertionError):
+            _Player(replace(plan, storage=plan.storage | {tensor: wrong})).play()
+
+
+def test_where_moving_saves_nothing_rows_stay() -> None:
+    """One ring alone: its bytes are never wanted by another."""
+    sketch = Sketch(2)
+    x = sketch.value((1, 9, 7, 8))
+    plan = planned(sketch.build([x], [sketch.depthwise(sketch.conv(x, 8, (3, 3)), (3, 3))]))
+    assert not sliding(plan)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_ring_with_two_readers(stride: int) -> None:
+    """Both need rows of their own; what the slower one needs stays."""
+    sketch = Sketch(3)
+    start = sketch.value((1, 11, 6, 4))
+    x = sketch.conv(start, 8, (1, 1))
+    y = sketch.conv(sketch.depthwise(x, (5, 3), (stride, 1)), 8, (1, 1))
+    z = sketch.conv(x, 8, (2, 1), (stride, 1))
+    data = sketch.build([start], [sketch.add(sketch.depthwise(y, (3, 3)), z)])
+    graph = read_tflite("m.tflite", data)
+    plan = plan_groups(graph, graph, [list(graph.ops)], Context(load_target("host")), Options("net"))
+    assert sliding(plan)
+    assert_exact(plan)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(networks(most_layers=14), st.booleans())
+def test_random_networks_with_all_rings_sliding(data: bytes, fed: bool) -> None:
+    graph = read_tflite("m.tflite", data)
+    context = Context(load_target("host"))
+    rewritten = rewrite(graph, "rows", "auto")
+    if fed and graph.inputs[0] not in graph.outputs:
+        by_rows = feed_rows(rewritten)
+        rewritten = by_rows if least_ram_partition(by_rows, context, 1 << 30) else rewritten
+    groups = least_ram_partition(rewritten, context, 1 << 30)
+    plan = plan_groups(graph, rewritten, groups, context, Options("net"))
+    assert_exact(plan, runs=4)
