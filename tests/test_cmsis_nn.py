@@ -12,9 +12,10 @@ import pytest
 from cmsis_harness import Case, context_for, run_cases, tree_or_skip
 from conv_cases import Shape, make_op, random_input, random_shape
 from random_graphs import Sketch
+from tflite_builder import ModelBuilder
 
 from tinyfuse.cmsis_nn import Tree, bundle, find_cmsis_nn
-from tinyfuse.commands import Request, verify
+from tinyfuse.commands import Request, report, verify
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
@@ -361,3 +362,22 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
     assert len(groups) == 2
     for symbols in groups:
         assert {"arm_depthwise_conv_wrapper_s8", "arm_convolve_wrapper_s8"} <= set(symbols)
+
+
+def test_what_only_a_later_version_can_is_said(tmp_path: Path) -> None:
+    """A grouped convolution: 6.0 is the first whose arm_convolve_wrapper_s8 takes groups."""
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 4, 4, 4), scale=0.1, zero_point=0)
+    w = model.tensor("w", (4, 3, 3, 2), scale=0.01, zero_point=0, data=np.ones((4, 3, 3, 2), np.int8))
+    b = model.tensor("b", (4,), "int32", data=np.zeros(4, np.int32))
+    y = model.tensor("y", (1, 4, 4, 4), scale=0.1, zero_point=0)
+    model.op("CONV_2D", [x, w, b], [y], stride_h=1, stride_w=1, padding="SAME")
+    (tmp_path / "m.tflite").write_bytes(model.build([x], [y]))
+
+    def warnings(version: str, kernels: str = "cmsis-nn") -> list[str]:
+        request = Request(str(tmp_path / "m.tflite"), "cortex-m4", kernels=kernels, cmsis_nn_version=version)
+        return report(request, lambda text: None).facts["warnings"]
+
+    (told,) = warnings("5.0")
+    assert told.startswith("op 0 CONV_2D 'y': arm_convolve_wrapper_s8 of CMSIS-NN 5.0 can't compute it, that of 6.0 can: tinyfuse_")
+    assert warnings("6.0") == warnings("5.0", "tinyfuse") == []

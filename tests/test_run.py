@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from stream_models import STREAM_MODELS
 from tflite_builder import ModelBuilder
 
 from tinyfuse.cli import main
@@ -104,6 +105,18 @@ def test_inputs_by_name_in_any_order() -> None:
     facts = json_of("two.tflite", "--input", "in_b=b.npy", "--input", "in/a=a=.npy")
     assert facts["outputs"][0]["values"] == [2] * 8  # 1 - 1, and 0 + 2
     assert facts["outputs"][1]["values"] == [1.0] * 8
+
+
+def test_runs_of_a_model_with_state_are_the_frames_of_a_stream() -> None:
+    data = STREAM_MODELS["keyword spotter"]
+    Path("spotter.tflite").write_bytes(data)
+    graph = read_tflite("spotter.tflite", data)
+    frames = [stored(graph.inputs[0].shape, seed) for seed in range(5)]
+    for count in (1, 5):
+        np.save("x.npy", np.concatenate(frames[:count]))
+        facts = json_of("spotter.tflite", "--input", "x.npy")
+        (wanted,) = ReferenceOracle(graph).run_streams([[[frame] for frame in frames[:count]]])
+        assert facts["outputs"][0]["values"] == [v for (y,) in wanted for v in y.reshape(-1).tolist()]
 
 
 def test_a_path_with_an_equals_sign_is_a_path() -> None:

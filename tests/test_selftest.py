@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from random_graphs import Sketch
+from stream_models import STREAM_MODELS
 from test_ops_network import network
 
 from tinyfuse.cli import main
@@ -21,10 +22,16 @@ _MAIN = """\
 #include "net.h"
 #include <stdio.h>
 static NET_DEFINE_ARENA(arena);
+#ifdef NET_STATE_BYTES
+static NET_DEFINE_STATE(state);
+#define TEST(bytes) net_selftest(arena, bytes, state)
+#else
+#define TEST(bytes) net_selftest(arena, bytes)
+#endif
 int main(void)
 {
-    int first = net_selftest(arena, sizeof arena), second = net_selftest(arena, sizeof arena);
-    printf("%d %d %d %s\\n", first, second, net_selftest(arena, 1), net_strerror(first));
+    int first = TEST(sizeof arena), second = TEST(sizeof arena);
+    printf("%d %d %d %s\\n", first, second, TEST(1), net_strerror(first));
     return 0;
 }
 """
@@ -55,12 +62,15 @@ def run(module: Path) -> list[str]:
     return subprocess.run([module / "program"], capture_output=True, text=True, check=True).stdout.split(maxsplit=3)
 
 
-@pytest.mark.parametrize("make", [two_inputs, network])
-def test_it_passes_and_holds_what_tflm_computes(make, tmp_path: Path) -> None:
-    """int8 inputs, and a float one; the checksum is that of TFLM's outputs."""
+@pytest.mark.parametrize(
+    "make, options",
+    [(two_inputs, []), (network, []), (network, ["--feed-rows"]), (lambda: STREAM_MODELS["keyword spotter"], [])],
+    ids=["two inputs", "float input", "float input by rows", "state"],
+)
+def test_it_passes_and_holds_what_tflm_computes(make, options, tmp_path: Path) -> None:
     pytest.importorskip("tflite_micro")
     data = make()
-    module = generate(data, tmp_path, "--selftest")
+    module = generate(data, tmp_path, "--selftest", *options)
     graph = read_tflite("net.tflite", data)
     (outputs,) = make_oracle("tflm", data, graph).run_all(input_set(graph, 1, 0))
     crc = zlib.crc32(b"".join(array.tobytes() for array in outputs))

@@ -214,7 +214,7 @@ Examples:
   tinyfuse run kws.tflite --target cortex-m4 --input audio=a.npy --input state=s.npy --output y.npz
 
 \b
-x.npy has the input's shape, or [runs, ...] for several inferences. Integers are taken as they are;
+x.npy has the input's shape, or [runs, ...] for several inferences (the frames of a stream). Integers are taken as they are;
 floats for an integer input are real values, and are quantized with the model's parameters.
 """)
 @generation_options

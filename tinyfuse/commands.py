@@ -114,6 +114,7 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
     else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram.
     """
     plan, tree = _plan_for_tree(request, say, needs_tree)
+    plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
     limit = plan.options.max_ram
     if limit is not None and plan.ram_bytes > limit:
         state = f" and the state {plan.state_bytes:,}" if plan.states else ""
@@ -162,6 +163,30 @@ def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, 
         lacking = tree.missing(_cmsis_nn_functions())
         plan = compile_graph(graph, target, replace(options, cmsis_nn_lacks=tuple(sorted(lacking))))
     return plan, tree
+
+
+def _lacking_in_version(plan: Plan) -> list[str]:
+    """With --kernels cmsis-nn: a sentence for each operator that only a later version has a function for."""
+    context, found = plan.context, []
+    if context.library != "cmsis-nn":
+        return []
+    for stage in (stage for group in plan.groups for stage in group.stages):
+        if stage.kernel.library == "cmsis-nn":
+            continue
+        for version, number in CMSIS_NN_VERSIONS.items():
+            later = replace(context, cmsis_nn=number)
+            fitting = [
+                kernel.name
+                for kernel in FAMILIES[stage.op.kind].kernels
+                if kernel.library == "cmsis-nn" and kernel.name not in context.lacks and kernel.accepts(stage.op, later)
+            ]
+            if number > context.cmsis_nn and fitting:
+                found.append(
+                    f"{stage.op}: {fitting[0]} of CMSIS-NN {plan.options.cmsis_nn_version} can't compute it, that of "
+                    f"{version} can: {stage.kernel.name} takes its place"
+                )
+                break
+    return found
 
 
 def _options(request: Request) -> Options:

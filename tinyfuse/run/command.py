@@ -25,7 +25,8 @@ _SHOWN = 32
 def run(
     request: Request, inputs: tuple[str, ...], output: str | None, say: Say, emulator: str, opt: str, timeout: float
 ) -> Answer:
-    """The outputs of the module for the arrays that `inputs` name (run/arrays.py), on an emulated core.
+    """The outputs of the module for the arrays that `inputs` name (run/arrays.py), on an emulated core; several
+    runs of a model with state are the frames of a stream.
 
     Writes the file `output`, if any. Errors as `verify`; UsageError where an array doesn't fit; EmulationFailed
     where the module wrote outside its arena.
