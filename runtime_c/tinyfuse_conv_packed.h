@@ -157,12 +157,13 @@ TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int
 
 TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                int8_t *out_row, const int8_t *weights,
-                                               const void *channels, void *scratch, int form)
+                                               const void *channels, void *scratch, int32_t block_pixels,
+                                               int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const tinyfuse_matmul m = {depth, p->out_c, tinyfuse_matmul_rounding(p->out_zero_point, form)};
     int16_t *const columns = (int16_t *)scratch;
-    const int8_t **const rows = (const int8_t **)(void *)(columns + 3 * depth);
+    const int8_t **const rows = (const int8_t **)(void *)(columns + block_pixels * depth);
     int8_t *const bytes = (int8_t *)(rows + p->kernel_h);
     const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
@@ -177,7 +178,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
         memset(bytes + depth - 4, 0, 4);
     }
     for (x = 0; x < p->out_w;) {
-        const int32_t block = tinyfuse_block_pixels(p->out_w - x);
+        const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
         if (words) {
             tinyfuse_windows_of_words(p, rows, x, block, columns, form);
         } else {
@@ -195,29 +196,33 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
 #define TINYFUSE_CONV_PACKED(name, form)                                                         \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y,               \
                               int8_t *out_row, const int8_t *weights, const void *channels,      \
-                              void *scratch)                                                     \
+                              void *scratch, int32_t block_pixels)                               \
     {                                                                                            \
-        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, form);          \
+        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels,   \
+                                  form);                                                         \
     }
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, TINYFUSE_LANES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_line, TINYFUSE_LINE)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
-   y's own window, writes only the out_w * out_c bytes of out_row. scratch, aligned to 8: 3 * depth
-   int16, then kernel_h pointers, then `depth` bytes where in_c is no multiple of 4, with depth =
+   y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
+   together, 2 or 3. scratch, aligned to 8: block_pixels * depth int16, then kernel_h pointers, then `depth` bytes where in_c is no multiple of 4, with depth =
    kernel_h * kernel_w * in_c rounded up to a multiple of 4.
 
    The first layer of most networks has one or three input channels: it gets code of its own, where the
    compiler knows how few bytes a row of the window has. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
-                                                 const void *channels, void *scratch, int form)
+                                                 const void *channels, void *scratch,
+                                                 int32_t block_pixels, int form)
 {
     if ((p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW) {
-        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, form);
+        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels,
+                                  form);
     } else {
-        TINYFUSE_OF_FORM(form, tinyfuse_conv_packed)(p, in, y, out_row, weights, channels, scratch);
+        TINYFUSE_OF_FORM(form, tinyfuse_conv_packed)(p, in, y, out_row, weights, channels, scratch,
+                                                     block_pixels);
     }
 }
 

@@ -357,10 +357,11 @@ TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_1, 1)
 TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_2, 2)
 TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_3, 3)
 
-/* The block size that leaves no single pixel at the end of a row of two or more. */
-TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left)
+/* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
+   leaves no single pixel for its end. */
+TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 {
-    return left == 4 ? 2 : (left < 3 ? left : 3);
+    return left == 4 ? 2 : tinyfuse_min(left, most);
 }
 
 /* The function of a form. */

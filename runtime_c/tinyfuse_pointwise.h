@@ -4,9 +4,9 @@
 
 #include "tinyfuse_matmul.h"
 
-/* in_c is a multiple of 4. */
+/* in_c is a multiple of 4; `block` pixels are computed together, 2 or 3. */
 typedef struct {
-    int32_t in_c, out_c, out_zero_point, act_min, act_max;
+    int32_t in_c, out_c, out_zero_point, act_min, act_max, block;
 } tinyfuse_pointwise;
 
 TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const int8_t *in,
@@ -19,7 +19,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
     int8_t *const first = out;
     int32_t left = pixels;
     while (left > 0) {
-        const int32_t block = tinyfuse_block_pixels(left);
+        const int32_t block = tinyfuse_block_pixels(left, p->block);
         int32_t i;
         for (i = 0; i < block; ++i) {
             (void)tinyfuse_widen(in, p->in_c / 4, columns + 4 * i, 8 * block, form);
@@ -46,7 +46,7 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_lanes, TINYFUSE_LANES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_line, TINYFUSE_LINE)
 
 /* in [pixels][in_c] to out [pixels][out_c], which must not overlap; weights and channels packed for
-   tinyfuse_matmul.h, whose `form` is a constant; scratch: 3 * in_c int16, aligned to 8. */
+   tinyfuse_matmul.h, whose `form` is a constant; scratch: block * in_c int16, aligned to 8. */
 TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const int8_t *in,
                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                            const void *channels, void *scratch, int form)

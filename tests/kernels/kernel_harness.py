@@ -44,9 +44,11 @@ class Result:
     instructions: int | None
 
 
-def run_cases(cases: list[Case], target: Target, folder: Path, opt: str = "-O2") -> list[Result]:
+def run_cases(
+    cases: list[Case], target: Target, folder: Path, opt: str = "-O2", optimize: str = "balanced"
+) -> list[Result]:
     """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes."""
-    context = Context(target, library="tinyfuse")
+    context = Context(target, library="tinyfuse", optimize=optimize)
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
     runtime = resource_dir("runtime_c")

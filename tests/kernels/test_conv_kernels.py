@@ -68,9 +68,10 @@ FORM_SHAPES = {
 }  # fmt: skip
 
 
-def form_cases(kind: str, target: Target) -> list[Case]:
+def form_cases(kind: str, target: Target, optimize: str = "balanced") -> list[Case]:
     """Layers of each form, with each kernel that accepts them."""
     rng = np.random.default_rng(2)
+    context = Context(target, library="tinyfuse", optimize=optimize)
     cases: list[Case] = []
     for shape in FORM_SHAPES[kind]:
         plain = make_op(shape, rng)
@@ -81,7 +82,7 @@ def form_cases(kind: str, target: Target) -> list[Case]:
         for op in (on_line, both_sides, with_least_weight(both_sides)):
             data = random_input(op, rng)
             for kernel in FAMILIES[kind].kernels:
-                if kernel.library == "tinyfuse" and kernel.accepts(op, Context(target, library="tinyfuse")):
+                if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     cases.append(Case(op, kernel, data))
     return cases
 
@@ -113,4 +114,15 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
         pytest.skip(f"needs {' and '.join(needed)}")
     cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
+        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m4"))
+def test_kernels_with_less_scratch(target: str, tmp_path: Path) -> None:
+    """Under `--optimize ram` blocks have two pixels, and dense layers read bytes."""
+    if shutil.which("gcc" if target == "host" else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target == "host" else "needs qemu-system-arm")
+    cases = form_cases("CONV_2D", TARGETS[target], "ram")
+    assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
+    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, optimize="ram"), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

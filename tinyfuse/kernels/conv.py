@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.fully_connected import DenseWide, dense_call
-from tinyfuse.kernels.matmul import dense_layer, matmul_constants, matmul_depth, matmul_layer
+from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
+from tinyfuse.kernels.matmul import block_pixels, dense_layer, matmul_constants, matmul_depth, matmul_layer
 from tinyfuse.kernels.packing import (
     conv_params,
     general_channels,
@@ -59,14 +59,14 @@ class PackedConvRow(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
         rows = op.inputs[1].shape[1] * pointer_bytes(context)
-        return matmul_depth(op) * (6 + by_bytes) + rows
+        return matmul_depth(op) * (2 * block_pixels(context) + by_bytes) + rows
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             matmul_layer(op).form),
+             block_pixels(context), matmul_layer(op).form),
         )  # fmt: skip
 
 
@@ -83,12 +83,12 @@ class Pointwise(Kernel):
         return matmul_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return 6 * op.input.shape[3]
+        return 2 * block_pixels(context) * op.input.shape[3]
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op)
+        fields = {"in_c": g.in_c, "out_c": g.out_c, "block": block_pixels(context)} | output_fields(op)
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
@@ -106,18 +106,25 @@ class PointwiseRow(Pointwise):
     by_row, whole, rings = True, False, True
 
 
-class PointwiseColumnRow(DenseWide):
-    """The same where a row is one pixel: a fully connected layer by rows."""
+class _ColumnRow(Dense):
+    """Pointwise convolution where a row is one pixel: a fully connected layer by rows."""
 
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        pointwise = Pointwise().accepts(op, context)
-        return op.input.shape[2] == 1 and pointwise and dense_layer(op) is not None
+        return op.input.shape[2] == 1 and is_plain_pointwise(op) and super().accepts(op, context)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         pointer, _ = pointwise_input(op, site)
         return dense_call(self, op, site, pointer, batches=1)
+
+
+class PointwiseColumnWideRow(_ColumnRow, DenseWide):
+    """The same with the inputs widened first."""
+
+
+class PointwiseColumnRow(_ColumnRow):
+    """The same from bytes."""
 
 
 def pointwise_input(op: Op, site: Site) -> tuple[str, int]:

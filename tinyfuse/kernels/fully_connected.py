@@ -47,7 +47,7 @@ class Dense(Kernel):
     headers = ("tinyfuse_fully_connected_packed.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        whole_words = op.inputs[1].shape[1] % 4 == 0
+        whole_words = op.inputs[1].data[0].size % 4 == 0
         return whole_words and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -70,17 +70,17 @@ class Dense(Kernel):
 
 
 class DenseWide(Dense):
-    """The same with the inputs widened to int16 in scratch first, where that takes little memory or
-    is needed: each input is then widened once and not for every four outputs."""
+    """The same with the inputs widened to int16 in scratch first, where that takes little memory for
+    the user's aim or is needed: each input is then widened once and not for every four outputs."""
 
     name = "tinyfuse_dense_wide_s8"
-    #: inputs whose copy is small beside a model's activations
-    few_inputs = 256
+    #: inputs that are copied, at most, by what to optimize
+    few_inputs = {"speed": 1024, "balanced": 256, "ram": 0}
 
     def accepts(self, op: Op, context: Context) -> bool:
-        in_c = op.inputs[1].shape[1]
+        in_c = op.inputs[1].data[0].size
         return (
-            (in_c <= self.few_inputs or in_c % 4 != 0)
+            (in_c <= self.few_inputs[context.optimize] or in_c % 4 != 0)
             and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
 from tinyfuse.kernels.packing import bounded, channel_weights
-from tinyfuse.ops.base import Constant
+from tinyfuse.ops.base import Constant, Context
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_LINE"
@@ -86,6 +86,11 @@ def weights_in_lanes(weights: np.ndarray) -> tuple[np.ndarray | None, np.ndarray
         return None, 0
     extra = 256 * 127 * even.sum(1) - 255 * odd.sum(1)
     return (odd - 256 * even).astype("<i2").view(np.int8), extra
+
+
+def block_pixels(context: Context) -> int:
+    """Pixels that are computed together: a third costs scratch and saves some instructions."""
+    return 2 if context.optimize == "ram" else 3
 
 
 def matmul_constants(op: Op) -> tuple[Constant, ...]:

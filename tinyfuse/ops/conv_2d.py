@@ -14,6 +14,7 @@ from tinyfuse.kernels.conv import (
     PackedConvRow,
     Pointwise,
     PointwiseColumnRow,
+    PointwiseColumnWideRow,
     PointwiseRow,
 )
 from tinyfuse.kernels.mve import MveConvRow, MvePointwise
@@ -54,7 +55,8 @@ class Conv2DOperator(Operator):
     )  # fmt: skip
     kernels = (
         MvePointwise(), MveConvRow(),
-        Pointwise(), PointwiseColumnRow(), PointwiseRow(), PackedConvRow(), ConvRow(),
+        Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
+        PackedConvRow(), ConvRow(),
         CmsisConv(),
     )  # fmt: skip
 
