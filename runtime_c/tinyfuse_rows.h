@@ -6,12 +6,12 @@
 
 /* How many input rows, from row 0, must exist before output row `y` can be computed: a window of
    `kernel` rows (dilation included) that starts at y * stride - pad_top, in a tensor of `height`
-   rows. Rows outside the tensor are padding and need not exist. */
+   rows, of which row r is at r * spread. Rows outside the tensor are padding and need not exist. */
 TINYFUSE_INLINE int32_t tinyfuse_rows_needed(int32_t y, int32_t kernel, int32_t stride,
-                                             int32_t pad_top, int32_t height)
+                                             int32_t pad_top, int32_t spread, int32_t height)
 {
-    const int32_t end = y * stride - pad_top + kernel;
-    return tinyfuse_min(tinyfuse_max(end, 0), height);
+    const int32_t last = y * stride - pad_top + kernel - 1;
+    return last < 0 ? 0 : tinyfuse_min(last / spread + 1, height);
 }
 
 /* Where row 0 would lie, of rows in order whose row `first` lies at `memory`: only for reaching rows

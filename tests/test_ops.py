@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, movement
+from cases import NAMED, RANDOM, indexed, movement
 from cases.common import broken_rules, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,9 +17,12 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.activations import LeakyRelu
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.gather import Gather
 from tinyfuse.ops.mean import Reducer
+from tinyfuse.ops.mirror_pad import MirrorPad
 from tinyfuse.ops.pack import Pack
 from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.resize import Resize
 from tinyfuse.ops.slice import StridedSlice
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.ops.space_depth import Block
@@ -73,6 +76,8 @@ def test_absent_options_take_the_schemas_defaults() -> None:
     assert absent["MEAN"] == Reducer(False)
     assert absent["LEAKY_RELU"] == LeakyRelu(0.0)
     assert absent["STRIDED_SLICE"] == StridedSlice()
+    assert (absent["MIRROR_PAD"], absent["GATHER"]) == (MirrorPad(), Gather())
+    assert absent["RESIZE_NEAREST_NEIGHBOR"] == Resize()
     assert (absent["SQUEEZE"], absent["PACK"], absent["UNPACK"]) == (Squeeze(), Pack(), Unpack())
     assert absent["SPACE_TO_DEPTH"] == Block() == absent["DEPTH_TO_SPACE"]
     assert absent["CONCATENATION"] == Concatenation(0, "NONE")
@@ -134,10 +139,10 @@ def _shrunk(begin: int, stride: int) -> Op:
 
 
 #: kinds that never look at their output's quantization
-_ANY_QUANTIZATION = {"DEQUANTIZE", "RESHAPE", *movement.NAMED}
+_ANY_QUANTIZATION = {"DEQUANTIZE", "RESHAPE", *movement.NAMED, *indexed.NAMED}
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
-_INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "MEAN", "CONCATENATION")
+_INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "CONCATENATION")
 
 
 @pytest.mark.parametrize(
@@ -243,6 +248,22 @@ _INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "P
         (_attributes("SPACE_TO_DEPTH", size=3), "blocks of pixels"),
         (_output("DEPTH_TO_SPACE", shape=(1, 4, 6, 4)), "blocks of pixels"),
         (_output("SHAPE", dtype="int64"), "is int32"),
+        *((_input(kind, dtype="uint8"), "one dtype") for kind in indexed.NAMED),
+        *((_input(kind, 1, data=None), "constant") for kind in ("MIRROR_PAD", "RESIZE_NEAREST_NEIGHBOR", "PADV2")),
+        (_input("PADV2", 2, data=None), "one constant int8"),
+        (_input("PADV2", 2, quant=Quant((0.1,), (3,))), "scale and zero point"),
+        (_numbers("MIRROR_PAD", 1, [(0, 0), (4, 0), (2, 1), (0, 0)]), "there is to reflect"),
+        (_numbers("MIRROR_PAD", 1, [(0, 0), (-1, 0), (2, 1), (0, 0)]), "there is to reflect"),
+        (_output("MIRROR_PAD", shape=(1, 7, 8, 5)), "padded shape"),
+        (_numbers("RESIZE_NEAREST_NEIGHBOR", 1, (8, 9)), "output's rows and columns"),
+        (_numbers("RESIZE_NEAREST_NEIGHBOR", 1, (8, 10, 6)), "constant int32"),
+        (_input("RESIZE_NEAREST_NEIGHBOR", shape=(1, 1 << 15, 1, 6)), "to 16384"),
+        (_input("GATHER", 1, dtype="int16"), "int32"),
+        (_attributes("GATHER", axis=2), "axis is one"),
+        (_attributes("GATHER", batch_dims=1), "axis is one"),
+        (_output("GATHER", shape=(3, 5)), "in place of the axis"),
+        (_numbers("GATHER", 1, (0, 9, 1)), "inside the axis"),
+        (_numbers("GATHER", 1, (0, -1, 1)), "inside the axis"),
         (_output("QUANTIZE", dtype="uint8"), "dtypes"),
         (_output("QUANTIZE", shape=(1, 5, 8, 9)), "one shape"),
         (_output("DEQUANTIZE", dtype="int8"), "dtypes"),

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tinyfuse import commands
-from tinyfuse.errors import CompileError
 
 ROOT = Path(__file__).resolve().parent.parent
 ORIGINALS = ROOT.parent / "shared" / "models"
@@ -84,9 +83,9 @@ def test_mltks_models_are_exact(mltk: Path, name: str, target: str) -> None:
     assert answer.exact, answer.lines
 
 
-def test_mltks_anomaly_detection_is_refused_with_every_reason(mltk: Path) -> None:
-    """It computes a shape at run time (SHAPE, STRIDED_SLICE, PACK), which is not supported yet."""
-    with pytest.raises(CompileError) as failure:
-        verify(mltk / "anomaly_detection.tflite", "host", runs=1)
-    refused = {problem.operator.split()[2] for problem in failure.value.problems}
-    assert {"SHAPE", "STRIDED_SLICE", "PACK"} <= refused
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
+def test_mltks_anomaly_detection_is_exact(mltk: Path, target: str) -> None:
+    """It computes the shape of a RESHAPE from its input's: SHAPE, STRIDED_SLICE, PACK."""
+    answer = verify(mltk / "anomaly_detection.tflite", target, runs=4)
+    assert answer.exact, answer.lines

@@ -148,7 +148,9 @@ class _Player:
             rows = group.stages[s].windows[i]
             height = group.stages[s].op.inputs[i].shape[1]
             start = done[s] * rows.stride - rows.pad_top
-            return range(max(0, start), max(0, min(height, start + rows.kernel)))
+            places = range(0, height * rows.spread, rows.spread)  # of the input's rows
+            before = sum(place < start for place in places)
+            return range(before, sum(place < start + rows.kernel for place in places))
 
         def lacks(s: int) -> bool:
             return any(

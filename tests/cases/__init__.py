@@ -9,10 +9,34 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from cases import activations, concatenation, elementwise, mean, movement, pad, pooling, quantize, reshape, softmax
+from cases import (
+    activations,
+    concatenation,
+    elementwise,
+    indexed,
+    mean,
+    movement,
+    pad,
+    pooling,
+    quantize,
+    reshape,
+    softmax,
+)
 from tinyfuse.ir import Op
 
-_MODULES = (activations, concatenation, elementwise, mean, movement, pad, pooling, quantize, reshape, softmax)
+_MODULES = (
+    activations,
+    concatenation,
+    elementwise,
+    indexed,
+    mean,
+    movement,
+    pad,
+    pooling,
+    quantize,
+    reshape,
+    softmax,
+)
 
 NAMED: dict[str, dict[str, Op]] = {kind: ops for m in _MODULES for kind, ops in m.NAMED.items()}
 RANDOM: dict[str, st.SearchStrategy[Op]] = {kind: s for m in _MODULES for kind, s in m.RANDOM.items()}

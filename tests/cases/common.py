@@ -12,6 +12,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.fixedpoint import RANGE
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.gather import gather_extents
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
@@ -93,14 +94,21 @@ def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
     if t.dtype == "float32":
         return _floats(t.shape, op.output, how, rng)
-    low, high = stored_range(t.dtype)
+    low, high = _range_of(t, op)
     if how == "random":
-        return random_data(t.shape, rng, t.dtype)
+        return rng.integers(low, high + 1, t.shape).astype(t.dtype)
     if how == "every":
         count = max(1, t.elements)
         return np.resize(low + np.arange(min(count, high - low + 1)), t.shape).astype(t.dtype)
     value = {"low": low, "high": high, "zero": t.zero_point if t.quant else 0}[how]
     return np.full(t.shape, value, t.dtype)
+
+
+def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
+    """The least and the greatest value that an input of the operator may have."""
+    if op.kind == "GATHER" and t is op.inputs[1]:
+        return 0, gather_extents(op).slices - 1
+    return stored_range(t.dtype)
 
 
 def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.ndarray:
@@ -165,13 +173,15 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"axis": a.axis, "fused_activation_function": a.activation}
     if op.kind == "SOFTMAX":
         return {"beta": a.beta}
+    if op.kind == "MIRROR_PAD":
+        return {"mode": a.mode}
     if op.kind == "SQUEEZE":
         return {"squeeze_dims": a.dims}
     if op.kind == "UNPACK":
         return {"num": a.num, "axis": a.axis}
     if op.kind in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"):
         return {"block_size": a.size}
-    if op.kind in ("STRIDED_SLICE", "PACK"):
+    if op.kind in ("STRIDED_SLICE", "PACK", "GATHER", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"):
         return dataclasses.asdict(a)
     assert op.kind == "MEAN", op.kind
     return {"keep_dims": a.keep_dims}

@@ -177,7 +177,7 @@ def _case(index: int, case: Case, context: Context) -> str:
         ring = height
         if case.how == "rings":
             window = FAMILIES[op.kind].row_window(op, op.inputs.index(tensor))
-            ring = min(height, window.kernel)
+            ring = min(height, -(-window.kernel // window.spread))
             fill += _fill(f"in{i}", name, tensor.bytes // height, ring, window, height)
         body.append(f"{ctype} *const in{i} = ({ctype} *)take({ring * tensor.bytes // height});")
         if case.how != "rings":
@@ -218,8 +218,8 @@ def _fill(memory: str, data: str, row_bytes: int, ring: int, window, height: int
     """C that puts the rows which output row y needs into the ring, and nothing else."""
     return [
         f"memset({memory}, POISON, {ring * row_bytes});",
-        f"for (int32_t r = y * {window.stride} - {window.pad_top}, n = 0; n < {window.kernel}; ++r, ++n) {{",
-        f"    if (r >= 0 && r < {height}) {{",
+        f"for (int32_t r = 0, start = y * {window.stride} - {window.pad_top}; r < {height}; ++r) {{",
+        f"    if (r * {window.spread} >= start && r * {window.spread} < start + {window.kernel}) {{",
         f"        memcpy((uint8_t *){memory} + r % {ring} * {row_bytes}, {data} + r * {row_bytes}, {row_bytes});",
         "    }",
         "}",
@@ -229,8 +229,10 @@ def _fill(memory: str, data: str, row_bytes: int, ring: int, window, height: int
 def _statement(statement: Statement) -> str:
     if isinstance(statement, Let):
         return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
-    assert statement.status is None
-    return f"{statement.function}({', '.join(map(_initializer, statement.args))});"
+    call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
+    if statement.status is None:
+        return f"{call};"
+    return f'if ({call} != {statement.status}) {{ port_write("e", 1); return; }}'
 
 
 def _initializer(value) -> str:

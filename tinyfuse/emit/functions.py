@@ -254,7 +254,8 @@ class _Writer:
         if self._reads_same_row(stage, i):
             return f"{row} + 1"
         rows = height(stage.op.inputs[i])
-        return f"tinyfuse_rows_needed({row}, {window.kernel}, {window.stride}, {window.pad_top}, {rows})"
+        slope = f"{window.stride}, {window.pad_top}, {window.spread}"
+        return f"tinyfuse_rows_needed({row}, {window.kernel}, {slope}, {rows})"
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
         """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution

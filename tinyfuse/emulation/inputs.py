@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.fixedpoint import RANGE
 from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ops.gather import gather_extents
 
 
 def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
@@ -37,6 +38,9 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
         return (low - beyond - zero_point) * scale, (high + beyond - zero_point) * scale, 0.0
     if tensor.dtype == "bool":
         return False, True, False
+    for op in graph.consumers.get(tensor, ()):
+        if op.kind == "GATHER" and tensor is op.inputs[1]:  # other indexes end a run
+            return 0, gather_extents(op).slices - 1, 0
     info = np.iinfo(tensor.dtype)
     return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
 

@@ -1,4 +1,4 @@
-"""Our kernels of PAD (runtime_c/tinyfuse_pad.h)."""
+"""Our kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ def _four(values: list[int], fill: int) -> str:
 
 
 def _params(op: Op) -> Let:
+    from tinyfuse.ops.pad import pad_value
+
     before = [int(pair[0]) for pair in op.inputs[1].data]
     return Let(
         "tinyfuse_pad",
@@ -20,7 +22,7 @@ def _params(op: Op) -> Let:
             "in": _four(list(op.input.shape), 1),
             "out": _four(list(op.output.shape), 1),
             "before": _four(before, 0),
-            "value": op.output.zero_point,
+            "value": pad_value(op),
         },
     )
 

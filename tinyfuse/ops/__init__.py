@@ -16,13 +16,16 @@ from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.elementwise import AddOperator, MulOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
+from tinyfuse.ops.gather import GatherOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mean import MeanOperator
+from tinyfuse.ops.mirror_pad import MirrorPadOperator
 from tinyfuse.ops.pack import PackOperator
-from tinyfuse.ops.pad import PadOperator
+from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reshape import ReshapeOperator
+from tinyfuse.ops.resize import ResizeNearestNeighborOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
@@ -63,6 +66,10 @@ FAMILIES: dict[str, Operator] = {
         RsqrtOperator(),
         MeanOperator(),
         PadOperator(),
+        PadV2Operator(),
+        MirrorPadOperator(),
+        GatherOperator(),
+        ResizeNearestNeighborOperator(),
         ConcatenationOperator(),
         SqueezeOperator(),
         ExpandDimsOperator(),

@@ -11,7 +11,7 @@ an input is whole or a ring of rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,20 +56,30 @@ class RowWindow:
     """The input rows that output row y reads: y*stride - pad_top up to kernel rows further.
 
     `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
-    the tensor's height on are padding.
+    the tensor's height on are padding. Where `spread` is not 1, the window slides over the input with
+    spread - 1 empty rows behind each of its rows (a fractional stride): it counts those too, and
+    input row r is at r * spread.
     """
 
     kernel: int
     stride: int = 1
     pad_top: int = 0
+    spread: int = 1
 
     def first(self, y: int) -> int:
         """The first real input row that output row y reads."""
-        return max(0, y * self.stride - self.pad_top)
+        return max(0, -(-(y * self.stride - self.pad_top) // self.spread))
 
     def needed(self, y: int, height: int) -> int:
         """How many input rows, from row 0, must exist before output row y can be computed."""
-        return min(height, max(0, y * self.stride - self.pad_top + self.kernel))
+        return min(height, max(0, (y * self.stride - self.pad_top + self.kernel - 1) // self.spread + 1))
+
+    @staticmethod
+    def over(rows: Sequence[tuple[int, int]], stride: int = 1, spread: int = 1) -> RowWindow:
+        """The least window of that slope over the (first, last) input row of every output row."""
+        pad_top = max(y * stride - first * spread for y, (first, _) in enumerate(rows))
+        below = max(last * spread - y * stride for y, (_, last) in enumerate(rows))
+        return RowWindow(below + pad_top + 1, stride, pad_top, spread)
 
 
 #: the window of an elementwise or 1x1 operator

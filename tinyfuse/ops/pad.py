@@ -1,4 +1,4 @@
-"""PAD, int8, with the output's zero point."""
+"""PAD and PADV2, int8: with the output's zero point, or with a constant."""
 
 from __future__ import annotations
 
@@ -30,30 +30,60 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if shape == op.output.shape else op.output
 
 
+def pad_value(op: Op) -> int:
+    """The stored value that is put around."""
+    return int(op.inputs[2].data.reshape(-1)[0]) if op.kind == "PADV2" else op.output.zero_point
+
+
+_RULES = (
+    Rule(
+        "input and output are int8",
+        lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
+        "quantize the model to int8 (full integer quantization)",
+    ),
+    Rule(
+        "the output has one scale and one zero point",
+        lambda op: op.output if op.output.quant is None or op.output.quant.per_channel else None,
+    ),
+    Rule("rank 1 to 4", lambda op: op.input if not 1 <= len(op.input.shape) <= 4 else None),
+    Rule("the padding is a constant [rank, 2] of numbers from 0 to 65535", _bad_amounts),
+    Rule("the output has the padded shape", _bad_shape),
+)
+
+
+def _bad_value(op: Op) -> Tensor | None:
+    value = op.inputs[2]
+    return None if value.is_constant and value.dtype == "int8" and value.elements == 1 else value
+
+
 class PadOperator(Operator):
     kind = "PAD"
     summary = "zero points around a tensor"
     rules = (
         Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
-        Rule(
-            "input and output are int8",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
-        Rule(
-            "the output has one scale and one zero point",
-            lambda op: op.output if op.output.quant is None or op.output.quant.per_channel else None,
-        ),
-        Rule("rank 1 to 4", lambda op: op.input if not 1 <= len(op.input.shape) <= 4 else None),
-        Rule("the padding is a constant [rank, 2] of numbers from 0 to 65535", _bad_amounts),
-        Rule("the output has the padded shape", _bad_shape),
+        *_RULES,
     )
     kernels = (PadRow(), Pad())
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (np.pad(inputs[0], amounts(op), constant_values=op.output.zero_point),)
+        return (np.pad(inputs[0], amounts(op), constant_values=pad_value(op)),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
             return None
         return RowWindow(1, 1, amounts(op)[1][0])
+
+
+class PadV2Operator(PadOperator):
+    kind = "PADV2"
+    summary = "a constant around a tensor"
+    rules = (
+        Rule("three inputs and one output", lambda op: len(op.inputs) != 3 or len(op.outputs) != 1 or None in op.inputs),
+        *_RULES,
+        Rule("the value is one constant int8", _bad_value),
+        Rule(
+            "the value has the output's scale and zero point",
+            lambda op: op.inputs[2] if op.inputs[2].quant != op.output.quant else None,
+            "TensorFlow Lite Micro refuses it too",
+        ),
+    )

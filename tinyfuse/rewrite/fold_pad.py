@@ -3,7 +3,7 @@
 before   %p = PAD(%in, [[0,0],[1,1],[1,1],[0,0]]);  %out = CONV_2D(%p, ...) VALID
 after    %out = CONV_2D(%in, ...) padding=(1, 1, 1, 1)
 
-PAD writes the zero point, which is what a convolution takes for the outside of its input. Only
+PAD writes the zero point (PADV2 may), which is what a convolution takes for the outside of its input. Only
 where %in has the quantization that the convolutions read %p in (PAD copies stored values, whatever
 they meant before), and where every reader of %p is such a convolution, so that %p is gone.
 """
@@ -14,12 +14,13 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.convolution import padded_extents
+from tinyfuse.ops.pad import pad_value
 
 _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 
 
 def fold_pad(graph: Graph) -> Graph:
-    folded = {op.output: op for op in graph.ops if op.kind == "PAD" and _folds(graph, op)}
+    folded = {op.output: op for op in graph.ops if op.kind in ("PAD", "PADV2") and _folds(graph, op)}
     if not folded:
         return graph
     ops = []
@@ -38,6 +39,7 @@ def _folds(graph: Graph, pad: Op) -> bool:
         len(amounts) == 4
         and amounts[0] == amounts[3] == [0, 0]
         and pad.input.quant == pad.output.quant
+        and pad_value(pad) == pad.output.zero_point
         and pad.output not in graph.outputs
         and pad.input not in graph.outputs
         and all(op.kind in _CONVOLUTIONS and op.inputs[1] is not pad.output for op in consumers)

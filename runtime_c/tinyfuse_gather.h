@@ -1,0 +1,35 @@
+/* GATHER: slices of a dimension in the order that indexes give. */
+#ifndef TINYFUSE_GATHER_H
+#define TINYFUSE_GATHER_H
+
+#include "tinyfuse_common.h"
+
+/* Data is [batches][outer][slices] slices of `bytes` bytes, indexes are [batches][indexes]. */
+typedef struct {
+    int32_t batches, outer, slices, bytes, indexes;
+} tinyfuse_gathering;
+
+/* 0; or 1 where an index is outside the data, and `out` is not complete. */
+TINYFUSE_INLINE int tinyfuse_gather(const tinyfuse_gathering *p, const void *data, const int32_t *indexes,
+                                    void *out)
+{
+    const uint8_t *from = (const uint8_t *)data;
+    uint8_t *to = (uint8_t *)out;
+    int32_t batch, outer, i;
+    for (batch = 0; batch < p->batches; ++batch) {
+        for (outer = 0; outer < p->outer; ++outer) {
+            for (i = 0; i < p->indexes; ++i) {
+                if (indexes[i] < 0 || indexes[i] >= p->slices) {
+                    return 1;
+                }
+                memcpy(to, from + indexes[i] * p->bytes, (size_t)p->bytes);
+                to += p->bytes;
+            }
+            from += p->slices * p->bytes;
+        }
+        indexes += p->indexes;
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,39 @@
+"""Our kernel of GATHER (runtime_c/tinyfuse_gather.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+
+
+class GatherSlices(Kernel):
+    """Data and indexes constant or not. An index outside the data ends the run."""
+
+    name = "tinyfuse_gather"
+    headers = ("tinyfuse_gather.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = []
+        for name, tensor in zip(("data", "indexes"), op.inputs, strict=True):
+            if tensor.is_constant:
+                values = np.ascontiguousarray(tensor.data).reshape(-1)
+                values = values.astype(np.int32) if name == "indexes" else values.view(np.int8)
+                found.append(Constant(name, values, "int32_t" if name == "indexes" else "int8_t"))
+        return tuple(found)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        from tinyfuse.ops.gather import gather_extents
+
+        e = gather_extents(op)
+        fields = {
+            "batches": e.batches, "outer": e.outer, "slices": e.slices,
+            "bytes": e.inner * ITEM_BYTES[op.output.dtype], "indexes": e.indexes,
+        }  # fmt: skip
+        data, indexes = (
+            site.constant(name) if view is None else view.pointer
+            for name, view in zip(("data", "indexes"), site.inputs, strict=True)
+        )
+        args = ("&p", data, indexes, site.outputs[0].pointer)
+        return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")

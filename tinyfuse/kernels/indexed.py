@@ -1,0 +1,74 @@
+"""Our kernels of operators that read, along each dimension, indexes of a table
+(runtime_c/tinyfuse_indexed.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+
+#: of each dimension of the output: the input index of every index, below 65536; None: itself
+Indexes = Callable[[Op], tuple[np.ndarray | None, ...]]
+
+
+class _Indexed(Kernel):
+    headers = ("tinyfuse_indexed.h",)
+
+    def __init__(self, indexes: Indexes):
+        self.indexes = indexes
+
+    def tables(self, op: Op) -> list[np.ndarray | None]:
+        """The tables of four dimensions, leading ones added."""
+        tables = list(self.indexes(op))
+        return [None] * (4 - len(tables)) + tables
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"index{axis}", table.astype(np.uint16), "uint16_t")
+            for axis, table in enumerate(self.tables(op))
+            if table is not None
+        )
+
+    def params(self, op: Op, site: Site) -> Let:
+        tables = self.tables(op)
+        count = [1] * (4 - len(op.output.shape)) + list(op.output.shape)
+        extents = [1] * (4 - len(op.input.shape)) + list(op.input.shape)
+        step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
+        size = run
+        for axis in reversed(range(4)):
+            step[axis] = size
+            size *= extents[axis]
+        if tables[3] is None:  # whole pixels
+            run, count[3], step[3] = run * count[3], 1, 0
+        symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]
+        fields = {"count": _array(count), "step": _array(step), "index": _array(symbols), "run": run}
+        return Let("tinyfuse_indexed", "p", fields)
+
+
+class IndexedCopy(_Indexed):
+    """The whole output."""
+
+    name = "tinyfuse_indexed_copy"
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        args = ("&p", site.inputs[0].pointer, site.outputs[0].pointer)
+        return self.params(op, site), Call(self.name, args)
+
+
+class IndexedRow(_Indexed):
+    """One row of an image a call."""
+
+    name = "tinyfuse_indexed_row"
+    by_row, whole, rings = True, False, True
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        source = site.inputs[0]
+        args = ("&p", source.pointer, source.ring_rows, site.row, site.outputs[0].pointer)
+        return self.params(op, site), Call(self.name, args)
+
+
+def _array(values: list) -> str:
+    return "{" + ", ".join(map(str, values)) + "}"

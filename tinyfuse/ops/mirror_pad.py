@@ -1,0 +1,91 @@
+"""MIRROR_PAD: a tensor continued beyond its borders by its own reflection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
+from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.movement import ends, one_dtype, ranks
+from tinyfuse.ops.pad import amounts
+
+
+@dataclass(frozen=True)
+class MirrorPad:
+    """mode: "REFLECT" leaves the border out of the reflection, "SYMMETRIC" repeats it."""
+
+    mode: str = "REFLECT"
+
+
+def _border(op: Op) -> int:
+    return 1 if op.attributes.mode == "REFLECT" else 0
+
+
+def _bad_amounts(op: Op) -> Tensor | None:
+    tensor = op.inputs[1]
+    if not (tensor.is_constant and tensor.dtype in ("int32", "int64") and tensor.shape == (len(op.input.shape), 2)):
+        return tensor
+    border = _border(op)
+    good = all(
+        0 <= min(pair) and max(pair) <= extent - border
+        for extent, pair in zip(op.input.shape, tensor.data.tolist(), strict=True)
+    )
+    return None if good else tensor
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    shape = tuple(b + extent + a for extent, (b, a) in zip(op.input.shape, amounts(op), strict=True))
+    return None if shape == op.output.shape and max(shape) <= 65535 else op.output
+
+
+def _reflected(extent: int, before: int, after: int, border: int) -> np.ndarray | None:
+    """The input index of every output index along a dimension; None where each is itself."""
+    if before == after == 0:
+        return None
+    inside = np.arange(extent)
+    return np.concatenate(
+        [inside[border : border + before][::-1], inside, inside[extent - border - after : extent - border][::-1]]
+    )
+
+
+def _indexes(op: Op) -> tuple[np.ndarray | None, ...]:
+    pairs = zip(op.input.shape, amounts(op), strict=True)
+    return tuple(_reflected(extent, before, after, _border(op)) for extent, (before, after) in pairs)
+
+
+class MirrorPadOperator(Operator):
+    kind = "MIRROR_PAD"
+    summary = "a tensor continued by its own reflection"
+    rules = (
+        ends(2),
+        one_dtype(("int8", "float32")),
+        ranks(1, 4),
+        Rule(
+            "the padding is a constant [rank, 2], no more than there is to reflect",
+            _bad_amounts,
+            "TensorFlow Lite Micro would read outside the input",
+        ),
+        Rule("the output has the padded shape", _bad_shape),
+    )
+    kernels = (IndexedRow(_indexes), IndexedCopy(_indexes))
+
+    def attributes(self, options: Mapping[str, Any]) -> MirrorPad:
+        return MirrorPad(options.get("mode", "REFLECT"))
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        result = inputs[0]
+        for axis, index in enumerate(_indexes(op)):
+            result = result if index is None else result.take(index, axis)
+        return (result,)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
+            return None
+        rows = _indexes(op)[1]
+        rows = range(op.input.shape[1]) if rows is None else rows.tolist()
+        return RowWindow.over([(row, row) for row in rows])
