@@ -27,7 +27,7 @@ MLTK_NAMES = ("image_classification", "keyword_spotting", "visual_wake_words")
 
 def verify(path: Path, target: str, runs: int, **options) -> commands.Answer:
     request = commands.Request(str(path), target, **options)
-    return commands.verify(request, lambda text: None, "auto", "tflm", runs, 0, "O2", 300.0)
+    return commands.verify(request, lambda text: None, "auto", "tflm", runs, None, 0, "O2", 300.0)
 
 
 @pytest.fixture(params=ORIGINAL_NAMES)

@@ -25,7 +25,7 @@ def model(tmp_path) -> str:
 
 def verify(model: str, emulator: str = "qemu", timeout: float = 60.0) -> commands.Answer:
     request = commands.Request(model, "cortex-m4", name="net", kernels="tinyfuse")
-    return commands.verify(request, lambda text: None, emulator, "tflm", 4, 0, "O1", timeout)
+    return commands.verify(request, lambda text: None, emulator, "tflm", 4, None, 0, "O1", timeout)
 
 
 def corrupt(monkeypatch, file: str, change: Callable[[str], str]) -> None:
