@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 
 from tinyfuse.cmsis_nn import find_cmsis_nn
-from tinyfuse.options import FUSION
+from tinyfuse.options import FUSION, OPTIMIZE
 
 
 @settings(max_examples=12, deadline=None)
-@given(networks(), st.sampled_from(FUSION))
-def test_networks_are_exact_on_the_host(data: bytes, fusion: str) -> None:
-    assert_exact(plan_of(data, fusion=fusion))
+@given(networks(), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE), st.none() | st.integers(1, 5000))
+def test_networks_are_exact_on_the_host(data: bytes, fusion: str, optimize: str, max_ram: int | None) -> None:
+    assert_exact(plan_of(data, fusion=fusion, optimize=optimize, max_ram=max_ram))
 
 
 @settings(max_examples=12, deadline=None)
@@ -26,9 +26,9 @@ def test_references_of_networks_are_tflm(data: bytes) -> None:
 
 @pytest.mark.campaign
 @settings(max_examples=400, deadline=None)
-@given(networks(most_layers=14), st.sampled_from(FUSION))
-def test_many_networks_are_exact_on_the_host(data: bytes, fusion: str) -> None:
-    assert_exact(plan_of(data, fusion=fusion))
+@given(networks(most_layers=40), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE), st.none() | st.integers(1, 9000))
+def test_many_networks_are_exact_on_the_host(data: bytes, fusion: str, optimize: str, max_ram: int | None) -> None:
+    assert_exact(plan_of(data, fusion=fusion, optimize=optimize, max_ram=max_ram))
 
 
 @pytest.mark.campaign
@@ -56,6 +56,7 @@ def test_row_groups_call_cmsis_nn(target: str, rows: int, columns: int, channels
     if tree is None or tree.version != (4, 0):
         pytest.skip("needs CMSIS-NN 4.0, which PyPI's bakenn carries")
     data, options = separable(rows, columns, channels, 1), {"kernels": "cmsis-nn", "cmsis_nn_version": "4.0"}
+    options["optimize"] = "ram"
     lacks = tree.missing(plan_of(data, target, **options).cmsis_nn_functions)
     plan = plan_of(data, target, **options, cmsis_nn_lacks=tuple(sorted(lacks)))
     assert [len(group.ops) for group in plan.groups][:2] == [2, 2]

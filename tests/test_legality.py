@@ -12,7 +12,7 @@ from tinyfuse.ir import Graph
 from tinyfuse.ops.base import Context
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.search import least_ram_partition
+from tinyfuse.schedule.search import pareto_front
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
@@ -154,5 +154,6 @@ def _has_order(graph: Graph, members: set) -> bool:
 def test_the_search_makes_legal_groups_alone(data: bytes) -> None:
     graph = rewrite(read_tflite("model.tflite", data), "rows", "auto")
     legality = Legality(graph, CONTEXT)
-    for group in least_ram_partition(graph, CONTEXT, 1 << 30):
-        assert legality.refusal(group) is None
+    for candidate in pareto_front(graph, CONTEXT, 1 << 30):
+        for group in candidate.groups:
+            assert legality.refusal(group) is None

@@ -118,6 +118,11 @@ def instruction(address: int, text: str) -> Instruction:
         ("cortex-m55", ["vldrb.u8 q0, [r0]", "vmladava.s8 r2, q0, q1", "vldrb.u8 q1, [r0]"], 3),
         ("cortex-m55", ["vldrb.u8 q0, [r0]", "vldrb.u8 q1, [r0]", "vadd.i32 q0, q0, q1"], 4),
         ("cortex-m55", ["letp lr, 0"], 0),
+        ("cortex-m33", ["ldr r0, [r1]"], 2),
+        ("cortex-m7", ["ldr r0, [r1]", "ldr r2, [r1]", "add r0, r2", "sub r1, r0"], 2),
+        ("cortex-m7", ["smlad r0, r1, r2, r0", "smlad r3, r1, r2, r3"], 1.5),
+        ("cortex-m7", ["sxtb16 r0, r1", "smlad r3, r1, r2, r3"], 1),
+        ("cortex-m7", ["ldrd r0, r1, [r2]", "ldm r3!, {r4-r7}", "sdiv r0, r1, r2"], 10),
     ],
 )
 def test_cycles_of_straight_code(cpu, code, cycles):

@@ -97,10 +97,8 @@ def generation_options(command):
                   help="none: an operator a step; basic: activations, padding, batch normalization; "
                   "rows: groups that stream rows.")
     @click.option("--optimize", type=click.Choice(OPTIMIZE), default="balanced", show_default=True,
-                  help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the "
-                  "least RAM; balanced: for now the same as ram.")
-    @click.option("--feed-rows", is_flag=True,
-                  help="Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.")
+                  help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least "
+                  "RAM; balanced: the least RAM within 5 % of the fewest instructions.")
     @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,
                   help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
                   "that verify and --bundle find]")

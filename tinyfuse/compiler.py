@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
+from tinyfuse.cost.predict import group_slides, plan_instructions
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
@@ -12,12 +15,15 @@ from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.schedule.choose import Choices
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
-from tinyfuse.schedule.search import least_ram_partition
+from tinyfuse.schedule.search import Candidate, pareto_front
 from tinyfuse.targets import Target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
+
+Say = Callable[[str], None]
 
 
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
@@ -29,8 +35,17 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
     return compile_graph(read_tflite(path), target, options)
 
 
-def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
-    """The plan of a graph as it was read; a pure function of its arguments."""
+def compile_graph(source: Graph, target: Target, options: Options, say: Say = lambda text: None) -> Plan:
+    """The plan of a graph as it was read; a pure function of its arguments. `say` gets progress."""
+    graph, context = prepare(source, target, options)
+    if options.fusion != "rows":
+        return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+    plan = choices(source, graph, context, options, say).choose(options.optimize, options.max_ram)
+    return _without_idle_slides(plan)
+
+
+def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Context]:
+    """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
     folded = fold_constants(source)
     check(folded)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
@@ -40,31 +55,38 @@ def compile_graph(source: Graph, target: Target, options: Options) -> Plan:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")
         graph = feed_rows(graph)
+    return graph, context
 
-    def planned(groups: list[list[Op]]) -> Plan:
-        return plan_groups(source, graph, groups, context, options)
 
-    if options.fusion == "rows" and options.optimize == "speed":
-        # operators that run whole, without a loop over the group's rows, take the fewest instructions
-        plan = planned(partition(graph, context, "basic"))
-        if options.max_ram is None or plan.ram_bytes <= options.max_ram:
-            return plan
-    plan = planned(partition(graph, context, options.fusion))
-    if options.fusion == "rows" and context.library != "cmsis-nn":
+def choices(source: Graph, graph: Graph, context: Context, options: Options, say: Say = lambda text: None) -> Choices:
+    """The partitions that `--fusion rows` chooses from: the search's, and two that follow rules."""
+    plans: dict[Candidate, Plan] = {}
+
+    def planned(candidate: Candidate) -> Plan:
+        if candidate not in plans:
+            groups = [list(group) for group in candidate.groups]
+            plans[candidate] = plan_groups(source, graph, groups, context, options, candidate.fixed)
+        return plans[candidate]
+
+    found = []
+    for fusion in ("basic", "rows"):
+        groups = partition(graph, context, fusion)
+        plan = plan_groups(source, graph, groups, context, options)
+        found.append(Candidate(tuple(map(tuple, groups)), frozenset(), plan.arena_bytes, plan_instructions(plan)))
+        plans[found[-1]] = plan
+    if context.library != "cmsis-nn":
         # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
         # don't take, so the search would trade them for ours.
-        groups = least_ram_partition(graph, context, plan.arena_bytes)
-        if groups is not None:
-            plan = min(plan, planned(groups), key=lambda p: p.arena_bytes)
-    return _without_idle_slides(plan)
+        found += pareto_front(graph, context, max(c.ram for c in found), say)
+    return Choices(found, planned)
 
 
 def _without_idle_slides(plan: Plan) -> Plan:
     """Rings stay where they are in groups where moving their rows saves nothing."""
     groups = [list(group.ops) for group in plan.groups]
-    fixed: frozenset[int] = frozenset()
+    fixed = frozenset(group.index for group in plan.groups if not group_slides(plan, group))
     for group in plan.groups[:MOST_SLIDE_TRIALS]:
-        if any(plan.storage[op.output].slides for op in group.ops):
+        if group.index not in fixed:
             tried = fixed | {group.index}
             found = plan_groups(plan.source, plan.graph, groups, plan.context, plan.options, tried)
             if found.arena_bytes <= plan.arena_bytes:

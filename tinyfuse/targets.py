@@ -20,6 +20,7 @@ class Target:
     dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
     flags        compiler flags that select core, FPU and float ABI
     prefer_cmsis_nn  operator kinds for which `--kernels auto` takes CMSIS-NN's kernel first
+    cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
     flash, ram   (origin, bytes) of the emulated board's memories
     """
@@ -31,6 +32,7 @@ class Target:
     mve: bool
     flags: tuple[str, ...]
     prefer_cmsis_nn: frozenset[str] = frozenset()
+    cost_table: str | None = None
     qemu_machine: str | None = None
     qemu_tick_ns: float | None = None
     renode_cpu: str | None = None
@@ -53,6 +55,8 @@ def all_targets() -> dict[str, Target]:
 def _target(name: str, fields: dict, changes: dict) -> Target:
     """The target that a file's `fields` describe; `changes` are a variant's fields of [core]."""
     core, emulation = fields["core"] | changes, fields.get("emulation", {})
+    # a variant with another instruction set takes other kernels
+    same_kernels = all(core[key] == fields["core"][key] for key in ("dsp", "mve"))
     return Target(
         name=name,
         description=core["description"],
@@ -61,6 +65,7 @@ def _target(name: str, fields: dict, changes: dict) -> Target:
         mve=core["mve"],
         flags=tuple(core["flags"]),
         prefer_cmsis_nn=frozenset(fields.get("kernels", {}).get("prefer_cmsis_nn", ())),
+        cost_table=fields["core"].get("cost_table") if same_kernels else None,
         qemu_machine=emulation.get("qemu_machine"),
         qemu_tick_ns=emulation.get("qemu_tick_ns"),
         renode_cpu=emulation.get("renode_cpu"),

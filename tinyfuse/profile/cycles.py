@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyfuse.profile.image import Instruction
 
@@ -122,7 +122,40 @@ _M55 = Timing(
     other=0,
 )
 
-_TIMINGS = {"cortex-m4": _M4, "cortex-m55": _M55}
+_M33 = replace(
+    _M4,
+    source="no timings are published of the Cortex-M33; LLVM schedules it by its model of the Cortex-M4 "
+    "(ARMProcessors.td), so these are the M4's: " + _M4.source,
+)
+
+_M7 = Timing(
+    source="scheduling model of the Cortex-M7 in LLVM (ARMScheduleM7.td): two instructions a cycle where their units "
+    "allow; every branch predicted, no waiting for a result",
+    rules=(
+        (r"ldrd" + _IF, 1),  # alone in its cycle
+        (r"strd" + _IF, 1),
+        (_MULTIPLES, lambda i: max(1, _registers(i) / 2)),  # alone; 64-bit data bus
+        (_DIVISIONS, 7),  # alone
+        (r"tb[bh]", 2),
+        (_FLOAT_MULTIPLES, lambda i: max(1, _registers(i) / 2)),
+        (r"v(div|sqrt)\.f32", 16),
+        (r".*", 0.5),
+    ),
+    taken=0,
+    free_jumps="",
+    # there is one unit of each of these: two in a row take two cycles
+    pipes=(
+        _STORES,
+        r"(mul|mla|mls|[su]mull|[su]mlal|smm\w*|sm[lu]\w*)" + _IF,
+        r"([su]xt\w*|[su]add\w*|[su]sub\w*|[su]sat\w*|pkh\w*|sel|[su]bfx|uq\w*|q\w*|rev\w*|rbit)" + _IF,
+        rf"(b{_IF}|bl|bx|blx|cbn?z)",
+        r"v\w+(\..*)?",
+    ),
+    same_pipe=0.5,
+    other=0,
+)
+
+_TIMINGS = {"cortex-m4": _M4, "cortex-m7": _M7, "cortex-m33": _M33, "cortex-m55": _M55}
 
 
 def timing(cpu: str | None) -> Timing | None:

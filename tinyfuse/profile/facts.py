@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.profile.image import REGIONS
@@ -26,21 +27,23 @@ class Measured:
 def build_facts(measured: Measured) -> dict:
     """The figures of one build, groups and operators included."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
+    predicted = plan_stages(plan)
     return {
         **_usage(profile.total if profile else None, plan.macs, None),
         "instructions": outcome.instructions,
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
         "macs": plan.macs,
+        "predicted_instructions": known_total(sum(predicted, [])),
         "cycles_source": measured.cycles_source,
         "arena_bytes": plan.arena_bytes,
         "ram_bytes": measured.firmware.ram_bytes,
         "stack_bytes": outcome.stack_bytes,
-        "groups": [_group(measured, group) for group in plan.groups],
+        "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],
         "outside_groups": _usage(profile.outside if profile else None, None, None),
     }
 
 
-def _group(measured: Measured, group: Group) -> dict:
+def _group(measured: Measured, group: Group, predicted: list[float | None]) -> dict:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
     return {
@@ -48,12 +51,16 @@ def _group(measured: Measured, group: Group) -> dict:
         "macs": group.macs,
         "output_elements": sum(tensor.elements for tensor in group.outputs),
         **_usage(usage, group.macs, sum(tensor.elements for tensor in group.outputs)),
+        "predicted_instructions": known_total(predicted),
         "stack_bytes": _stack(measured, usage),
-        "operators": [_operator(measured, group, stage) for stage in group.stages],
+        "operators": [
+            _operator(measured, group, stage, instructions)
+            for stage, instructions in zip(group.stages, predicted, strict=True)
+        ],
     }
 
 
-def _operator(measured: Measured, group: Group, stage: Stage) -> dict:
+def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> dict:
     profile = measured.profile
     usage, functions = None, None
     if profile:
@@ -76,6 +83,7 @@ def _operator(measured: Measured, group: Group, stage: Stage) -> dict:
         "macs": stage.macs,
         "output_elements": elements,
         **_usage(usage, stage.macs, elements),
+        "predicted_instructions": known_total([predicted]),
         "functions": functions,
     }
 

@@ -50,6 +50,7 @@ def _total_rows(build: dict) -> list[tuple[str, float | None]]:
 
     rows: list[tuple[str, float | None]] = [
         ("instructions", build["instructions"]),
+        ("instructions, predicted", build["predicted_instructions"]),
         ("instructions / MAC", build["instructions_per_mac"]),
         ("cycles, estimated", build["estimated_cycles"]),
         ("calls", build["calls"]),
@@ -73,19 +74,19 @@ def _saved(value: float | None, plain: float | None) -> str:
 
 def _operators(facts: dict, width: int) -> Table:
     wide = width >= _WIDE
-    length = 24 if wide else max(8, width - 66)
+    length = 24 if wide else max(8, width - 77)
     table = Table(box=None, pad_edge=False)
     table.add_column("group, operator", no_wrap=True)
     if wide:
         table.add_column("kernel", no_wrap=True, overflow="ellipsis", style="dim")
-    for title in ("instructions", "%", "/MAC", *(["/output"] if wide else []), "cycles"):
+    for title in ("instructions", "%", "predicted", "/MAC", *(["/output"] if wide else []), "cycles"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", width=length, no_wrap=True)
 
     def row(label: str, kernel: str, usage: dict, bar: str, style: str | None) -> None:
         figures = _figures(usage, facts["instructions"])
         if not wide:
-            del figures[3]
+            del figures[4]
         table.add_row(label, *([kernel] if wide else []), *figures, Text(bar, "cyan"), style=style)
 
     used = [op["instructions"] or 0 for group in facts["groups"] for op in group["operators"]]
@@ -106,10 +107,17 @@ def _figures(usage: dict, all_of_them: int | None) -> list[str]:
     return [
         _number(usage["instructions"]),
         f"{100 * usage['instructions'] / all_of_them:.1f}" if share else "-",
+        _error(usage),
         _number(usage["instructions_per_mac"], 2),
         _number(usage["instructions_per_output"], 1),
         _number(usage["estimated_cycles"]),
     ]
+
+
+def _error(usage: dict) -> str:
+    """How far the prediction is off."""
+    measured, predicted = usage["instructions"], usage["predicted_instructions"]
+    return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"
 
 
 def _bar(value: int | None, largest: int, length: int) -> str:

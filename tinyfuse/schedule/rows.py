@@ -15,6 +15,7 @@ together and overlaps follow from the events, not from a formula.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -70,6 +71,14 @@ class Stream:
         self.stages, self.kept, self._slide = stages, kept, slide
         self._heights = [height(stage.op.output) for stage in stages]
         self.events = tuple(self._play())
+
+    def with_slides(self) -> Stream:
+        """The same loop with rings that may slide; it isn't played again."""
+        twin = copy(self)
+        twin._slide = True
+        for name in ("sliding", "moments", "extents", "inner_bytes"):
+            twin.__dict__.pop(name, None)
+        return twin
 
     def _uses(self, tensor: Tensor) -> list[tuple[int, list[int], list[int]]]:
         """(stage, rows needed before its row y, first row needed for its row y) of each reader."""
@@ -181,6 +190,28 @@ class Stream:
                     rows[t] = 0 if oldest is None else max(0, done[t] - oldest)
                 elif tensors[t] not in self.kept:
                     rows[t] = self.rings[tensors[t]] if self._holds_rows(t, done) else 0
+
+    @cached_property
+    def slides(self) -> dict[int, tuple[int, int]]:
+        """Per stage that reads sliding rings: how often one is looked at behind a row of it, and how many
+        bytes are moved."""
+        found = {}
+        done = [0] * len(self.stages)
+        stage_of = {stage.op.output: s for s, stage in enumerate(self.stages)}
+        first = dict.fromkeys(self.sliding, 0)
+        for event in self.events:
+            done[event.stage] += 1
+            for tensor in self.stages[event.stage].op.activations:
+                if tensor in first:
+                    s = stage_of[tensor]
+                    oldest = self._oldest_needed(self._readers_of[s], done)
+                    oldest = done[s] if oldest is None else min(oldest, done[s])
+                    looks, moved = found.get(event.stage, (0, 0))
+                    if oldest > first[tensor]:
+                        moved += (done[s] - oldest) * row_bytes(tensor)
+                        first[tensor] = oldest
+                    found[event.stage] = looks + 1, moved
+        return found
 
     @cached_property
     def moments(self) -> tuple[tuple[int, frozenset[int]], ...]:

@@ -1,17 +1,22 @@
-"""Which cuts of the operator order give the least RAM: groups as edges of a shortest path.
+"""Which cuts of the operator order to make: groups as edges of a shortest path with two weights.
 
 Nodes are the places between operators of the topological order; an edge (i, j) is the fusion group
-of operators i..j-1, weighed with the bytes that are alive while it runs: its rings and scratch, its
-inputs and outputs with the best single overlap, and the tensors that pass it by. The least RAM of a
-whole partition is then a minimax path; among paths of equal RAM the one with the fewest bytes over
-all groups wins, and of those the one with the most groups: a longer group gains nothing by itself.
+of operators i..j-1. It weighs the bytes that are alive while it runs (its rings and scratch, its
+inputs and outputs with the best single overlap, the tensors that pass it by) and the instructions that
+the cost tables predict. Along a path bytes are maximized and instructions added. Each node keeps the
+paths to it that no other one beats in both: labels, as in multi-objective shortest paths (Hansen,
+"Bicriterion path problems", 1980). Those at the last node are the Pareto front.
 
-The weight leaves alignment and fragmentation to the planner, so the caller compares the plan of the
-result with that of other partitions (tinyfuse/compiler.py).
+The bytes leave alignment and fragmentation to the planner, so the caller plans what it is interested
+in (tinyfuse/schedule/choose.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tinyfuse.cost.predict import group_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
@@ -20,61 +25,129 @@ from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages, overlap_distance, stream_of
 from tinyfuse.schedule.rows import Stream
 
-#: operators of one group, at most; the search tries shorter groups first
+#: operators of one group, at most; the search weighs shorter groups first
 LONGEST_GROUPS = (4, 10, 40)
 
 #: rows that all simulations together may compute: a few seconds; MLPerf Tiny's models take a tenth.
 #: When they are used up, groups not yet weighed are left out.
-WORK_LIMIT = 400_000
+WORK_LIMIT = 250_000
 
-#: the weight of operators that more of them may make a group
-_NO_GROUP = (float("inf"), 0)
+#: labels that a node keeps, at most
+MOST_LABELS = 48
 
 
-def least_ram_partition(graph: Graph, context: Context, budget: int) -> list[list[Op]] | None:
-    """A partition whose estimated RAM is at most `budget` bytes and least; None where there is none.
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A partition with its estimated bytes of RAM and predicted instructions; in the groups whose
+    numbers are `fixed`, no ring slides."""
+
+    groups: tuple[tuple[Op, ...], ...]
+    fixed: frozenset[int]
+    ram: int
+    instructions: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Label:
+    """A path to a node: its most bytes, its instructions, the bytes of all its groups added up, how
+    many these are; and the label it continues, with that one's node and the last group's weight."""
+
+    ram: int
+    instructions: float
+    bytes: int
+    groups: int
+    came_from: tuple[int, _Label, Weight] | None
+
+
+def pareto_front(
+    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None
+) -> list[Candidate]:
+    """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
+    beats in both RAM and instructions; and a few that may turn out better once they are planned. None
+    at all where there is none within the budget. `say` gets progress.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
     ops = tuple(op for op in graph.ops if not FAMILIES[op.kind].alias)
-    weigher = _Weigher(graph, ops, context)
-    found = None
-    for longest in LONGEST_GROUPS:
-        found = _shortest_path(ops, weigher, budget, longest) or found
-    return found
-
-
-def _shortest_path(ops: tuple[Op, ...], weigher: _Weigher, budget: int, longest: int) -> list[list[Op]] | None:
-    infinite = (float("inf"), 0, 0)
-    best: list[tuple[float, int, int]] = [infinite] * (len(ops) + 1)
-    came_from = [0] * (len(ops) + 1)
-    best[0] = (0, 0, 0)
+    weigher = Weigher(graph, ops, context)
+    edges = _edges(ops, weigher, budget, say)
+    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
-        if best[i] == infinite:
-            continue
-        for j in range(i + 1, min(len(ops), i + longest) + 1):
-            weight = weigher.weigh(i, j)
-            if weight is None:
-                break
-            total, own = weight
-            if own > budget:
-                break
-            peak, traffic, groups = best[i]
-            candidate = (max(peak, total), traffic + total, groups - 1)
-            if total <= budget and candidate < best[j]:
-                best[j], came_from[j] = candidate, i
-    if best[-1] == infinite:
-        return None
-    cuts, at = [], len(ops)
-    while at:
-        cuts.append((came_from[at], at))
-        at = came_from[at]
-    return [list(ops[i:j]) for i, j in reversed(cuts)]
+        labels[i] = _worthwhile(labels[i])
+        for j, weight in edges[i]:
+            for label in labels[i]:
+                labels[j].append(
+                    _Label(
+                        max(label.ram, weight.ram), label.instructions + weight.instructions,
+                        label.bytes + weight.ram, label.groups + 1, (i, label, weight),
+                    )
+                )  # fmt: skip
+    return [_candidate(ops, label) for label in _worthwhile(labels[-1])]
 
 
-class _Weigher:
-    """Bytes alive while a group of consecutive operators runs."""
+def _edges(
+    ops: tuple[Op, ...], weigher: Weigher, budget: int, say: Callable[[str], None]
+) -> list[list[tuple[int, Weight]]]:
+    """Per node i, (j, weight) of the groups ops[i:j] within the budget."""
+    edges: list[list[tuple[int, Weight]]] = [[] for _ in ops]
+    open_ends = dict.fromkeys(range(len(ops)), 1)  # node -> the length to weigh next
+    for longest in LONGEST_GROUPS:
+        for i in list(open_ends):
+            if i % 16 == 0:
+                say(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
+            while open_ends[i] <= min(longest, len(ops) - i):
+                weights = weigher.weigh(i, i + open_ends[i])
+                if weights is None or (weights and min(weight.own for weight in weights) > budget):
+                    del open_ends[i]
+                    break
+                edges[i] += [(i + open_ends[i], weight) for weight in weights if weight.ram <= budget]
+                open_ends[i] += 1
+    return edges
+
+
+def _worthwhile(labels: list[_Label]) -> list[_Label]:
+    """The labels that no other one equals or beats in both bytes and instructions; not more than
+    MOST_LABELS: beyond, the ends stay and what lies evenly between them. And of all with the least
+    bytes the one with the fewest bytes over all groups, in the most groups: where the estimates are
+    equal, it is the most likely to be placed without gaps."""
+    if not labels:
+        return []
+    kept: list[_Label] = []
+    for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.bytes)):
+        if not kept or label.instructions < kept[-1].instructions - 0.5:
+            kept.append(label)
+    if len(kept) > MOST_LABELS:
+        last = len(kept) - 1
+        kept = [kept[k * last // (MOST_LABELS - 1)] for k in range(MOST_LABELS)]
+    airy = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
+    return kept if airy in kept else [*kept, airy]
+
+
+def _candidate(ops: tuple[Op, ...], label: _Label) -> Candidate:
+    groups, slides, end, at = [], [], len(ops), label
+    while at.came_from is not None:
+        start, at, weight = at.came_from
+        groups.append(ops[start:end])
+        slides.append(weight.slides)
+        end = start
+    fixed = frozenset(index for index, slide in enumerate(reversed(slides)) if not slide)
+    return Candidate(tuple(reversed(groups)), fixed, label.ram, label.instructions)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
+    `slides`: with rings that slide."""
+
+    ram: int
+    own: int
+    instructions: float
+    slides: bool
+
+
+class Weigher:
+    """Bytes alive while a group of consecutive operators runs, and its predicted instructions."""
 
     def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context):
         self.graph, self.ops, self.context = graph, ops, context
@@ -92,26 +165,27 @@ class _Weigher:
         for tensor in graph.outputs:
             self.last_use[self.root(tensor)] = len(ops)
         self.memo: dict = {}
-        self.weights: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
         self.work = 0
 
     def root(self, tensor: Tensor) -> Tensor:
         """The tensor whose bytes an alias names."""
         return self.roots.get(tensor, tensor)
 
-    def weigh(self, i: int, j: int) -> tuple[float, int] | None:
-        """(all bytes alive, those of the group's inner buffers) of the group ops[i:j]; None where
-        that is no group, nor can be by adding operators, or where the work is used up."""
+    def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
+        """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with
+        rings that slide. Nothing where only longer ones may be a group, None where no longer one is
+        either, or where the work is used up."""
         if (i, j) not in self.weights:
             if j - i > 1 and self.work > WORK_LIMIT:
                 return None
             refusal = self.legality.refusal(self.ops[i:j])
             if refusal and refusal.final:
                 return None
-            self.weights[i, j] = _NO_GROUP if refusal else self._weigh(i, j)
+            self.weights[i, j] = () if refusal else tuple(self._weigh(i, j))
         return self.weights[i, j]
 
-    def _weigh(self, i: int, j: int) -> tuple[int, int]:
+    def _weigh(self, i: int, j: int) -> Iterator[Weight]:
         ops = self.ops[i:j]
         stages = make_stages(list(ops), self.context, self.memo)
         kept = self.legality.leaving(ops)
@@ -123,15 +197,20 @@ class _Weigher:
             for tensor in self._whole_before(i) - inputs
             if self.last_use.get(tensor, -1) >= j
         )
-        stream = stream_of(stages, kept, self.context)
+        stream = stream_of(stages, kept, self.context, slide=False)
         self.work += len(stream.events) if stream else 1
-        inner = stream.inner_bytes if stream else stages[0].scratch_bytes
         saved = max(
             (self._saved(stages, stream, source, output) for source in dying for output in kept),
             default=0,
         )
-        crossing = sum(t.bytes for t in inputs) + sum(t.bytes for t in kept)
-        return inner + crossing - saved + by, inner
+        around = sum(t.bytes for t in inputs) + sum(t.bytes for t in kept) - saved + by
+        own = stream.inner_bytes if stream else stages[0].scratch_bytes
+        yield Weight(around + own, own, group_instructions(stages, stream, self.context), False)
+        if stream and self.context.optimize != "speed":
+            sliding = stream.with_slides()
+            if sliding.sliding and sliding.inner_bytes < own:
+                own = sliding.inner_bytes
+                yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
 
     def _whole_before(self, i: int) -> set[Tensor]:
         made = {t for t, at in self.made_at.items() if at < i}

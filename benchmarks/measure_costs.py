@@ -1,0 +1,257 @@
+"""Measures every kernel over a grid of operators and writes a target's cost table.
+
+    python benchmarks/measure_costs.py --cmsis-nn PATH [--targets cortex-m4 cortex-m55]
+
+writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
+from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
+profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
+the kernel streams, behind a RELU in a group of two; QEMU counts the instructions of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from cost_grid import chain, operators, rectifier, tensor  # noqa: E402
+
+from tinyfuse import cmsis_nn  # noqa: E402
+from tinyfuse.compiler import plan_groups  # noqa: E402
+from tinyfuse.cost.features import Features, features  # noqa: E402
+from tinyfuse.cost.fit import Fit, fit  # noqa: E402
+from tinyfuse.cost.predict import group_stream  # noqa: E402
+from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
+from tinyfuse.emulation.inputs import input_set  # noqa: E402
+from tinyfuse.emulation.module import build_module  # noqa: E402
+from tinyfuse.emulation.qemu import Qemu  # noqa: E402
+from tinyfuse.errors import TinyfuseError  # noqa: E402
+from tinyfuse.ir import Graph, Op  # noqa: E402
+from tinyfuse.ops import FAMILIES  # noqa: E402
+from tinyfuse.ops.base import Context, Kernel  # noqa: E402
+from tinyfuse.options import OPTIMIZE, Options  # noqa: E402
+from tinyfuse.plan import Plan, Stage  # noqa: E402
+from tinyfuse.profile.image import read_image  # noqa: E402
+from tinyfuse.profile.measure import Profile, measure  # noqa: E402
+from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
+from tinyfuse.schedule.legality import Legality  # noqa: E402
+from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
+
+#: operators drawn of each kind
+DRAWN = 60
+
+#: stages of the groups that the row loop is measured on
+CHAINS = (2, 3, 5, 8, 12, 18)
+
+#: a table with fewer says nothing
+FEWEST = 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One stage that was measured: of its instructions, `own` are the group's own code around the
+    kernel (the row loop, the arguments)."""
+
+    kind: str
+    kernel: Kernel
+    entry: str
+    counts: Features
+    loop: Features
+    instructions: int
+    own: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    emulated = [name for name, target in all_targets().items() if target.qemu_machine]
+    parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
+    parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone: writes nothing")
+    parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
+    parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
+    args = parser.parse_args()
+    tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
+    for name in args.targets:
+        samples, compiler = measure_all(load_target(name), tree, args.kinds)
+        loop, kernels = fit_all(samples)
+        for (kind, entry), (found, count) in kernels.items():
+            print(f"{kind} {entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
+        if not args.kinds:
+            args.output.mkdir(parents=True, exist_ok=True)
+            (args.output / f"{name}.toml").write_text(toml(about(tree, compiler), loop, kernels))
+    return 0
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None
+) -> tuple[list[Sample], str]:
+    """Samples of every kernel, with progress on stderr, and the compiler that made them."""
+    jobs = [
+        (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
+        for name in dict.fromkeys(kernel.name for kernel in family.kernels)
+    ]  # fmt: skip
+    samples, compiler = measure_loops(target)
+    for number, (kind, name) in enumerate(jobs, 1):
+        print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
+        found, version = measure_kernel(target, tree, kind, name)
+        samples += found
+        compiler = version or compiler
+        print(len(found), file=sys.stderr, flush=True)
+    return samples, compiler
+
+
+def measure_loops(target: Target) -> tuple[list[Sample], str]:
+    """Samples of cheap stages in groups of many, for what the row loop itself takes."""
+    context = Context(target, library="tinyfuse")
+    plan = _side_by_side([chain(length) for length in CHAINS for _ in range(2)], context)
+    profile, compiler = counted(plan, None)
+    return [
+        sample for kind in ("RELU6", "MAX_POOL_2D") for sample in _samples(plan, profile, kind, last=False)
+    ], compiler
+
+
+def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str) -> tuple[list[Sample], str]:
+    """Samples of the operators of a kind that the kernel of that name may compute."""
+    others = frozenset(kernel.name for kernel in FAMILIES[kind].kernels) - {name}
+    version = tree.version if tree else (7, 0)
+    contexts = [Context(target, version, "auto", others, optimize) for optimize in OPTIMIZE]
+    drawn = operators(kind, DRAWN)
+    accepted = [[op for op in drawn if _accepts(op, name, context)] for context in contexts]
+    context, ops = max(zip(contexts, accepted, strict=True), key=lambda pair: len(pair[1]))
+    library = {kernel.library for kernel in FAMILIES[kind].kernels if kernel.name == name}
+    if len(ops) < FEWEST or ("cmsis-nn" in library and tree is None):
+        return [], ""
+    plan = grid_plan(ops, context)
+    if tree and tree.missing(plan.cmsis_nn_functions):
+        return [], ""
+    try:
+        profile, compiler = counted(plan, tree)
+    except TinyfuseError as error:
+        print(f"({str(error).splitlines()[0]}) ", end="", file=sys.stderr)
+        return [], ""
+    return list(_samples(plan, profile, kind)), compiler
+
+
+def _accepts(op: Op, name: str, context: Context) -> bool:
+    return any(k.name == name and k.accepts(op, context) for k in FAMILIES[op.kind].kernels)
+
+
+def grid_plan(ops: list[Op], context: Context) -> Plan:
+    """A model of all the operators side by side: a group of each, and one of a RELU before it."""
+    groups = [[op] for op in ops]
+    for op in ops:
+        # with one row there is no loop
+        if op.input.dtype == "int8" and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+            middle = tensor(op.input.shape, op.input.scale, op.input.zero_point)
+            output = replace(op.output, index=-1)
+            pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
+            if Legality(_graph([pair]), context).refusal(pair) is None:
+                groups.append(pair)
+    return _side_by_side(groups, context)
+
+
+def _graph(groups: list[list[Op]]) -> Graph:
+    every = tuple(op for group in groups for op in group)
+    made = {tensor for op in every for tensor in op.outputs}
+    read = dict.fromkeys(tensor for op in every for tensor in op.activations)
+    return Graph("grid", "", every, tuple(t for t in read if t not in made), (every[-1].output,))
+
+
+def _side_by_side(groups: list[list[Op]], context: Context) -> Plan:
+    graph = _graph(groups)
+    return plan_groups(graph, graph, groups, context, Options("grid"))
+
+
+def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
+    """The profile of a plan's inference at -O2, and the compiler."""
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+        work, core = Path(folder), plan.context.target
+        firmware = build_module(plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work)
+        source = (work / "module" / f"{plan.options.name}.c").read_text()
+        image = read_image(firmware.elf, plan.options.name, source, plan.arena_bytes, core.mve)
+        _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
+        return measure(counts, image, None), firmware.compiler
+
+
+def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
+    """Of the stages of that kind; `last`: of each group the last stage alone."""
+    for group in plan.groups:
+        for number, loop in enumerate(loop_features(group.stages, group_stream(plan, group))):
+            stage = group.stages[number]
+            if stage.op.kind == kind and (number == len(group.stages) - 1 or not last):
+                yield _sample(stage, loop, profile, group.index, number, plan.context)
+
+
+def _sample(stage: Stage, loop: Features, profile: Profile, group: int, number: int, context: Context) -> Sample:
+    parts = [(part, used.instructions) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
+    return Sample(
+        stage.op.kind,
+        stage.kernel,
+        entry_name(stage.op, stage.kernel, stage.by_row, context),
+        features(stage.op, stage.by_row),
+        loop,
+        sum(instructions for _, instructions in parts),
+        sum(n for part, n in parts if not part.function or part.function.startswith("tinyfuse_rows")),
+    )
+
+
+# --- fitting -------------------------------------------------------------------------------------
+
+
+def fit_all(samples: list[Sample]) -> tuple[Fit, dict[tuple[str, str], tuple[Fit, int]]]:
+    """The factors of the loop from the own code around our kernels, then those of every kernel."""
+    loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
+    by_entry: dict[tuple[str, str], list[tuple[Features, float]]] = {}
+    for sample in samples:
+        around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
+        if sample.instructions > around:
+            by_entry.setdefault((sample.kind, sample.entry), []).append((sample.counts, sample.instructions - around))
+    kernels = {
+        key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST
+    }
+    return loop, kernels
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
+    return {
+        "date": datetime.date.today().isoformat(),
+        "compiler": f"{compiler}, -O2",
+        "emulator": Qemu().version,
+        "cmsis_nn": ".".join(map(str, tree.version)) if tree else "not measured",
+    }
+
+
+def toml(about: dict[str, str], loop: Fit, kernels: dict[tuple[str, str], tuple[Fit, int]]) -> str:
+    lines = [
+        "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
+        "# factors: instructions a count of each feature (tinyfuse/cost/features.py); shapes: how many",
+        "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
+        "[about]", *(f'{key} = "{value}"' for key, value in about.items()),
+        "", "[loop]", f"factors = {_inline(loop.factors)}",
+    ]  # fmt: skip
+    for (kind, entry), (found, count) in kernels.items():
+        lines += [
+            "", f'[kernels.{kind}."{entry}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
+            f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
+        ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _inline(factors: dict[str, float]) -> str:
+    return "{" + ", ".join(f"{name} = {factor:.4g}" for name, factor in factors.items()) + "}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

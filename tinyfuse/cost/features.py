@@ -1,0 +1,182 @@
+"""What of an operator its kernels' instructions depend on: a few counts, linear in which they are.
+
+A kernel is loops in loops, so its instructions are a sum of (times a loop's body runs) x (instructions
+of the body). The features of a kind of operator are those counts for all kernels of the kind; each
+kernel's table has a factor for the few that matter to it and nothing for the rest (fit.py).
+
+All counts are of one inference, rounded up the way the kernels round: "words" are four input terms,
+"pairs" and "quads" two and four output channels, a "block" is the pixels that one pass over the
+weights serves (three in portable code, two with Helium).
+"""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.convolution import clamp_range, geometry
+
+Features = dict[str, float]
+
+
+def features(op: Op, by_row: bool) -> Features:
+    """The counts of an operator that is computed by one call, or (`by_row`) by one an output row."""
+    calls = op.output.shape[1] if by_row else 1
+    if op.kind in ("CONV_2D", "FULLY_CONNECTED"):
+        return _convolution(op, calls)
+    if op.kind == "DEPTHWISE_CONV_2D":
+        return _depthwise(op, calls)
+    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        return _pool(op, calls)
+    return _elements(op, calls)
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step)
+
+
+def _signed(op: Op) -> int:
+    """Outputs that may be below the zero point: their requantization takes an instruction more."""
+    return op.output.elements if clamp_range(op)[0] < op.output.zero_point else 0
+
+
+def _clamped(op: Op) -> int:
+    """Outputs whose clamp is narrower than int8: some kernels pass over them once more."""
+    return op.output.elements if clamp_range(op) != (-128, 127) else 0
+
+
+def _convolution(op: Op, calls: int) -> Features:
+    weights = op.inputs[1]
+    out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
+    pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
+    kernel_h, kernel_w = weights.shape[1:3] if op.kind == "CONV_2D" else (1, 1)
+    taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
+    inner = _inner_taps(op) if op.kind == "CONV_2D" else pixels
+    run = kernel_w * in_c  # terms that are neighbours in the input
+    blocks, twos = calls * _up(pixels // calls, 3), calls * _up(pixels // calls, 2)
+    pairs, quads, words = _up(out_c, 2), _up(out_c, 4), _up(depth, 4)
+    terms = pixels * depth
+    return {
+        "calls": calls,
+        "pixels": pixels,
+        "tap_rows": tap_rows,
+        "taps": taps,
+        "border_taps": taps - inner,
+        "terms": terms,
+        "border_terms": (taps - inner) * in_c,
+        "border_pixel_rows": _border_pixels(op) * kernel_h if op.kind == "CONV_2D" else 0,
+        "byte_terms": terms if in_c % 4 else 0,
+        "byte_pixels": pixels if in_c % 4 else 0,
+        "byte_runs": tap_rows if in_c % 4 else 0,
+        "byte_run_words": tap_rows * _up(run, 4) if in_c % 4 and run >= 4 else 0,
+        "short_run_terms": terms if in_c % 4 and run < 4 else 0,
+        "outputs": pixels * out_c,
+        "signed_outputs": _signed(op),
+        "clamped_outputs": _clamped(op),
+        "macs": terms * out_c,
+        "inner_taps": inner * out_c,
+        "inner_macs": inner * weights.shape[-1] * out_c,
+        "pair_words": pixels * pairs * words,
+        "odd_words": pixels * (out_c % 2) * words,
+        "quads": pixels * quads,
+        "quad_words": pixels * quads * words,
+        "blocks": blocks,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "odd_pixel_words": calls * (pixels // calls % 2) * pairs * words,
+        "four_pair_words": calls * (pixels // calls // 4) * pairs * words,
+        "twos": twos,
+        "two_quads": twos * quads,
+        "two_quad_vectors": twos * quads * (depth // 16),
+        "two_quad_rests": twos * quads * (depth % 16 > 0),
+    }
+
+
+def _depthwise(op: Op, calls: int) -> Features:
+    g = geometry(op)
+    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
+    fours, eights, sixteens = _up(g.out_c, 4), _up(g.out_c, 8), _up(g.out_c, 16)
+    pairs = _up(taps, 2)
+    return {
+        "calls": calls,
+        "fours": calls * fours,
+        "four_columns": calls * fours * (g.out_w - 1) * g.stride_w + 3 * calls * fours,
+        "pixels": pixels,
+        "tap_rows": pixels * g.kernel_h,
+        "taps": pixels * taps,
+        "pairs": pixels * pairs,
+        "border_taps": pixels * taps - inner,
+        "outputs": pixels * g.out_c,
+        "signed_outputs": _signed(op),
+        "clamped_outputs": _clamped(op),
+        "inner_macs": inner * g.out_c,
+        "macs": pixels * taps * g.out_c,
+        "quads": pixels * fours,
+        "quad_pairs": pixels * fours * pairs,
+        "rest_quads": pixels * (g.out_c % 4 > 0),
+        "eights": pixels * eights,
+        "eight_pairs": pixels * eights * pairs,
+        "rests": pixels * (g.out_c % 8 > 0),
+        "rest_pairs": pixels * (g.out_c % 8 > 0) * pairs,
+        "sixteens": pixels * sixteens,
+        "sixteen_taps": pixels * sixteens * taps,
+    }
+
+
+def _inner_taps(op: Op) -> int:
+    """Of all output pixels together: taps that are not in the padding."""
+    g = geometry(op)
+    rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return rows * _inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+
+
+def _border_pixels(op: Op) -> int:
+    """Output pixels whose window has columns in the padding."""
+    g = geometry(op)
+    span = (g.kernel_w - 1) * g.dilation_w
+    starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
+    return g.out_h * sum(start < 0 or start + span >= g.in_w for start in starts)
+
+
+def _inside(count: int, extent: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+    """The same along one axis, of `count` windows."""
+    return sum(
+        0 <= y * stride - before + k * dilation < extent for y in range(count) for k in range(kernel)
+    )
+
+
+def _pool(op: Op, calls: int) -> Features:
+    _, in_h, in_w, channels = op.input.shape
+    _, out_h, out_w, _ = op.output.shape
+    pool = op.attributes
+    window_h, window_w = pool.filter
+    pixels, taps = out_h * out_w, window_h * window_w
+    return {
+        "calls": calls,
+        "pixels": pixels,
+        "taps": pixels * taps,
+        "outputs": pixels * channels,
+        "macs": pixels * taps * channels,
+        "words": pixels * (channels // 4),
+        "word_taps": pixels * taps * (channels // 4),
+        "rests": pixels * (channels % 4),
+        "rest_taps": pixels * taps * (channels % 4),
+        "vectors": pixels * _up(channels, 16),
+        "vector_taps": pixels * taps * _up(channels, 16),
+    }
+
+
+def _elements(op: Op, calls: int) -> Features:
+    """Of an operator without window or weights: rows of the innermost dimension, and elements."""
+    inputs = sum(tensor.elements for tensor in op.activations)
+    depth = op.output.shape[-1] if op.output.shape else 1
+    rows = op.output.elements // max(1, depth)
+    call = op.output.elements // calls
+    return {
+        "calls": calls,
+        "rows": rows,
+        "inputs": inputs,
+        "outputs": op.output.elements,
+        "call_words": calls * _up(call, 4),
+        "call_vectors": calls * _up(call, 16),
+        "row_words": rows * _up(depth, 4),
+        "row_vectors": rows * _up(depth, 16),
+    }

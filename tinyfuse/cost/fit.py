@@ -1,0 +1,104 @@
+"""Least squares with factors that are not negative: what a kernel's measurements say of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.cost.features import Features
+
+#: errors of a sample are weighed with this many instructions more than it has: what a call costs
+#: matters less than what its loops do
+_SMALL = 1000
+
+#: features whose removal worsens the mean relative error by less than this are removed
+_WORTH = 0.001
+
+
+@dataclass(frozen=True)
+class Fit:
+    """factors: instructions a count of each feature that matters; mean and worst: errors relative to a
+    sample's instructions and _SMALL more."""
+
+    factors: dict[str, float]
+    mean: float
+    worst: float
+
+
+def fit(samples: Sequence[tuple[Features, float]]) -> Fit:
+    """The factors with which the features of every sample add up to its instructions.
+
+    Relative errors are minimized: every sample counts alike, unless it is small. Factors are instructions
+    of a loop's body, so none is negative; that also keeps predictions outside of the grid sane.
+    Features that hardly help are left out, the least useful first.
+    """
+    every = dict.fromkeys(name for counts, _ in samples for name in counts)
+    names = [name for name in every if any(counts.get(name) for counts, _ in samples)]
+    measured = np.array([instructions for _, instructions in samples], float)
+    weights = 1 / (measured + _SMALL)
+    rows = np.array([[counts.get(name, 0) for name in names] for counts, _ in samples]) * weights[:, None]
+    wanted = measured * weights
+    chosen = _positive(rows, wanted, list(range(len(names))))
+    error = _error(rows, wanted, chosen)
+    while len(chosen) > 1:
+        trials = [[c for c in chosen if c != left_out] for left_out in chosen]
+        fewer = min(trials, key=lambda trial: _error(rows, wanted, trial))
+        if _error(rows, wanted, fewer) > error + _WORTH:
+            break
+        chosen = _positive(rows, wanted, fewer)
+    factors = nnls(rows[:, chosen], wanted)
+    errors = np.abs(rows[:, chosen] @ factors - wanted)
+    return Fit(
+        {names[c]: float(f) for c, f in zip(chosen, factors, strict=True) if f > 0},
+        float(errors.mean()), float(errors.max()),
+    )  # fmt: skip
+
+
+def _positive(rows: np.ndarray, wanted: np.ndarray, columns: list[int]) -> list[int]:
+    factors = nnls(rows[:, columns], wanted)
+    return [column for column, factor in zip(columns, factors, strict=True) if factor > 0]
+
+
+def _error(rows: np.ndarray, wanted: np.ndarray, columns: list[int]) -> float:
+    factors = nnls(rows[:, columns], wanted)
+    return float(np.sqrt(np.mean((rows[:, columns] @ factors - wanted) ** 2)))
+
+
+def nnls(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The x >= 0 with the least |a x - b| (Lawson and Hanson, "Solving Least Squares Problems", 1974,
+    chapter 23: a set of free columns grows by the one with the steepest gradient, and gives back
+    those whose factor would become negative). a: [samples, features], b: [samples]."""
+    scale = np.linalg.norm(a, axis=0)
+    scale[scale == 0] = 1
+    a = a / scale
+    x, free = np.zeros(a.shape[1]), np.zeros(a.shape[1], bool)
+    useless = np.zeros(a.shape[1], bool)  # as good as a combination of free columns
+    for _ in range(10 * a.shape[1]):
+        gradient = np.where(free | useless, 0, a.T @ (b - a @ x))
+        best = int(np.argmax(gradient))
+        if gradient[best] <= 1e-9 * np.linalg.norm(b):
+            break
+        free[best] = True
+        solution = _solved(a, b, free)
+        if solution[best] <= 0:
+            free[best], useless[best] = False, True
+            continue
+        useless[:] = False
+        while (solution[free] <= 0).any():
+            falling = free & (solution <= 0)
+            step = np.min(x[falling] / (x[falling] - solution[falling]))
+            x = x + step * (solution - x)
+            free &= x > 1e-12
+            x[~free] = 0
+            solution = _solved(a, b, free)
+        x = solution
+    return x / scale
+
+
+def _solved(a: np.ndarray, b: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Plain least squares over the free columns, zero for the rest."""
+    solution = np.zeros(a.shape[1])
+    solution[free] = np.linalg.lstsq(a[:, free], b, rcond=1e-10)[0]
+    return solution

@@ -1,0 +1,70 @@
+"""Predictions for groups and plans, for people (None where a kernel was not measured) and for the
+search (which then needs a number all the same)."""
+
+from __future__ import annotations
+
+from tinyfuse.cost.table import CostTable, cost_table
+from tinyfuse.ops.base import Context
+from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.schedule.rows import Stream
+
+#: what the search takes for a kernel without a table: instructions a MAC and an output element. Only
+#: differences between partitions count there, and these are mostly those of the loop.
+_UNKNOWN_MAC, _UNKNOWN_OUTPUT, _UNKNOWN_CALL = 4.0, 20.0, 100.0
+
+#: the loop of a target without a table
+_UNKNOWN_LOOP = CostTable({}, {"groups": 10.0, "rows": 10.0, "checks": 5.0, "slides": 15.0, "slid_bytes": 2.0}, {})
+
+
+def stage_instructions(
+    stages: tuple[Stage, ...], stream: Stream | None, context: Context
+) -> list[float | None]:
+    """Predicted instructions of each stage of a group; None for a kernel that was not measured."""
+    table = cost_table(context.target.cost_table)
+    return table.stages(stages, stream, context) if table else [None] * len(stages)
+
+
+def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
+    """The same of a whole group, with a rough guess for each kernel that was not measured."""
+    table = cost_table(context.target.cost_table) or _UNKNOWN_LOOP
+    known = table.stages(stages, stream, context)
+    loops = table.loops(stages, stream)
+    return sum(
+        _guess(stage) + loop if instructions is None else instructions
+        for stage, loop, instructions in zip(stages, loops, known, strict=True)
+    )
+
+
+def _guess(stage: Stage) -> float:
+    outputs = stage.op.output.elements
+    calls = stage.op.output.shape[1] if stage.by_row else 1
+    return _UNKNOWN_MAC * stage.macs + _UNKNOWN_OUTPUT * outputs + _UNKNOWN_CALL * calls
+
+
+def plan_stages(plan: Plan) -> list[list[float | None]]:
+    """Predicted instructions of every stage of every group of a plan."""
+    return [stage_instructions(group.stages, group_stream(plan, group), plan.context) for group in plan.groups]
+
+
+def plan_instructions(plan: Plan) -> float:
+    """The search's number for a whole plan."""
+    return sum(group_instructions(group.stages, group_stream(plan, group), plan.context) for group in plan.groups)
+
+
+def group_slides(plan: Plan, group: Group) -> bool:
+    """Whether a ring of the group slides."""
+    return any(plan.storage[tensor].slides for op in group.ops for tensor in op.outputs)
+
+
+def group_stream(plan: Plan, group: Group) -> Stream | None:
+    """The loop over rows of a group, None where it is one whole call."""
+    if not group.stages[0].by_row:
+        return None
+    return Stream(group.stages, frozenset(group.outputs), group_slides(plan, group))
+
+
+def known_total(instructions: list[float | None]) -> int | None:
+    """Their sum, rounded; None where one is not known."""
+    if any(value is None for value in instructions):
+        return None
+    return round(sum(value for value in instructions if value is not None))

@@ -1,0 +1,97 @@
+"""A target's cost table (targets/costs/NAME.toml) and what it predicts."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+
+from tinyfuse.cost.features import Features, features
+from tinyfuse.ir import Op
+from tinyfuse.kernels.cmsis_conv_paths import convolve_path, row_call, whole_call
+from tinyfuse.kernels.cmsis_depthwise import depthwise_path
+from tinyfuse.ops.base import Context, Kernel
+from tinyfuse.plan import Stage
+from tinyfuse.resources import resource_dir
+from tinyfuse.schedule.rows import Stream
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """Factors of every kernel that was measured.
+
+    about    date, compiler, flags and emulator of the measurement
+    loop     factors of what a group's own code does (see loop_features)
+    kernels  (operator kind, kernel as entry_name gives it) -> factors of tinyfuse.cost.features
+    """
+
+    about: dict[str, str]
+    loop: dict[str, float]
+    kernels: dict[tuple[str, str], dict[str, float]]
+
+    def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
+        """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
+        factors = self.kernels.get((op.kind, entry_name(op, kernel, by_row, context)))
+        return None if factors is None else _sum(factors, features(op, by_row))
+
+    def stages(
+        self, stages: tuple[Stage, ...], stream: Stream | None, context: Context
+    ) -> list[float | None]:
+        """Instructions of each stage of a group, its share of the row loop included."""
+        found: list[float | None] = []
+        for stage, loop in zip(stages, self.loops(stages, stream), strict=True):
+            kernel = self.kernel(stage.op, stage.kernel, stage.by_row, context)
+            found.append(None if kernel is None else kernel + loop)
+        return found
+
+    def loops(self, stages: tuple[Stage, ...], stream: Stream | None) -> list[float]:
+        """Each stage's share of the row loop alone."""
+        return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]
+
+
+def _sum(factors: dict[str, float], counts: Features) -> float:
+    return sum(factor * counts.get(name, 0) for name, factor in factors.items())
+
+
+def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
+    """The kernel's name in a table. CMSIS-NN's wrappers choose between functions of their own: each of
+    these has an entry."""
+    if kernel.name not in ("arm_convolve_wrapper_s8", "arm_depthwise_conv_wrapper_s8"):
+        return kernel.name
+    call = whole_call(op)
+    if by_row:  # a row in the middle
+        call = row_call(call, call.kernel_h, 0)
+    if op.kind == "CONV_2D":
+        return f"{kernel.name} {convolve_path(call, context.cmsis_nn)}"
+    return f"{kernel.name} {depthwise_path(call, context)}"
+
+
+def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Features]:
+    """Of each stage: is it a group's first, how many rows it makes in a loop, how often the loop of
+    several stages asks whether it can run (from the last stage to the one that can), and what sliding
+    rings take behind its rows: looks, and bytes moved."""
+    if stream is None or len(stages) == 1:
+        return [{"groups": 1, "rows": len(stream.events) if stream else 0}]
+    rows = [0] * len(stages)
+    for event in stream.events:
+        rows[event.stage] += 1
+    slides = [stream.slides.get(s, (0, 0)) for s in range(len(stages))]
+    return [
+        {"groups": int(s == 0), "rows": rows[s], "checks": sum(rows[: s + 1]), "slides": looks, "slid_bytes": moved}
+        for s, (looks, moved) in enumerate(slides)
+    ]
+
+
+@cache
+def cost_table(name: str | None) -> CostTable | None:
+    """The table of that name (Target.cost_table), None where none was measured."""
+    path = resource_dir("targets") / "costs" / f"{name}.toml"
+    if not path.is_file():
+        return None
+    fields = tomllib.loads(path.read_text())
+    kernels = {
+        (kind, name): entry["factors"]
+        for kind, entries in fields["kernels"].items()
+        for name, entry in entries.items()
+    }
+    return CostTable(fields["about"], fields["loop"]["factors"], kernels)

@@ -1,0 +1,66 @@
+"""Which partition `--optimize` and `--max-ram` ask for, of those the search found.
+
+speed     the fewest predicted instructions that --max-ram allows
+balanced  the least RAM within 5 % of the fewest instructions; where that exceeds --max-ram, as speed
+ram       the least RAM
+
+Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment,
+fragmentation, several overlaps at once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.search import Candidate
+
+#: `balanced` spends at most this share of the fastest plan's instructions on RAM
+SLOWER = 0.05
+
+#: how many candidates are planned to find the smallest arena: the one with the least estimate may
+#: not be the one with the least arena
+_PLANNED = 3
+
+
+class Choices:
+    """Candidates, of which at least one, and the plans of those that were looked at."""
+
+    def __init__(self, candidates: Sequence[Candidate], planned: Callable[[Candidate], Plan]):
+        self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
+        self._planned, self._plans = planned, {}
+
+    def plan(self, candidate: Candidate) -> Plan:
+        if candidate not in self._plans:
+            self._plans[candidate] = self._planned(candidate)
+        return self._plans[candidate]
+
+    def choose(self, optimize: str, max_ram: int | None) -> Plan:
+        """The plan that the options ask for; where none fits into `max_ram`, the smallest."""
+        if optimize == "ram":
+            return self._smallest(self._by_speed)
+        if optimize == "balanced":
+            most = self._by_speed[0].instructions * (1 + SLOWER)
+            plan = self._smallest([c for c in self._by_speed if c.instructions <= most])
+            if max_ram is None or plan.ram_bytes <= max_ram:
+                return plan
+        for candidate in self._by_speed:
+            if max_ram is None or (candidate.ram <= max_ram and self.plan(candidate).ram_bytes <= max_ram):
+                return self.plan(candidate)
+        return self._smallest(self._by_speed)
+
+    def _smallest(self, candidates: Sequence[Candidate]) -> Plan:
+        """The least arena; of equal ones the faster."""
+        least = sorted(candidates, key=lambda c: (c.ram, c.instructions))[:_PLANNED]
+        return min((self.plan(c) for c in sorted(least, key=lambda c: c.instructions)), key=lambda p: p.arena_bytes)
+
+    def front(self) -> list[tuple[Candidate, Plan]]:
+        """Candidates that no other one beats in both arena and predicted instructions, by least arena."""
+        every = sorted(
+            ((c, self.plan(c)) for c in self._by_speed), key=lambda found: (found[1].arena_bytes, found[0].instructions)
+        )
+        kept: list[tuple[Candidate, Plan]] = []
+        for candidate, plan in every:
+            if not kept or candidate.instructions < kept[-1][0].instructions:
+                kept.append((candidate, plan))
+        return kept
