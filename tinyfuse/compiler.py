@@ -50,7 +50,7 @@ def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Con
     check(folded)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize)
-    graph = rewrite(folded, options.fusion, options.kernels)
+    graph = rewrite(folded, options.fusion, options.kernels, options.optimize)
     if options.feed_rows:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")

@@ -26,6 +26,7 @@ from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeNearestNeighborOperator
+from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
@@ -94,6 +95,9 @@ FAMILIES: dict[str, Operator] = {
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),
+        RowMacsOperator(),
+        OutputOfSumsOperator(),
+        MeanOfSumOperator(),
         FeedRowsOperator(),
     )
 }

@@ -238,6 +238,7 @@ class Operator(ABC):
     kernels: tuple[Kernel, ...] = ()
     alias: bool = False  # the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
+    partial: bool = False  # the output is of use to the operator behind it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read

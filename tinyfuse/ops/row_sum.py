@@ -28,6 +28,7 @@ class RowSumOperator(Operator):
     kind = "ROW_SUM"
     summary = "sums of the rows up to each row"
     in_files = False
+    partial = True
     kernels = (RowSumRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:

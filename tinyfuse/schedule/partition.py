@@ -63,7 +63,7 @@ def _only_consumer(graph: Graph, op: Op) -> Op | None:
 def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
     """Whether the fusion level lets the group take the operator behind it."""
     last = group[-1]
-    if is_pointwise_function(follower) or follower.kind == "AVERAGE_OF_SUM":
+    if is_pointwise_function(follower) or FAMILIES[last.kind].partial:
         return True
     if fusion != "rows":
         return False

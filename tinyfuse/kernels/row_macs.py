@@ -1,0 +1,74 @@
+"""Our kernels of ROW_MACS, OUTPUT_OF_SUMS and MEAN_OF_SUM (runtime_c/tinyfuse_row_macs.h)."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.packing import general_channels, output_fields
+from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.mean_scaling import mean_scaling, reduced_axes
+
+
+class RowMacsRow(Kernel):
+    """Adds a row's products to the accumulators, which a ring of one row keeps in the same place."""
+
+    name = "tinyfuse_row_macs_s8"
+    headers = ("tinyfuse_row_macs.h",)
+    by_row, whole, rings, accumulates = True, False, True, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        # [H, kernel, U, terms]; a dot product runs over neighbours: terms of a filter, depthwise units
+        weights = op.inputs[1].data
+        return (Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        _, _, columns, units = op.output.shape
+        _, _, width, channels = op.input.shape
+        _, kernel, _, terms = op.inputs[1].shape
+        g, view = op.attributes, site.outputs[0]
+        fields = {
+            "in_w": width, "in_c": channels, "out_w": columns, "units": units, "kernel_w": kernel,
+            "stride_w": g.stride, "dilation_w": g.dilation, "pad_left": g.pad_left,
+            "in_zero_point": op.input.zero_point,
+        }  # fmt: skip
+        before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {columns * units}"
+        previous = f"{site.row} > 0 ? {before} : NULL"
+        weights = f"{site.constant('weights')} + {site.row} * {kernel * units * terms}"
+        function = "tinyfuse_row_macs_depthwise_s8" if g.depthwise else self.name
+        arguments = ("&p", row_pointer(site.inputs[0], site.row), weights, previous, view.pointer)
+        return Let("tinyfuse_row_macs", "p", fields), Call(function, arguments)
+
+
+class OutputOfSumsRow(Kernel):
+    name = "tinyfuse_output_of_sums"
+    headers = ("tinyfuse_row_macs.h",)
+    by_row, whole, rings = True, False, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (general_channels(op.attributes.layer),)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        _, height, columns, units = op.input.shape
+        fields = {"columns": columns, "units": units} | output_fields(op.attributes.layer)
+        source = row_pointer(site.inputs[0], str(height - 1))
+        arguments = ("&p", source, site.constant("channels"), site.outputs[0].pointer)
+        return Let("tinyfuse_output_of_sums_params", "p", fields), Call(self.name, arguments)
+
+
+class MeanOfSumRow(Kernel):
+    """As OutputOfSumsRow, with one multiplier for all channels."""
+
+    name = "tinyfuse_mean_of_sum"
+    headers = ("tinyfuse_row_macs.h",)
+    by_row, whole, rings = True, False, True
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        layer = op.attributes.layer
+        count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
+        source = row_pointer(site.inputs[0], str(op.input.shape[1] - 1))
+        scaling = (count * layer.input.zero_point, *mean_scaling(layer), layer.output.zero_point)
+        return (Call(self.name, (source, site.outputs[0].pointer, op.output.elements, *scaling)),)

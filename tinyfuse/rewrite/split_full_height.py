@@ -1,0 +1,106 @@
+"""A layer whose window is as high as the image takes its rows as they come.
+
+before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
+after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
+
+The same for a CONV_2D, for a FULLY_CONNECTED behind a RESHAPE of an image, and for a MEAN over rows and
+columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators behind row y of the image; as a ring
+of one row it replaces the rows. Integer sums have no order, so every bit is kept.
+
+Accumulators take four bytes each, so this is done where they are at most half as large as the image.
+They are summed by portable C. A depthwise layer or a mean has too few products for that to count; other
+layers are split where RAM is all that counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.mean_scaling import reduced_axes
+from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
+
+
+def split_full_height(graph: Graph) -> Graph:
+    """Depthwise convolutions and means."""
+    return _split_all(graph, {"DEPTHWISE_CONV_2D": _split_convolution, "MEAN": _split_mean})
+
+
+def split_dense(graph: Graph) -> Graph:
+    """Convolutions and fully connected layers."""
+    return _split_all(graph, {"CONV_2D": _split_convolution, "FULLY_CONNECTED": _split_dense})
+
+
+def _split_all(graph: Graph, splits: dict) -> Graph:
+    ops: list[Op] = []
+    for op in graph.ops:
+        parts = splits[op.kind](graph, op) if op.kind in splits else None
+        ops += parts or [op]
+    return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
+
+
+def _split_convolution(graph: Graph, op: Op) -> list[Op] | None:
+    g = geometry(op)
+    depthwise = op.kind == "DEPTHWISE_CONV_2D"
+    if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):
+        return None
+    data = op.inputs[1].data
+    # [1, H, K, U] and [U, H, K, C] -> [H, K, U, terms]
+    weights = data[0][..., None] if depthwise else data.transpose(1, 2, 0, 3)
+    along = RowMacs(g.stride_w, g.dilation_w, g.pad_left, depthwise)
+    return _parts(op, op.input, weights, along, op.output)
+
+
+def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
+    producer = graph.producer.get(op.input)
+    if producer is None or producer.kind != "RESHAPE" or not producer.input.is_image:
+        return None
+    image, weights = producer.input, op.inputs[1]
+    _, height, width, channels = image.shape
+    if weights.shape[1] != image.elements or any(weights.quant.zero_point) or image.quant != op.input.quant:
+        return None
+    units = weights.shape[0]
+    # [U, H * W * C] -> [H, W, U, C]: a convolution with a kernel as large as the image
+    rows = weights.data.reshape(units, height, width, channels).transpose(1, 2, 0, 3)
+    result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, 1, units), index=-1)
+    parts = _parts(op, image, rows, RowMacs(1, 1, 0, False), result)
+    return parts and [*parts, _renamed(result, op)]
+
+
+def _split_mean(graph: Graph, op: Op) -> list[Op] | None:
+    if not op.input.is_image or reduced_axes(op) != (1, 2):
+        return None
+    _, height, _, channels = op.input.shape
+    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")
+    result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, 1, channels), index=-1)
+    if height == 1 or not _worthwhile(sums, op.input):
+        return None
+    return [
+        Op("ROW_SUM", (op.input,), (sums,), index=op.index),
+        Op("MEAN_OF_SUM", (sums,), (result,), PartOfLayer(op), index=op.index),
+        _renamed(result, op),
+    ]
+
+
+def _parts(op: Op, image: Tensor, weights: np.ndarray, along: RowMacs, result: Tensor) -> list[Op] | None:
+    height, units, columns = image.shape[1], weights.shape[2], result.shape[2]
+    sums = Tensor(f"{op.output.name} (sum)", (1, height, columns, units), "int32")
+    if height == 1 or not _worthwhile(sums, image):
+        return None
+    constant = replace(op.inputs[1], shape=weights.shape, data=np.ascontiguousarray(weights), index=-1)
+    return [
+        Op("ROW_MACS", (image, constant), (sums,), along, index=op.index),
+        Op("OUTPUT_OF_SUMS", (sums,), (result,), PartOfLayer(op), index=op.index),
+    ]
+
+
+def _worthwhile(sums: Tensor, image: Tensor) -> bool:
+    return 2 * sums.bytes // sums.shape[1] <= image.bytes
+
+
+def _renamed(result: Tensor, op: Op) -> Op:
+    """`result` under the shape of the operator's own output."""
+    return Op("RESHAPE", (result,), op.outputs, index=op.index)
