@@ -6,27 +6,31 @@ A test hands over .tflite bytes; every executor gives, for each input set, the l
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from batch_module import apart, together, write_batch
+from host_program import HostProgram
 
 from tinyfuse.compiler import compile_graph
-from tinyfuse.ir import Graph
-from tinyfuse.emulation import find_emulator
+from tinyfuse.emit.header import stack_bound
+from tinyfuse.emulation import build_firmware, find_emulator
 from tinyfuse.emulation.inputs import input_set
 from tinyfuse.emulation.module import build_module
 from tinyfuse.oracle import ReferenceOracle, make_oracle
-from tinyfuse.plan import Plan
+from tinyfuse.ir import Graph
 from tinyfuse.options import Options
+from tinyfuse.plan import Plan
 from tinyfuse.streams import default_frames, join, split
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verification import compare
 
 
-def plan_of(data: bytes, target: str = "host", **options) -> Plan:
+def plan_of(data: bytes, target: str = "host", name: str = "net", **options) -> Plan:
     """The plan of a model given as bytes; options are those of Options."""
-    return compile_graph(read_tflite("model.tflite", data), load_target(target), Options("net", **options))
+    return compile_graph(read_tflite("model.tflite", data), load_target(target), Options(name, **options))
 
 
 def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
@@ -56,3 +60,28 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None) -> None:
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"
     assert not outcome.guards, outcome.guards
+
+
+#: what the functions of tests/batch_module.py take besides a module's own stack
+_BATCH_STACK = 128
+
+
+def assert_all_exact(plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False) -> None:
+    """assert_exact for many plans of one target, none of which calls CMSIS-NN, in one program; with
+    `shared`, on the host alone, they take turns in one arena."""
+    target = plans[0].context.target
+    inputs = [input_set(plan.source, runs, seed) for plan in plans]
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
+        work = Path(folder)
+        if target.cpu is None:
+            computed = HostProgram(work, plans, shared).run(inputs)
+        else:
+            module, fed = write_batch(work / "batch", plans), together(inputs)
+            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "-O1")
+            outcome = find_emulator("qemu", target).run(firmware, 60)
+            assert not outcome.guards, outcome.guards
+            assert outcome.stack_bytes <= max(map(stack_bound, plans)) + _BATCH_STACK
+            computed = apart(plans, outcome.outputs)
+    for plan, fed, found in zip(plans, inputs, computed, strict=True):
+        result = compare(plan, ReferenceOracle(plan.source).run_all(fed), found)
+        assert result.mismatches == 0, f"{result.first}\n{plan.graph}"

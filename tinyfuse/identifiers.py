@@ -20,6 +20,15 @@ _RESERVED = frozenset(
 )
 _LONGEST = 48
 
+# Headers that the generated files include, directly or through another one: NAME.h lies in a folder
+# that the compiler searches first. Files may be found without regard to case.
+_HEADERS = frozenset(
+    """alloca assert ctype endian errno features float inttypes limits malloc math memory newlib setjmp
+    signal stdalign stdarg stdbool stddef stdint stdio stdlib stdnoreturn string strings time unistd
+    wchar wctype""".split()
+)
+_HEADER_PREFIXES = ("tinyfuse_", "arm_", "cmsis_")
+
 
 def identifier(text: str, fallback: str = "x") -> str:
     """A C identifier of at most 48 characters that recalls `text`: letters, digits, single '_'."""
@@ -46,19 +55,26 @@ def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
     return result
 
 
+def _hides_a_header(name: str) -> bool:
+    return name.lower() in _HEADERS or name.lower().startswith(_HEADER_PREFIXES)
+
+
 def module_name(text: str) -> str:
     """The name a user chose with --name, checked rather than changed: it is their API's prefix."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text) or text in _RESERVED:
         raise UsageError(
             f"--name {text!r} can't prefix C names: use a letter, then at most 47 letters, digits or '_'"
         )
+    if _hides_a_header(text):
+        raise UsageError(f"--name {text!r} would hide the header {text.lower()}.h: use another name")
     return text
 
 
 def default_module_name(model_path: str) -> str:
     """The prefix made of a model file's name: its stem in lower case."""
     stem = re.split(r"[/\\]", model_path)[-1].rsplit(".", 1)[0]
-    return identifier(stem.lower(), "model")
+    name = identifier(stem.lower(), "model")
+    return f"model_{name}"[:_LONGEST].rstrip("_") if _hides_a_header(name) else name
 
 
 def comment(text: str) -> str:

@@ -94,7 +94,13 @@ class Tensor:
 
     def __str__(self) -> str:
         shape = ",".join(map(str, self.shape))
-        return f"tensor {self.index} {self.name!r} {self.dtype}[{shape}]"
+        return f"tensor {self.index} {quoted(self.name)} {self.dtype}[{shape}]"
+
+
+def quoted(name: str) -> str:
+    """A tensor's name in quotes, short enough for a line: converters join the names of what they fused."""
+    first = name.split(";")[0]
+    return repr(first if len(first) <= 60 else first[:57] + "...")
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +152,7 @@ class Op:
     def __str__(self) -> str:
         # one without outputs is known by the state that it writes
         name = next((tensor.name for tensor in self.outputs or self.states), "")
-        return f"op {self.index} {self.kind} {name!r}"
+        return f"op {self.index} {self.kind} {quoted(name)}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment
-from tinyfuse.ir import Tensor
+from tinyfuse.ir import Tensor, quoted
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW, Call, Let, Site, Statement, View
@@ -46,7 +46,7 @@ def reset_lines(plan: Plan, constants: dict[tuple, str]) -> list[str]:
             fill = f"memset({place}, {byte}, {tensor.bytes}u);"
         else:
             fill = f"memcpy({place}, {constants[constant_key(constant)]}, {tensor.bytes}u);"
-        lines.append(f"{fill} /* {comment(f'{_label(tensor)} {_type(tensor)}')} */")
+        lines.append(f"{fill} /* {comment(f'{quoted(tensor.name)} {_type(tensor)}')} */")
     return lines
 
 
@@ -95,7 +95,7 @@ class _Writer:
             op = stage.op
             shapes = ", ".join(_type(t) for t in op.activations)
             outputs = ", ".join(_type(t) for t in op.outputs)
-            names = _label((op.outputs + op.states)[0])
+            names = quoted((op.outputs + op.states)[0].name)
             lines.append(comment(f"op {op.index} {op.kind} {names}: {shapes} -> {outputs}"))
             how = "by rows" if stage.by_row else "whole"
             lines.append(f"    {stage.kernel.name}, {how}, {stage.macs} MACs")
@@ -122,7 +122,7 @@ class _Writer:
             self._line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
-                f"/* {comment(f'{_label(tensor)} {_type(tensor)}')}{rows} */"
+                f"/* {comment(f'{quoted(tensor.name)} {_type(tensor)}')}{rows} */"
             )
         if not seen and not any(self.group.scratch):
             self._line("(void)arena;")
@@ -136,7 +136,7 @@ class _Writer:
             self._line(
                 f"{const}{ctype} *const {self.states[tensor]} = "
                 f"({const}{ctype} *)(void *)(state + {self.plan.states[tensor]}u); "
-                f"/* {comment(f'{_label(tensor)} {_type(tensor)}')}{rows} */"
+                f"/* {comment(f'{quoted(tensor.name)} {_type(tensor)}')}{rows} */"
             )
         for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
             if name:
@@ -355,12 +355,6 @@ def _is_constant(fields: Mapping) -> bool:
 
 def _expression(value) -> str:
     return value if isinstance(value, str) else scalar(value)
-
-
-def _label(tensor: Tensor) -> str:
-    """A tensor's name, short enough for a line: converters join the names of what they fused."""
-    name = tensor.name.split(";")[0]
-    return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
 def _type(tensor: Tensor) -> str:

@@ -8,7 +8,7 @@ from tinyfuse import __version__
 from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.identifiers import comment, unique_identifiers
-from tinyfuse.ir import Tensor
+from tinyfuse.ir import Tensor, quoted
 from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Plan
 
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
@@ -128,7 +128,7 @@ def _port(plan: Plan, index: int, tensor: Tensor, symbol: str) -> Port:
         index=index,
         symbol=symbol,
         macro=symbol.upper(),
-        label=comment(repr(tensor.name)),
+        label=comment(quoted(tensor.name)),
         ctype=CTYPE[tensor.dtype],
         dtype=tensor.dtype,
         shape=tensor.shape,
