@@ -141,6 +141,32 @@ class Sketch:
         )  # fmt: skip
         return y
 
+    def concatenate(self, values: list[Value], axis: int) -> Value:
+        """All with the first one's quantization, as the kernel wants it."""
+        shape = list(values[0].shape)
+        shape[axis] = sum(value.shape[axis] for value in values)
+        y = self.value(shape, values[0].scale, values[0].zero_point)
+        self.model.op("CONCATENATION", [v.index for v in values], [y.index], axis=axis, fused_activation_function="NONE")
+        return y
+
+    def requantize(self, x: Value) -> Value:
+        y = self.value(x.shape)
+        self.model.op("QUANTIZE", [x.index], [y.index])
+        return y
+
+    def logistic(self, x: Value) -> Value:
+        y = self.value(x.shape, 1 / 256, -128)
+        self.model.op("LOGISTIC", [x.index], [y.index], table=False)
+        return y
+
+    def mean(self, x: Value) -> Value:
+        """Over rows and columns."""
+        self.names += 1
+        axes = self.model.tensor(f"a{self.names}", (2,), "int32", data=np.array([1, 2], np.int32))
+        y = self.value((x.shape[0], x.shape[3]))
+        self.model.op("MEAN", [x.index, axes], [y.index], keep_dims=False)
+        return y
+
     def softmax(self, x: Value) -> Value:
         y = self.value(x.shape, 1 / 256, -128)
         self.model.op("SOFTMAX", [x.index], [y.index], beta=1.0)
@@ -171,29 +197,34 @@ ACTIVATIONS = st.sampled_from(["NONE", "NONE", "RELU", "RELU6"])
 
 @st.composite
 def networks(draw, most_layers: int = 8) -> bytes:
-    """A .tflite of up to `most_layers` layers and a tail."""
+    """A .tflite of up to `most_layers` layers and a tail, with one or two inputs and outputs."""
     sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.3, 0.8])))
     channels = draw(st.integers(1, 20) | st.sampled_from([31, 64, 70]))
     start = sketch.value((1, draw(st.integers(1, 12)), draw(st.integers(1, 10)), channels))
-    x, older = start, []
+    x, older, inputs = start, [], [start]
+    if draw(st.integers(0, 3)) == 3:
+        inputs.append(sketch.value(start.shape))
+        x = sketch.add(start, inputs[1], draw(ACTIVATIONS))
     for _ in range(draw(st.integers(1, most_layers))):
         older.append(x)
         x = _draw_layer(draw, sketch, x, older)
     outputs = [x]
-    tail = draw(st.sampled_from(["none", "fc", "pool", "softmax"]))
+    tail = draw(st.sampled_from(["none", "fc", "pool", "softmax", "mean"]))
     if tail == "pool":
         outputs = [sketch.pool(x, "AVERAGE_POOL_2D", x.shape[1:3], (1, 1))]
+    elif tail == "mean":
+        outputs = [sketch.mean(x)]
     elif tail != "none":
         outputs = [sketch.fully_connected(x, draw(st.integers(1, 12)), draw(ACTIVATIONS))]
         if tail == "softmax":
             outputs = [sketch.softmax(outputs[0])]
     if older and draw(st.booleans()):
         outputs.append(draw(st.sampled_from(older)))  # an inner tensor that the caller wants too
-    return sketch.build([start], list(dict.fromkeys(outputs)))
+    return sketch.build(inputs, list(dict.fromkeys(outputs)))
 
 
 def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
-    kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad"]
+    kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad", "gate", "concat", "requantize"]
     twins = [v for v in older[:-1] if v.shape == x.shape]
     kind = draw(st.sampled_from(kinds + ["residual"] * 3 if twins else kinds))
     kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
@@ -221,6 +252,12 @@ def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
         return sketch.scale_channels(sketch.scale_channels(x, "MUL"), "ADD")
     if kind == "residual":
         return sketch.add(x, draw(st.sampled_from(twins)), activation)
+    if kind == "gate":
+        return sketch.add(x, sketch.logistic(x), kind="MUL")
+    if kind == "concat":
+        return sketch.concatenate([x, sketch.relu(x)], draw(st.sampled_from([3, 3, 1, 2])))
+    if kind == "requantize":
+        return sketch.requantize(x)
     if kind == "pad":
         return sketch.pad(x, *(draw(st.integers(0, 2)) for _ in range(4)))
     size = (min(kernel[0], x.shape[1]), min(kernel[1], x.shape[2]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from executors import assert_exact, assert_reference_is_tflm, plan_of
+from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
@@ -12,10 +12,24 @@ from tinyfuse.cmsis_nn import find_cmsis_nn
 from tinyfuse.options import FUSION, OPTIMIZE
 
 
-@settings(max_examples=12, deadline=None)
-@given(networks(), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE), st.none() | st.integers(1, 5000))
-def test_networks_are_exact_on_the_host(data: bytes, fusion: str, optimize: str, max_ram: int | None) -> None:
-    assert_exact(plan_of(data, fusion=fusion, optimize=optimize, max_ram=max_ram))
+# Several networks go into one program: building it and starting an emulator take longer than they do.
+
+
+def cases(count: int, most_layers: int = 8, largest_limit: int = 5000):
+    """Lists of (network, options)."""
+    options = {
+        "fusion": st.sampled_from(FUSION),
+        "optimize": st.sampled_from(OPTIMIZE),
+        "max_ram": st.none() | st.integers(1, largest_limit),
+    }
+    case = st.tuples(networks(most_layers=most_layers), st.fixed_dictionaries(options))
+    return st.lists(case, min_size=count, max_size=count)
+
+
+@settings(max_examples=3, deadline=None)
+@given(cases(8))
+def test_networks_are_exact_on_the_host(models: list[tuple[bytes, dict]]) -> None:
+    assert_all_exact([plan_of(data, **options) for data, options in models])
 
 
 @settings(max_examples=12, deadline=None)
@@ -24,19 +38,40 @@ def test_references_of_networks_are_tflm(data: bytes) -> None:
     assert_reference_is_tflm(data)
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@settings(max_examples=1, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(models=cases(10))
+def test_networks_are_exact_on_emulated_cores(target: str, models: list[tuple[bytes, dict]]) -> None:
+    assert_all_exact([plan_of(data, target, kernels="tinyfuse", **options) for data, options in models])
+
+
 @pytest.mark.campaign
-@settings(max_examples=400, deadline=None)
-@given(networks(most_layers=40), st.sampled_from(FUSION), st.sampled_from(OPTIMIZE), st.none() | st.integers(1, 9000))
-def test_many_networks_are_exact_on_the_host(data: bytes, fusion: str, optimize: str, max_ram: int | None) -> None:
-    assert_exact(plan_of(data, fusion=fusion, optimize=optimize, max_ram=max_ram))
+@settings(max_examples=25, deadline=None)
+@given(cases(20, most_layers=40, largest_limit=9000), st.booleans())
+def test_many_networks_are_exact_on_the_host(models: list[tuple[bytes, dict]], shared: bool) -> None:
+    assert_all_exact([plan_of(data, **options) for data, options in models], shared=shared)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-@settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
-@given(data=networks())
-def test_networks_are_exact_on_emulated_cores(target: str, data: bytes) -> None:
-    assert_exact(plan_of(data, target, kernels="tinyfuse"))
+@settings(max_examples=4, deadline=None)
+@given(models=cases(10, most_layers=14))
+def test_many_networks_are_exact_on_emulated_cores(target: str, models: list[tuple[bytes, dict]]) -> None:
+    assert_all_exact([plan_of(data, target, kernels="tinyfuse", **options) for data, options in models])
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4"])
+def test_a_row_loop_ends_where_its_last_rows_are_padding_alone(target: str) -> None:
+    """A PAD below alone takes the input's row of its own row's number, until there is none."""
+    sketch = Sketch(4)
+    x = sketch.value((1, 5, 4, 3))
+    padded = sketch.scale_channels(sketch.pad(sketch.scale_channels(x, "MUL"), 0, 2, 1, 0), "ADD")
+    pooled = sketch.pool(padded, "AVERAGE_POOL_2D", (7, 5), (1, 1))
+    plan = plan_of(sketch.build([x], [pooled]), target, kernels="tinyfuse")
+    (group,) = plan.groups
+    assert [op.kind for op in group.ops] == ["MUL", "PAD", "ADD", "ROW_SUM", "AVERAGE_OF_SUM"]
+    assert_exact(plan)
 
 
 def separable(rows: int, columns: int, channels: int, seed: int) -> bytes:
