@@ -13,7 +13,7 @@ import numpy as np
 from batch_module import apart, together, write_batch
 from host_program import HostProgram
 
-from tinyfuse.compiler import compile_graph
+from tinyfuse.compiler import compile_graph, plan_groups, prepare
 from tinyfuse.emit.header import stack_bound
 from tinyfuse.emulation import build_firmware, find_emulator
 from tinyfuse.emulation.inputs import input_set
@@ -31,6 +31,16 @@ from tinyfuse.verification import compare
 def plan_of(data: bytes, target: str = "host", name: str = "net", **options) -> Plan:
     """The plan of a model given as bytes; options are those of Options."""
     return compile_graph(read_tflite("model.tflite", data), load_target(target), Options(name, **options))
+
+
+def grouped_plan(data: bytes, lengths: Sequence[int], target: str = "host", **options) -> Plan:
+    """The plan whose fusion groups have these numbers of operators, whatever a search would take."""
+    source, named = read_tflite("model.tflite", data), Options("net", **options)
+    graph, context = prepare(source, load_target(target), named)
+    operators = iter(graph.ops)
+    groups = [[next(operators) for _ in range(length)] for length in lengths]
+    assert not list(operators)
+    return plan_groups(source, graph, groups, context, named)
 
 
 def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
