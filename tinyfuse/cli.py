@@ -99,6 +99,8 @@ def generation_options(command):
     @click.option("--optimize", type=click.Choice(OPTIMIZE), default="balanced", show_default=True,
                   help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least "
                   "RAM; balanced: the least RAM within 5 % of the fewest instructions.")
+    @click.option("--feed-rows", is_flag=True,
+                  help="Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.")
     @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,
                   help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
                   "that verify and --bundle find]")
