@@ -21,6 +21,7 @@ def test_identifiers_are_valid_c_and_unique(texts: list[str]) -> None:
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and "__" not in name, name
 
 
+@example("*\\")
 @given(st.text())
 def test_comments_cannot_end_early(text: str) -> None:
     safe = comment(text)

@@ -79,5 +79,5 @@ def default_module_name(model_path: str) -> str:
 
 def comment(text: str) -> str:
     """Text that can stand inside a C comment: printable ASCII, no comment ends, no trigraphs."""
-    printable = "".join(c if " " <= c <= "~" else "?" for c in text)
-    return re.sub(r"\?{2,}", "?", printable).replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
+    printable = "".join(c if " " <= c <= "~" else "?" for c in text).replace("\\", "/")
+    return re.sub(r"\?{2,}", "?", printable).replace("*/", "* /").replace("/*", "/ *")
