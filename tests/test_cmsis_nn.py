@@ -356,7 +356,7 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
     model = tmp_path / "rows.tflite"
     model.write_bytes(sketch.build([x], [y]))
     request = Request(str(model), target, kernels="cmsis-nn", cmsis_nn_path=str(tree.path))
-    answer = verify(request, lambda text: None, "qemu", "reference", 2, 0, "O2", 120.0)
+    answer = verify(request, lambda text: None, "qemu", "reference", 2, None, 0, "O2", 120.0)
     assert answer.exact
     groups = list(answer.facts["kernel_symbols"].values())
     assert len(groups) == 2
