@@ -43,7 +43,8 @@ def _operator_problems(op: Op) -> list[Problem]:
 def _border_problems(graph: Graph) -> list[Problem]:
     problems = []
     if not graph.ops:
-        problems.append(Problem("the model has no operators"))
+        hint = "give a model that computes something of its inputs"
+        problems.append(Problem("no operator is left once constants are computed", hint=hint))
     if not graph.outputs:
         problems.append(Problem("the model has no outputs"))
     varying = set(graph.inputs)

@@ -56,20 +56,48 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
     return _graph(name, data)
 
 
+#: how a custom operator's name begins -> what it is, and what to do
+_CUSTOM = {
+    "ethos-u": (
+        ": it is a program for Arm's Ethos-U NPU, which Vela compiled",
+        "give the file that Vela was given",
+    ),
+    "Flex": (
+        ": it is an operator of TensorFlow that the converter left as it was (SELECT_TF_OPS)",
+        "convert the model with TFLITE_BUILTINS_INT8 alone",
+    ),
+    "TFLite_Detection_PostProcess": (
+        ": it decodes and sorts the boxes of an object detector",
+        "end the model before it and do so in the application",
+    ),
+    "CIRCULAR_BUFFER": (
+        ": it is TensorFlow Lite Micro's own ring of a streaming model's last inputs",
+        "convert the model with variables (READ_VARIABLE, ASSIGN_VARIABLE) in its place",
+    ),
+    "Signal": (
+        ": it is signal processing of TensorFlow Lite Micro's front end for audio",
+        "end the front end there and give the model its features as input",
+    ),
+}
+_ANY_CUSTOM = (
+    ": it is a custom operator, whose code is in the program that the model was made for",
+    "what it computes isn't in the file: use built-in operators",
+)
+
+
 def unsupported(op: Op) -> Problem | None:
     """Why no family of tinyfuse/ops compiles an operator of this kind; None where one does."""
     from tinyfuse.ops import FAMILIES  # late: it loads every kernel
 
     if op.kind in FAMILIES:
         return None
-    hint = "take it out of the model or replace it: `tinyfuse operators` lists what is supported"
-    if op.kind == "CUSTOM ethos-u":
-        hint = "Vela compiled this file for Arm's Ethos-U NPU: give the file that Vela was given"
-    elif op.kind.startswith("CUSTOM "):
-        hint = "what a custom operator computes isn't in the file: use built-in operators"
+    what, hint = "", "take it out of the model or replace it: `tinyfuse operators` lists what is supported"
+    if op.kind.startswith("CUSTOM "):
+        code = op.kind.removeprefix("CUSTOM ")
+        what, hint = next((told for prefix, told in _CUSTOM.items() if code.startswith(prefix)), _ANY_CUSTOM)
     elif op.kind in ("IF", "WHILE", "CALL"):
         hint = "it runs another subgraph: convert the model without control flow"
-    return Problem("this operator is not supported", operator=str(op), hint=hint)
+    return Problem(f"this operator is not supported{what}", operator=str(op), hint=hint)
 
 
 def _load(path: str) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jinja2
 
 from tinyfuse.emit.functions import group_functions, reset_lines
@@ -31,13 +33,7 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
         "runtime_files": sorted(runtime),
         "selftest": selftest(plan) if with_selftest else None,
     }
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource_dir("templates")),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = _environment()
     files = {
         out: environment.get_template(template).render(context)
         for out, template in {
@@ -50,3 +46,15 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
         }.items()
     }
     return files | runtime
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    """The templates' environment; it keeps them compiled."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(resource_dir("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -1,0 +1,108 @@
+"""Hostile files through the whole compiler: a module, or one clear refusal, within 10 s and a GiB.
+
+`hostile_worker.py` does the compiling in a process with those limits. CI gives it SECONDS; a campaign,
+
+    pytest --campaign tests/test_hostile_compile.py        (TINYFUSE_FUZZ_SECONDS, TINYFUSE_FUZZ_SEED)
+
+prints how many files it made, read and compiled, and what it found. A file that once was a find is kept in
+hostile_files/ under the name of its fault.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tflite
+from tflite_builder import ModelBuilder
+
+pytest.importorskip("ai_edge_litert", reason="needs the PyPI package ai-edge-litert")
+
+from hostile_worker import c_problem, limited, starting_points
+from tflite_structure import structural_mutants
+
+from tinyfuse.check import check
+from tinyfuse.errors import CompileError
+from tinyfuse.ops import FAMILIES
+from tinyfuse.tflite_reader import read_tflite
+
+TESTS = Path(__file__).resolve().parent
+KEPT = sorted((TESTS / "hostile_files").glob("*.tflite"))
+#: for a process; there are two
+SECONDS = 20
+CAMPAIGN_SECONDS = float(os.environ.get("TINYFUSE_FUZZ_SECONDS", "600"))
+SEED = int(os.environ.get("TINYFUSE_FUZZ_SEED", "0"))
+
+
+def fuzz(seconds: float, seed: int, folder: Path) -> dict:
+    """The worker's figures; a crash of its process fails."""
+    done = subprocess.run(
+        [sys.executable, str(TESTS / "hostile_worker.py"), str(seconds), str(seed), str(folder)],
+        capture_output=True, text=True, timeout=seconds + 120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_files(seed: int, tmp_path: Path) -> None:
+    figures = fuzz(SECONDS, seed, tmp_path)
+    print(figures)
+    assert figures["finds"] == []
+    assert 0 < figures["compiled"] < figures["read"] < figures["files"]
+
+
+@pytest.mark.campaign
+def test_campaign(tmp_path: Path) -> None:
+    figures = fuzz(CAMPAIGN_SECONDS, 1000 + SEED, tmp_path)
+    print(figures)
+    assert figures["finds"] == []
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_what_was_found_once_stays_fixed(path: Path) -> None:
+    for seed in range(12):  # other targets, kernels and fusion
+        module = limited(path.read_bytes(), random.Random(seed))
+    assert not isinstance(module, dict) or c_problem(module) is None
+
+
+def test_starting_points_have_every_operator_that_a_file_can_have() -> None:
+    kinds = {op.kind for data in starting_points().values() for op in read_tflite("m.tflite", data).ops}
+    read = {"VAR_HANDLE", "CALL_ONCE"}  # the reader resolves them, so they are in files alone
+    assert {kind for kind in FAMILIES if hasattr(tflite.BuiltinOperator, kind)} - read <= kinds
+
+
+def test_mutants_repeat_and_differ() -> None:
+    data = starting_points()["network"]
+    first, again, other = (structural_mutants(data, seed) for seed in (3, 3, 4))
+    files = [next(first) for _ in range(30)]
+    assert files == [next(again) for _ in range(30)] != [next(other) for _ in range(30)]
+    assert len(set(files)) > 25
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "hint"),
+    [
+        ("ethos-u", "a program for Arm's Ethos-U NPU, which Vela compiled", "give the file that Vela was given"),
+        ("FlexErf", "an operator of TensorFlow that the converter left", "TFLITE_BUILTINS_INT8"),
+        ("TFLite_Detection_PostProcess", "boxes of an object detector", "in the application"),
+        ("CIRCULAR_BUFFER", "ring of a streaming model's last inputs", "READ_VARIABLE"),
+        ("SignalRfft", "front end for audio", "features as input"),
+        ("mine\n\x1b[31m", "a custom operator, whose code is in the program", "built-in operators"),
+        ("", "a custom operator", "built-in operators"),
+    ],
+)
+def test_a_custom_operator_is_refused_by_what_it_is(code: str, message: str, hint: str) -> None:
+    model = ModelBuilder()
+    x, y = model.tensor("x", (1, 4), scale=0.1, zero_point=0), model.tensor("y", (1, 4), scale=0.1, zero_point=0)
+    model.op("CUSTOM", [x], [y], custom_code=code)
+    with pytest.raises(CompileError) as caught:
+        check(read_tflite("m.tflite", model.build([x], [y])))
+    (problem,) = caught.value.problems
+    assert message in problem.message and hint in problem.hint
+    assert "CUSTOM" in problem.operator and "\n" not in str(problem) and "\x1b" not in str(problem)
