@@ -189,7 +189,7 @@ def expected_keys(*sections: str, without: tuple[str, ...] = ()) -> dict:
 def test_report_json_is_what_the_docs_say() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--json"))
     keys = expected_keys("Every answer about a model", "report, and gen", without=("files", "output"))
-    assert len(keys) == 23
+    assert len(keys) == 24
     assert_keys(value, keys)
     assert value["model"] == "small.tflite"
     assert value["model_sha256"] == hashlib.sha256(small()).hexdigest()
@@ -513,3 +513,13 @@ def test_a_reader_that_leaves_early_is_no_traceback() -> None:
     done = subprocess.run(["bash", "-c", command], env=os.environ | {"PYTHONPATH": str(ROOT)},
                           capture_output=True, text=True, timeout=60)  # fmt: skip
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_feed_rows_is_an_option_of_what_generates_code() -> None:
+    value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--feed-rows", "--json"))
+    assert value["options"]["feed_rows"] is True and value["fed_input"] == value["inputs"][0]["name"]
+    assert "fed by rows" in tinyfuse_("report", "small.tflite", "--target", "host", "--feed-rows").stdout
+    assert tinyfuse_("gen", "small.tflite", "--target", "host", "--feed-rows").exit_code == 0
+    assert "small_feed_rows" in Path("small_tinyfuse/small.h").read_text()
+    done = tinyfuse_("profile", "small.tflite", "--target", "cortex-m4", "--feed-rows")
+    assert done.exit_code == 2 and "NAME_run" in done.output

@@ -10,15 +10,19 @@ from hypothesis import given, settings
 from random_graphs import Sketch, Value, networks
 
 from tinyfuse.emulation.inputs import input_set
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.oracle import ReferenceOracle
 from tinyfuse.rewrite import rewrite
+from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.intervals import channel_intervals
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_global_pool import split_global_pool
+from tinyfuse.rewrite.trim_kernels import trim_kernels
 from tinyfuse.tflite_reader import read_tflite
 
 
@@ -183,3 +187,103 @@ def test_intervals_hold_what_is_computed(data: bytes) -> None:
         for (low, high), values in zip(intervals.values(), outputs, strict=True):
             flat = values.reshape(-1, values.shape[-1])
             assert (flat.min(axis=0) >= low).all() and (flat.max(axis=0) <= high).all()
+
+
+# --- less work -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(
+    ("kernel", "zero", "wanted"),
+    [
+        ((5, 3), np.s_[:, 0], {"SAME": (4, 3), "VALID": (5, 3)}),  # nothing is padded in front of VALID
+        ((5, 3), np.s_[:, 3:], {"SAME": (3, 3), "VALID": (3, 3)}),
+        ((4, 5), np.s_[:, :, 2:], {"SAME": (4, 2), "VALID": (4, 2)}),
+        ((5, 5), np.s_[:, [0, 1, 4]], {"SAME": (2, 5), "VALID": (4, 5)}),
+        ((2, 3), np.s_[:], {"SAME": (1, 1), "VALID": (1, 1)}),
+    ],
+)
+def test_kernel_ends_of_zeros_are_cut(depthwise: bool, padding: str, kernel, zero, wanted) -> None:
+    for stride, dilation in (((1, 1), (1, 1)), ((2, 1), (1, 1)), ((1, 1), (2, 1))):
+        sketch = Sketch(8)
+        x = sketch.value((1, 11, 9, 5))
+        layer = sketch.depthwise if depthwise else lambda *a: sketch.conv(a[0], 4, *a[1:])
+        graph = graph_of(sketch.build([x], [layer(x, kernel, stride, padding, dilation)]))
+        weights = graph.ops[0].inputs[1].data.copy()
+        weights[zero] = 0
+        graph = _with_weights(graph, weights)
+        after = trim_kernels(graph)
+        assert after.ops[0].inputs[1].shape[1:3] == wanted[padding]
+        assert_same(graph, after)
+
+
+def test_kernels_with_weights_at_their_ends_stay() -> None:
+    sketch = Sketch(9)
+    x = sketch.value((1, 6, 6, 3))
+    graph = graph_of(sketch.build([x], [sketch.depthwise(sketch.conv(x, 4, (3, 3)), (4, 4))]))
+    assert trim_kernels(graph) is graph
+
+
+def twins(different: bool = False) -> Graph:
+    """Two convolutions of equal weights on one input, joined."""
+    results = []
+    for seed in (3, 4 if different else 3):
+        sketch = Sketch(seed)
+        x = sketch.value((1, 6, 6, 3))
+        results.append(graph_of(sketch.build([x], [sketch.conv(x, 4, (3, 3))])))
+    one, other = results
+    moved = replace(other.ops[0], inputs=(one.inputs[0], *other.ops[0].inputs[1:]))
+    joined = replace(one.ops[0].output, name="joined", shape=(1, 6, 6, 8), index=-1)
+    concatenation = Op("CONCATENATION", (one.ops[0].output, moved.output), (joined,), Concatenation(3))
+    return replace(one, ops=(one.ops[0], moved, concatenation), outputs=(joined,))
+
+
+def test_what_is_computed_twice_is_computed_once() -> None:
+    graph = twins()
+    after = share_results(graph)
+    assert kinds(after) == ["CONV_2D", "CONCATENATION"]
+    assert after.ops[1].inputs[0] is after.ops[1].inputs[1]
+    assert_same(graph, after)
+
+
+def test_what_differs_or_leaves_the_model_stays() -> None:
+    different, graph = twins(different=True), twins()
+    assert share_results(different) is different
+    outputs = replace(graph, outputs=(*graph.outputs, graph.ops[1].output))
+    assert share_results(outputs) is outputs
+
+
+def test_operators_that_give_back_what_they_get_go() -> None:
+    sketch = Sketch(6)
+    x = sketch.value((1, 5, 4, 3))
+    y = sketch.conv(x, 4, (3, 3), activation="RELU")
+    same = sketch.value(y.shape, y.scale, y.zero_point)
+    sketch.model.op("QUANTIZE", [y.index], [same.index])
+    z = sketch.relu(sketch.pad(same, 0, 0, 0, 0))  # what a RELU made is never below zero
+    graph = graph_of(sketch.build([x], [sketch.depthwise(z, (3, 3))]))
+    after = drop_identities(graph)
+    assert kinds(after) == ["CONV_2D", "DEPTHWISE_CONV_2D"]
+    assert_same(graph, after)
+
+
+def test_operators_that_change_something_stay() -> None:
+    sketch = Sketch(6)
+    x = sketch.value((1, 5, 4, 3), 0.1, 7)
+    y = sketch.relu(x)  # the input may be negative
+    other = sketch.value(y.shape, y.scale * 2, y.zero_point)
+    sketch.model.op("QUANTIZE", [y.index], [other.index])
+    last = sketch.value(y.shape, other.scale, other.zero_point)
+    sketch.model.op("QUANTIZE", [other.index], [last.index])  # an identity, but the model's output
+    graph = graph_of(sketch.build([x], [last]))
+    assert drop_identities(graph) is graph
+
+
+def test_every_pass_tells_what_it_saved() -> None:
+    graph = separable(0.6, 3)
+    after = rewrite(graph, "rows", "auto", "balanced")
+    savings = {saving.rewrite: saving for saving in after.savings}
+    pruned = savings["prune_channels"]
+    assert sum(saving.macs for saving in savings.values()) == macs(graph) - macs(after)
+    assert pruned.weight_bytes > 0 and set(pruned.operators) <= set(graph.ops)
+    assert not rewrite(graph, "none", "auto").savings

@@ -155,12 +155,23 @@ class Op:
         return f"op {self.index} {self.kind} {quoted(name)}"
 
 
+@dataclass(frozen=True)
+class Saving:
+    """What a rewrite (its function's name) did: the operators that it removed, replaced or split, and
+    how many multiply-accumulates and bytes of the file's constants the graph has fewer."""
+
+    rewrite: str
+    operators: tuple[Op, ...]
+    macs: int
+    weight_bytes: int
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
 
     `path` is the file as the user gave it (for messages only), `sha256` that of its bytes.
-    `warnings` is what the user should know of how the file was read.
+    `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
     """
 
     path: str
@@ -169,6 +180,7 @@ class Graph:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     warnings: tuple[str, ...] = field(default=())
+    savings: tuple[Saving, ...] = field(default=())
 
     @cached_property
     def producer(self) -> dict[Tensor, Op]:

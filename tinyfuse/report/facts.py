@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 
 from tinyfuse import __version__
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import Plan
+from tinyfuse.plan import Plan, constant_key
 
 SCHEMA_VERSION = 1
 
@@ -60,6 +61,7 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "weight_bytes": plan.weight_bytes,
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
+        "rewrites": _rewrites(plan),
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "fed_input": plan.fed.name if plan.fed else None,
@@ -92,6 +94,33 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
 def op_name(op: Op) -> str:
     """An operator's first output, or the state that one without outputs writes."""
     return (op.outputs + op.states)[0].name
+
+
+def _rewrites(plan: Plan) -> list[dict]:
+    """What the rewrites saved, and last what equal constants that are stored once do."""
+    found = [
+        {
+            "pass": saving.rewrite,
+            "what": _operators(saving.operators),
+            "macs_saved": saving.macs,
+            "weight_bytes_saved": saving.weight_bytes,
+        }
+        for saving in plan.graph.savings
+    ]
+    constants = [constant for group in plan.groups for stage in group.stages for constant in stage.constants]
+    shared = sum(constant.data.nbytes for constant in constants) - sum(
+        data.nbytes for data in {constant_key(c): c.data for c in constants}.values()
+    )
+    if shared:
+        what = f"{len(constants) - len(plan.unique_constants)} constants equal to others"
+        found.append({"pass": "share_constants", "what": what, "macs_saved": 0, "weight_bytes_saved": shared})
+    return found
+
+
+def _operators(ops: tuple[Op, ...]) -> str:
+    """Such as "2 CONV_2D, PAD"."""
+    counts = Counter(op.kind for op in ops)
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
 
 
 def estimated_code_bytes(plan: Plan) -> int:

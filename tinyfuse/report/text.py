@@ -23,6 +23,7 @@ def report_text(plan: Plan, facts: dict) -> str:
         *_fed_lines(facts),
         *_state_lines(facts["states"]),
         "",
+        *_rewrite_lines(facts),
         *_group_lines(facts),
         "",
         "Arena: addresses against steps (group numbers)",
@@ -69,6 +70,17 @@ def _port_lines(kind: str, ports: list[dict]) -> list[str]:
         quant = "" if port["scale"] is None else f"  scale {port['scale']:.9g}, zero point {port['zero_point']}"
         lines.append(f"{kind:<7} {port['symbol']}: {port['dtype']} {shape}{quant}")
     return lines
+
+
+def _rewrite_lines(facts: dict) -> list[str]:
+    if not facts["rewrites"]:
+        return []
+    width = max(len(one["pass"]) for one in facts["rewrites"])
+    lines = [f"{'rewrite':<{width}}  {'MACs saved':>11}  {'weights':>9}  operators"]
+    for one in facts["rewrites"]:
+        figures = f"{one['macs_saved']:>11,}  {one['weight_bytes_saved']:>9,}"
+        lines.append(f"{one['pass']:<{width}}  {figures}  {one['what']}")
+    return [*lines, ""]
 
 
 def _fed_lines(facts: dict) -> list[str]:

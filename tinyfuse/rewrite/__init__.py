@@ -7,35 +7,64 @@ means: for every input, every output of the model keeps every bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Saving
+from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.drop_dead import drop_dead
+from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
+from tinyfuse.rewrite.trim_kernels import trim_kernels
+
+Pass = Callable[[Graph], Graph]
 
 #: what every fusion level gets: nothing here joins two operators that both run
-ALWAYS: tuple[Callable[[Graph], Graph], ...] = (drop_dead,)
+ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
-FUSING: tuple[Callable[[Graph], Graph], ...] = (fold_pad, fold_activation)
-
+FUSING: tuple[Pass, ...] = (fold_pad, fold_activation, drop_identities, share_results)
 
 #: what `rows` adds
-REMOVING: tuple[Callable[[Graph], Graph], ...] = (prune_channels,)
+REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
-STREAMING: tuple[Callable[[Graph], Graph], ...] = (split_global_pool,)
+STREAMING: tuple[Pass, ...] = (split_global_pool,)
 
 #: and these for less RAM: unless speed is all, and where RAM is all
-SMALLER: tuple[Callable[[Graph], Graph], ...] = (split_full_height,)
-SMALLEST: tuple[Callable[[Graph], Graph], ...] = (split_dense,)
+SMALLER: tuple[Pass, ...] = (split_full_height,)
+SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
 def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced") -> Graph:
-    """The graph after every pass that the fusion level, the kernel library and the aim allow."""
+    """The graph after every pass that the fusion level, the kernel library and the aim allow; it says
+    what each pass that found something saved."""
+    savings = list(graph.savings)
+    for one_pass in _passes(fusion, library, optimize):
+        before, graph = graph, one_pass(graph)
+        if graph is not before:
+            kept = set(graph.ops)
+            changed = tuple(op for op in before.ops if op not in kept)
+            macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
+            savings.append(Saving(one_pass.__name__, changed, macs, weights))
+    return replace(graph, savings=tuple(savings))
+
+
+def _macs(graph: Graph) -> int:
+    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
+
+def _weight_bytes(graph: Graph) -> int:
+    """Bytes of the constants as the file has them, each once."""
+    constants = {tensor for op in graph.ops for tensor in op.inputs if tensor is not None and tensor.is_constant}
+    return sum(tensor.bytes for tensor in constants)
+
+
+def _passes(fusion: str, library: str, optimize: str) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
@@ -45,6 +74,4 @@ def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced")
         passes += STREAMING
         passes += SMALLER if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
-    for one_pass in passes:
-        graph = one_pass(graph)
-    return graph
+    return passes

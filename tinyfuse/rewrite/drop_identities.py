@@ -1,0 +1,59 @@
+"""Operators that give back what they get are dropped.
+
+before   %a = QUANTIZE(%in);  %b = RELU(%a)       with one quantization for all, %in never below its zero point
+after    (nothing)                                %in in place of %b
+
+That is proven with the operator's own reference: of an operator that maps element by element, for every
+stored value that its input can hold (rewrite/intervals.py); a PAD of nothing and a CONCATENATION of one tensor
+need no proof. Only where input and output have the same quantization, and are not both at the model's
+border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.rewrite.intervals import Interval, channel_intervals
+
+#: one activation in, and each element of the output is made of the same element
+_ELEMENTWISE = ("QUANTIZE", "RELU", "RELU6")
+
+
+def drop_identities(graph: Graph) -> Graph:
+    intervals = channel_intervals(graph)
+    instead: dict[Tensor, Tensor] = {}
+    ops = []
+    for op in graph.ops:
+        if any(tensor in instead for tensor in op.inputs):
+            op = replace(op, inputs=tuple(instead.get(tensor, tensor) for tensor in op.inputs))
+        if op.outputs and op.output not in graph.outputs and _is_identity(op, intervals):
+            instead[op.output] = op.input
+        else:
+            ops.append(op)
+    return replace(graph, ops=tuple(ops)) if instead else graph
+
+
+def _is_identity(op: Op, intervals: dict[Tensor, Interval]) -> bool:
+    if len(op.activations) != 1 or op.activations[0] is not op.input or op.states:
+        return False
+    source, result = op.input, op.output
+    if (source.shape, source.dtype, source.quant) != (result.shape, result.dtype, result.quant):
+        return False
+    if op.kind == "PAD":
+        return not op.inputs[1].data.any()
+    if op.kind == "CONCATENATION":
+        return len(op.inputs) == 1
+    return op.kind in _ELEMENTWISE and source.dtype == "int8" and _maps_to_itself(op, intervals.get(source))
+
+
+def _maps_to_itself(op: Op, interval: Interval | None) -> bool:
+    low, high = (-128, 127) if interval is None else (int(interval[0].min()), int(interval[1].max()))
+    values = np.arange(low, high + 1).astype(np.int8)
+    stored = replace(op.input, shape=values.shape), replace(op.output, shape=values.shape)
+    probe = replace(op, inputs=(stored[0], *op.inputs[1:]), outputs=(stored[1],))
+    (found,) = FAMILIES[op.kind].reference(probe, values, *(t.data for t in op.inputs[1:]))
+    return np.array_equal(found, values)

@@ -1,0 +1,45 @@
+"""Operators that compute the same from the same tensors become one.
+
+before   %a = CONV_2D(%in, %w, %b);  %c = CONV_2D(%in, %w2, %b2)      with equal weights and biases
+after    %a = CONV_2D(%in, %w, %b)                                    %a in place of %c
+
+Constants are compared by content, results by shape, dtype and quantization. An output of the model keeps
+its own operator, and so does one with state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Graph, Op, Tensor
+
+
+def share_results(graph: Graph) -> Graph:
+    first: dict[tuple, Op] = {}
+    instead: dict[Tensor, Tensor] = {}
+    ops = []
+    for op in graph.ops:
+        if any(tensor in instead for tensor in op.inputs):
+            op = replace(op, inputs=tuple(instead.get(tensor, tensor) for tensor in op.inputs))
+        twin = first.setdefault(_meaning(op), op)
+        if twin is op or op.states or not op.outputs or any(tensor in graph.outputs for tensor in op.outputs):
+            ops.append(op)
+        else:
+            instead |= dict(zip(op.outputs, twin.outputs, strict=True))
+    return replace(graph, ops=tuple(ops)) if instead else graph
+
+
+def _meaning(op: Op) -> tuple:
+    """Two operators for which this is equal compute the same."""
+    return (
+        op.kind,
+        op.attributes,
+        tuple(_value(tensor) for tensor in op.inputs),
+        tuple((tensor.shape, tensor.dtype, tensor.quant) for tensor in op.outputs),
+    )
+
+
+def _value(tensor: Tensor | None):
+    if tensor is None or tensor.data is None:
+        return tensor
+    return (tensor.shape, tensor.dtype, tensor.quant, tensor.data.tobytes())
