@@ -3,6 +3,7 @@
 #ifndef TINYFUSE_ELEMENTWISE_H
 #define TINYFUSE_ELEMENTWISE_H
 
+#include "tinyfuse_broadcast.h"
 #include "tinyfuse_requantize.h"
 
 /* Left shift of ADD's operands before they are rescaled: the bits that keep the fraction. */
@@ -16,13 +17,6 @@ typedef struct {
     int32_t out_zero_point, out_multiplier, out_shift;
     int32_t act_min, act_max;
 } tinyfuse_binary;
-
-/* How a loop nest of four extents walks over both operands; a stride of 0 repeats. */
-typedef struct {
-    int32_t extent[4];
-    int32_t a_stride[4];
-    int32_t b_stride[4];
-} tinyfuse_broadcast;
 
 /* round(value * multiplier / 2^31); |value| < 2^30. */
 TINYFUSE_INLINE int32_t tinyfuse_scale_high(int32_t value, int32_t multiplier)
@@ -116,43 +110,12 @@ TINYFUSE_INLINE void tinyfuse_add_s8(const tinyfuse_binary *p, const int8_t *a, 
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, const int8_t *b,
-                                     int8_t *out, int32_t count)
-{
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        out[i] = tinyfuse_mul_one(p, a[i], b[i]);
-    }
-}
-
-TINYFUSE_INLINE void tinyfuse_binary_broadcast(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
-                                               const int8_t *a, const int8_t *b, int8_t *out,
-                                               int8_t (*one)(const tinyfuse_binary *, int32_t, int32_t))
-{
-    int32_t i, j, k, l;
-    for (i = 0; i < s->extent[0]; ++i) {
-        for (j = 0; j < s->extent[1]; ++j) {
-            for (k = 0; k < s->extent[2]; ++k) {
-                const int8_t *x = a + i * s->a_stride[0] + j * s->a_stride[1] + k * s->a_stride[2];
-                const int8_t *y = b + i * s->b_stride[0] + j * s->b_stride[1] + k * s->b_stride[2];
-                for (l = 0; l < s->extent[3]; ++l) {
-                    *out++ = one(p, x[l * s->a_stride[3]], y[l * s->b_stride[3]]);
-                }
-            }
-        }
-    }
-}
-
 TINYFUSE_INLINE void tinyfuse_add_broadcast_s8(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
                                                const int8_t *a, const int8_t *b, int8_t *out)
 {
-    tinyfuse_binary_broadcast(p, s, a, b, out, tinyfuse_add_one);
+    TINYFUSE_EACH_BROADCAST(int8_t, int8_t, tinyfuse_add_one(p, x, y))
 }
 
-TINYFUSE_INLINE void tinyfuse_mul_broadcast_s8(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
-                                               const int8_t *a, const int8_t *b, int8_t *out)
-{
-    tinyfuse_binary_broadcast(p, s, a, b, out, tinyfuse_mul_one);
-}
+TINYFUSE_DEFINE_BINARY(mul, s8, tinyfuse_binary, int8_t, int8_t, tinyfuse_mul_one(p, x, y))
 
 #endif

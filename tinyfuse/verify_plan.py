@@ -127,7 +127,7 @@ class _Player:
         self._scribble_scratch(group, 0)
         for tensor in stage.op.activations:
             self._read_whole(tensor, str(stage.op))
-        shared = [i for i in stage.kernel.in_place if stage.op.inputs[i] is not None]
+        shared = [i for i in stage.kernel.overwrites(stage.op) if stage.op.inputs[i] is not None]
         for output in stage.op.outputs:
             self._write_whole(output)
         for i, tensor in enumerate(stage.op.inputs):

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from tflite_builder import ModelBuilder
 
-from tinyfuse.fixedpoint import RANGE
+from tinyfuse.fixedpoint import INT32_MAX, INT32_MIN, RANGE
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.gather import gather_extents
@@ -165,7 +165,7 @@ def options_of(op: Op) -> dict[str, Any] | None:
             "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
             "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,
         }  # fmt: skip
-    if op.kind in ("ADD", "MUL"):
+    if op.kind in ("ADD", "SUB", "MUL"):
         return {"fused_activation_function": a.activation}
     if op.kind == "LEAKY_RELU":
         return {"alpha": a.alpha}

@@ -1,11 +1,11 @@
-"""CMSIS-NN's addition and multiplication of tensors of one shape."""
+"""CMSIS-NN's addition and multiplication of int8 tensors of one shape, maximum and minimum."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis_common import SUCCESS, CmsisKernel
+from tinyfuse.kernels.cmsis_common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Expr, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Expr, Let, Site, Statement
 from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.convolution import clamp_range
 
@@ -18,7 +18,7 @@ class _CmsisBinary(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_shape = all(tensor.shape == op.output.shape for tensor in op.inputs)
-        return super().accepts(op, context) and same_shape
+        return super().accepts(op, context) and same_shape and op.output.dtype == "int8"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
@@ -63,3 +63,22 @@ class CmsisMul(_CmsisBinary):
             op.output.zero_point, *mul_multiplier(op), *clamp_range(op), extent(op.output, site),
         )  # fmt: skip
         return (Call(self.name, args, SUCCESS),)
+
+
+class CmsisMinMax(_CmsisBinary):
+    """MAXIMUM and MINIMUM of int8 tensors without broadcasting, since 7.0. All elements go as channels of
+    one pixel, which keeps the function's own loops out."""
+
+    def __init__(self, kind: str):
+        self.name = f"arm_{kind.lower()}_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        a, b = self._operands(op, site)
+        return (
+            Let("cmsis_nn_context", "context", {"buf": "NULL", "size": 0}),
+            dims("all", 1, 1, 1, extent(op.output, site)),
+            Call(self.name, ("&context", a, "&all_dims", b, "&all_dims", site.outputs[0].pointer, "&all_dims"), SUCCESS),
+        )

@@ -1,109 +1,189 @@
-"""Our kernels of ADD and MUL (runtime_c/tinyfuse_elementwise.h)."""
+"""Our kernels of elementwise operators of two inputs (runtime_c/tinyfuse_elementwise.h, tinyfuse_binary.h)."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import Call, Constant, Context, Expr, Kernel, Let, Site, Statement, View
-from tinyfuse.ops.binary import add_multipliers, mul_multiplier
+from tinyfuse.ops.binary import (
+    MOST_LOOPS,
+    add_multipliers,
+    broadcast_loops,
+    comparison_multipliers,
+    mul_multiplier,
+    operand_strides,
+    prelu_multipliers,
+    squared_difference_multipliers,
+)
 from tinyfuse.ops.convolution import clamp_range
+
+_SUFFIX = {"int8": "s8", "int32": "s32", "bool": "bool"}
+_CTYPE = {"int8": "int8_t", "int32": "int32_t", "bool": "uint8_t"}
+
+# --- parameters ------------------------------------------------------------------------------
+
+Fields = tuple[str, Mapping[str, Any]]
+
+
+def _operands(op: Op, multipliers) -> dict[str, int]:
+    (a, a_shift), (b, b_shift), *_ = multipliers
+    return {
+        "a_zero_point": op.inputs[0].zero_point, "a_multiplier": a, "a_right": -a_shift,
+        "b_zero_point": op.inputs[1].zero_point, "b_multiplier": b, "b_right": -b_shift,
+    }  # fmt: skip
+
+
+def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[str, int]:
+    return {
+        "out_zero_point": op.output.zero_point, "out_multiplier": multiplier[0], "out_shift": multiplier[1],
+        "act_min": low, "act_max": high,
+    }  # fmt: skip
+
+
+def _rescaled(multipliers: Callable[[Op], tuple], clamps: bool = True) -> Callable[[Op], Fields]:
+    def fields(op: Op) -> Fields:
+        found = multipliers(op)
+        low, high = clamp_range(op) if clamps else (-128, 127)
+        return "tinyfuse_binary", _operands(op, found) | _result(op, found[2], low, high)
+
+    return fields
+
+
+def _product(op: Op) -> Fields:
+    operands = _operands(op, ((0, 0), (0, 0)))
+    return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
+
+
+def _prelu(op: Op) -> Fields:
+    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
+    return "tinyfuse_prelu", {
+        "in_zero_point": op.inputs[0].zero_point, "alpha_zero_point": op.inputs[1].zero_point,
+        "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
+        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
+    }  # fmt: skip
+
+
+def _comparison(op: Op) -> Fields:
+    return "tinyfuse_comparison", _operands(op, comparison_multipliers(op))
+
+
+_COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
+#: (kind, dtype) -> C struct and fields of the parameters; others have none
+_PARAMETERS: dict[tuple[str, str], Callable[[Op], Fields]] = {
+    ("ADD", "int8"): _rescaled(add_multipliers),
+    ("SUB", "int8"): _rescaled(add_multipliers),
+    ("SQUARED_DIFFERENCE", "int8"): _rescaled(squared_difference_multipliers, clamps=False),
+    ("MUL", "int8"): _product,
+    ("PRELU", "int8"): _prelu,
+    **{(kind, "int8"): _comparison for kind in _COMPARISONS},
+}
+
+# --- kernels ---------------------------------------------------------------------------------
 
 
 class _BinaryKernel(Kernel):
-    headers = ("tinyfuse_elementwise.h",)
+    """One operator kind on operands of one dtype."""
+
     by_row, rings = True, True
 
-    def __init__(self, kind: str, suffix: str):
-        self.kind = kind
-        self.name = f"tinyfuse_{kind.lower()}{suffix}_s8"
+    def __init__(self, kind: str, dtype: str, variant: str):
+        self.dtype = dtype
+        self.parameters = _PARAMETERS.get((kind, dtype))
+        self.name = f"tinyfuse_{kind.lower()}{variant}_{_SUFFIX[dtype]}"
+        first = kind in ("ADD", "MUL") and dtype == "int8"
+        self.headers = ("tinyfuse_elementwise.h",) if first else ("tinyfuse_binary.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.inputs[0].dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", tensor.data.reshape(-1), "int8_t")
+            Constant(f"operand{i}", _stored(tensor), _CTYPE[self.dtype])
             for i, tensor in enumerate(op.inputs)
             if tensor.is_constant
         )
 
-    def params(self, op: Op) -> Let:
-        low, high = clamp_range(op)
-        fields = {"a_zero_point": op.inputs[0].zero_point, "b_zero_point": op.inputs[1].zero_point}
-        if self.kind == "ADD":
-            (a, a_shift), (b, b_shift), out = add_multipliers(op)
-            fields |= {"a_multiplier": a, "a_right": -a_shift, "b_multiplier": b, "b_right": -b_shift}
-        else:
-            fields |= {"a_multiplier": 0, "a_right": 0, "b_multiplier": 0, "b_right": 0}
-            out = mul_multiplier(op)
-        fields |= {"out_zero_point": op.output.zero_point, "out_multiplier": out[0], "out_shift": out[1]}
-        return Let("tinyfuse_binary", "p", fields | {"act_min": low, "act_max": high})
+    def with_parameters(self, op: Op, lets: tuple[Let, ...], *args: Expr) -> tuple[Statement, ...]:
+        """The call, the parameters before it where there are any."""
+        if self.parameters is None:
+            return *lets, Call(self.name, args)
+        ctype, fields = self.parameters(op)
+        return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
+
+
+def _stored(tensor: Tensor) -> np.ndarray:
+    data = tensor.data.reshape(-1)
+    return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
 
 class EqualShapes(_BinaryKernel):
-    """Operands of the output's shape, in a flat loop that goes forward: the output may be one of them."""
+    """Operands of the output's shape, in a flat loop that goes forward: the output may be one of them,
+    where its elements are not larger."""
 
-    in_place = (0, 1)
-
-    def __init__(self, kind: str):
-        super().__init__(kind, "")
+    def __init__(self, kind: str, dtype: str):
+        super().__init__(kind, dtype, "")
+        self.in_place = (0, 1)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return all(tensor.shape == op.output.shape for tensor in op.inputs)
+        same_size = all(tensor.elements == op.output.elements for tensor in op.inputs)
+        return super().accepts(op, context) and same_size
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        rows = op.output.shape[1] if site.row is not None else 1
-        row_bytes = op.output.elements // rows
+        count = op.output.elements // (op.output.shape[1] if site.row is not None else 1)
 
         def pointer(i: int, view: View | None) -> Expr:
             if view is not None:
                 return view.pointer if site.row is None else row_pointer(view, site.row)
             constant = site.constant(f"operand{i}")
-            return constant if site.row is None else f"{constant} + {site.row} * {row_bytes}"
+            return constant if site.row is None else f"{constant} + {site.row} * {count}"
 
         operands = tuple(pointer(i, view) for i, view in enumerate(site.inputs))
-        return self.params(op), Call(self.name, ("&p", *operands, site.outputs[0].pointer, row_bytes))
+        return self.with_parameters(op, (), *operands, site.outputs[0].pointer, count)
 
 
-class BroadcastBinary(_BinaryKernel):
-    """Any shapes that broadcast, by strides. By rows, a run-time operand has the output's shape."""
+class Broadcast(_BinaryKernel):
+    """Any shapes that broadcast, by strides, going forward: the output may be an operand that is not
+    repeated. By rows, a run-time operand has the output's rows, or one that is read for each."""
 
-    def __init__(self, kind: str):
-        super().__init__(kind, "_broadcast")
+    def __init__(self, kind: str, dtype: str):
+        super().__init__(kind, dtype, "_broadcast")
+
+    def overwrites(self, op: Op) -> tuple[int, ...]:
+        return tuple(i for i, tensor in enumerate(op.inputs) if tensor.elements == op.output.elements)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        extents = _padded(op.output)
-        strides = [_strides(tensor, op.output) for tensor in op.inputs]
+        output, shapes = op.output.shape, [tensor.shape for tensor in op.inputs]
+        steps = [0, 0]
+        if site.row is not None:
+            steps = [operand_strides(shape, output)[1] for shape in shapes]
+            padded = [(1,) * (4 - len(shape)) + shape for shape in shapes]
+            output, shapes = output[2:], [shape[2:] for shape in padded]
         pointers = []
         for i, view in enumerate(site.inputs):
             pointer = site.constant(f"operand{i}") if view is None else view.pointer
-            if site.row is not None and view is not None:
-                pointer = row_pointer(view, site.row)
-            elif site.row is not None and strides[i][1]:
-                pointer = f"{pointer} + {site.row} * {strides[i][1]}"
+            if steps[i]:
+                pointer = f"{pointer} + {site.row} * {steps[i]}" if view is None else row_pointer(view, site.row)
             pointers.append(pointer)
-        if site.row is not None:
-            extents[1] = 1
+        loops = broadcast_loops(output, *shapes)
         nest = {
-            "extent": _array(extents), "a_stride": _array(strides[0]), "b_stride": _array(strides[1])
-        }  # fmt: skip
-        return (
-            self.params(op),
-            Let("tinyfuse_broadcast", "nest", nest),
-            Call(self.name, ("&p", "&nest", *pointers, site.outputs[0].pointer)),
-        )
+            "extent": _array(loops.extents, 1),
+            "a_stride": _array(loops.a_strides, 0),
+            "b_stride": _array(loops.b_strides, 0),
+        }
+        let = Let("tinyfuse_broadcast", "nest", nest)
+        return self.with_parameters(op, (let,), "&nest", *pointers, site.outputs[0].pointer)
 
 
-def _padded(tensor: Tensor) -> list[int]:
-    """The shape with ones in front, rank 4."""
-    return [1] * (4 - len(tensor.shape)) + list(tensor.shape)
+def binary_kernels(kind: str, dtype: str = "int8") -> tuple[Kernel, ...]:
+    """Our kernels of a kind for operands of that dtype, best first."""
+    return EqualShapes(kind, dtype), Broadcast(kind, dtype)
 
 
-def _strides(tensor: Tensor, output: Tensor) -> list[int]:
-    """Elements to the next index of each of four dimensions; 0 where the operand is repeated."""
-    shape, strides, step = _padded(tensor), [0] * 4, 1
-    for axis in reversed(range(4)):
-        strides[axis] = step if shape[axis] > 1 else 0
-        step *= shape[axis]
-    return strides
-
-
-def _array(values: list[int]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"
+def _array(values: tuple[int, ...], fill: int) -> str:
+    """The initializer of a loop nest's array, filled up in front."""
+    return "{" + ", ".join(map(str, (fill,) * (MOST_LOOPS - len(values)) + values)) + "}"

@@ -13,10 +13,19 @@ from tinyfuse.ops.base import Operator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
-from tinyfuse.ops.elementwise import AddOperator, MulOperator
+from tinyfuse.ops.elementwise import (
+    AddOperator,
+    MaximumOperator,
+    MinimumOperator,
+    MulOperator,
+    PreluOperator,
+    SquaredDifferenceOperator,
+    SubOperator,
+)
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
+from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mean import MeanOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
@@ -55,7 +64,16 @@ FAMILIES: dict[str, Operator] = {
         SoftmaxOperator(),
         ReshapeOperator(),
         AddOperator(),
+        SubOperator(),
         MulOperator(),
+        MaximumOperator(),
+        MinimumOperator(),
+        SquaredDifferenceOperator(),
+        PreluOperator(),
+        *COMPARISONS,
+        LogicalAndOperator(),
+        LogicalOrOperator(),
+        LogicalNotOperator(),
         ReluOperator(),
         Relu6Operator(),
         LogisticOperator(),

@@ -213,6 +213,10 @@ class Kernel(ABC):
         """Whether, by rows, any of the inputs may be a ring: for some kernels it depends on `op`."""
         return self.rings
 
+    def overwrites(self, op: Op) -> tuple[int, ...]:
+        """`in_place` of a whole call of `op`: for some kernels it depends on the shapes."""
+        return self.in_place
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """The constant arrays that the call refers to, packed as the C expects them."""
         return ()

@@ -1,4 +1,5 @@
-"""What ADD and MUL derive from their quantization: attributes and fixed-point multipliers."""
+"""What elementwise operators of two inputs derive from their tensors: the loops of their broadcast and
+their fixed-point multipliers, each as TFLM derives it."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from dataclasses import dataclass
 
 from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import Op
+
+Multiplier = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -16,18 +19,81 @@ class Binary:
     clamp: tuple[int, int] | None = None
 
 
-#: left shift of ADD's operands, so that rescaling keeps a fraction
-ADD_SHIFT = 20
+# --- broadcasting ----------------------------------------------------------------------------
+
+#: loops of the C kernels' nest
+MOST_LOOPS = 4
 
 
-def add_multipliers(op: Op) -> tuple[tuple[int, int], ...]:
-    """(multiplier, shift) of ADD's first operand, second operand and sum, as TFLM derives them."""
+@dataclass(frozen=True)
+class Loops:
+    """A loop nest over the output's elements, outermost first: extents, and how many elements each
+    operand moves on from one turn to the next (0: it is repeated)."""
+
+    extents: tuple[int, ...]
+    a_strides: tuple[int, ...]
+    b_strides: tuple[int, ...]
+
+
+def broadcast_loops(output: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Loops:
+    """The shortest nest for operands of shapes `a` and `b` that broadcast to `output`: dimensions of
+    extent 1 are left out, and two become one where both operands go on as in a single loop."""
+    strides = [operand_strides(shape, output) for shape in (a, b)]
+    loops: list[tuple[int, int, int]] = []
+    for extent, *steps in zip(output, *strides, strict=True):
+        if extent == 1:
+            continue
+        if loops and all(outer == inner * extent for outer, inner in zip(loops[-1][1:], steps, strict=True)):
+            loops[-1] = (loops[-1][0] * extent, *steps)
+        else:
+            loops.append((extent, *steps))
+    extents, a_steps, b_steps = zip(*(loops or [(1, 0, 0)]), strict=True)
+    return Loops(extents, a_steps, b_steps)
+
+
+def operand_strides(shape: tuple[int, ...], output: tuple[int, ...]) -> list[int]:
+    """Elements from one index to the next of every dimension of `output`; 0 where `shape` is repeated."""
+    padded = (1,) * (len(output) - len(shape)) + shape
+    strides, step = [0] * len(output), 1
+    for axis in reversed(range(len(output))):
+        strides[axis] = step if padded[axis] > 1 else 0
+        step *= padded[axis]
+    return strides
+
+
+# --- multipliers -----------------------------------------------------------------------------
+
+#: left shift of the operands, so that rescaling keeps a fraction
+ADD_SHIFT, SQUARED_DIFFERENCE_SHIFT, COMPARISON_SHIFT = 20, 7, 8
+
+
+def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
+    """(multiplier, shift) of the first operand, the second, and their sum or difference."""
     a, b = op.inputs[0].scale, op.inputs[1].scale
     twice_larger = 2.0 * max(a, b)
     real = (a / twice_larger, b / twice_larger, twice_larger / (2.0**ADD_SHIFT * op.output.scale))
     return tuple(quantize_multiplier(value) for value in real)
 
 
-def mul_multiplier(op: Op) -> tuple[int, int]:
+def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
+    """The same of SQUARED_DIFFERENCE's operands and square."""
+    a, b = op.inputs[0].scale, op.inputs[1].scale
+    twice_larger = 2.0 * max(a, b)
+    squared = twice_larger * twice_larger / (2.0 ** (2 * SQUARED_DIFFERENCE_SHIFT) * op.output.scale)
+    return tuple(quantize_multiplier(value) for value in (a / twice_larger, b / twice_larger, squared))
+
+
+def mul_multiplier(op: Op) -> Multiplier:
     """(multiplier, shift) of MUL's product."""
     return quantize_multiplier(op.inputs[0].scale * op.inputs[1].scale / op.output.scale)
+
+
+def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
+    """(multiplier, shift) of a value that stays, and of one times alpha."""
+    x, alpha, out = op.inputs[0].scale, op.inputs[1].scale, op.output.scale
+    return quantize_multiplier(x / out), quantize_multiplier(x * alpha / out)
+
+
+def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
+    """(multiplier, shift) of either operand: its scale."""
+    return quantize_multiplier(op.inputs[0].scale), quantize_multiplier(op.inputs[1].scale)

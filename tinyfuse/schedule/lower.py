@@ -278,4 +278,4 @@ def overlap_distance(
         return stream.overlap_distance(source, output)
     (stage,) = stages
     uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-    return 0 if uses and all(i in stage.kernel.in_place for i in uses) else output.bytes
+    return 0 if uses and all(i in stage.kernel.overwrites(stage.op) for i in uses) else output.bytes

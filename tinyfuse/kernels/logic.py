@@ -1,0 +1,19 @@
+"""Our kernel of LOGICAL_NOT (runtime_c/tinyfuse_binary.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+
+
+class Not(Kernel):
+    """Element by element, going forward."""
+
+    name = "tinyfuse_logical_not_bool"
+    headers = ("tinyfuse_binary.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, extent(op.output, site))),)

@@ -1,0 +1,106 @@
+"""Comparisons, whose result is bool, and logic on bool tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.elementwise import binary_kernels
+from tinyfuse.kernels.logic import Not
+from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.binary import COMPARISON_SHIFT, comparison_multipliers
+from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, bad_quantization
+from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
+
+
+def _wrong_inputs(op: Op) -> Tensor | None:
+    wanted = op.inputs[0].dtype if op.inputs[0].dtype in ("int8", "int32") else "int8"
+    return next((t for t in op.inputs if t.dtype != wanted), None)
+
+
+def _scale_from_one(op: Op) -> Tensor | None:
+    return next((t for t in op.inputs if t.dtype == "int8" and t.scale >= 1), None)
+
+
+class _Comparison(BinaryOperator):
+    """Both operands less their zero points, shifted left by 8, are multiplied by their scales, rounded,
+    and compared: values that are close, or tiny, may come out equal."""
+
+    compare: np.ufunc
+    rules = (
+        TWO_INPUTS,
+        Rule("inputs are both int8, or both int32", _wrong_inputs, "TensorFlow Lite Micro compares stored values"),
+        Rule("the output is bool", lambda op: op.output if op.output.dtype != "bool" else None),
+        Rule("int8 inputs have one scale and one zero point", bad_quantization),
+        Rule("int8 inputs' scales are below 1", _scale_from_one, "TensorFlow Lite Micro refuses it too"),
+        *SHAPE_RULES,
+    )
+
+    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        if op.inputs[0].dtype == "int8":
+            a, b = (
+                multiply_by_quantized_multiplier(
+                    (data.astype(np.int64) - tensor.zero_point) << COMPARISON_SHIFT, *multiplier
+                )
+                for data, tensor, multiplier in zip((a, b), op.inputs, comparison_multipliers(op), strict=True)
+            )
+        return self.compare(a, b)
+
+
+def _comparison(kind: str, sign: str, ufunc: np.ufunc) -> _Comparison:
+    name = "".join(part.capitalize() for part in kind.split("_")) + "Operator"
+    fields = {
+        "kind": kind, "summary": f"a {sign} b, with broadcasting", "compare": staticmethod(ufunc),
+        "kernels": (*binary_kernels(kind), *binary_kernels(kind, "int32")),
+    }  # fmt: skip
+    return type(name, (_Comparison,), fields)()
+
+
+COMPARISONS = (
+    _comparison("EQUAL", "=", np.equal),
+    _comparison("NOT_EQUAL", "!=", np.not_equal),
+    _comparison("GREATER", ">", np.greater),
+    _comparison("GREATER_EQUAL", ">=", np.greater_equal),
+    _comparison("LESS", "<", np.less),
+    _comparison("LESS_EQUAL", "<=", np.less_equal),
+)
+
+_BOOL = Rule(
+    "inputs and output are bool",
+    lambda op: next((t for t in (*op.inputs, op.output) if t.dtype != "bool"), None),
+    "TensorFlow Lite has this operator for bool alone",
+)
+
+
+class LogicalAndOperator(BinaryOperator):
+    kind = "LOGICAL_AND"
+    summary = "whether both are true, with broadcasting"
+    rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
+    kernels = binary_kernels("LOGICAL_AND", "bool")
+
+    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a & b
+
+
+class LogicalOrOperator(BinaryOperator):
+    kind = "LOGICAL_OR"
+    summary = "whether one of both is true, with broadcasting"
+    rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
+    kernels = binary_kernels("LOGICAL_OR", "bool")
+
+    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a | b
+
+
+class LogicalNotOperator(Operator):
+    kind = "LOGICAL_NOT"
+    summary = "whether it is false"
+    rules = (ONE_INPUT, _BOOL, ONE_SHAPE)
+    kernels = (Not(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (~inputs[0],)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
