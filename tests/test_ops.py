@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, indexed, movement
+from cases import NAMED, RANDOM, elementwise, indexed, movement
 from cases.common import broken_rules, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -71,7 +71,7 @@ def test_options_are_read_back(op: Op) -> None:
 def test_absent_options_take_the_schemas_defaults() -> None:
     absent = {kind: FAMILIES[kind].attributes({}) for kind in NAMED}
     assert absent["AVERAGE_POOL_2D"] == Pool2D("SAME", (0, 0), (0, 0)) == absent["MAX_POOL_2D"]
-    assert absent["ADD"] == Binary("NONE") == absent["MUL"]
+    assert absent["ADD"] == Binary("NONE") == absent["MUL"] == absent["SUB"]
     assert absent["SOFTMAX"] == Softmax(0.0)
     assert absent["MEAN"] == Reducer(False)
     assert absent["LEAKY_RELU"] == LeakyRelu(0.0)
@@ -138,22 +138,43 @@ def _shrunk(begin: int, stride: int) -> Op:
     return replace(op, inputs=(*op.inputs[:3], strides), attributes=attributes)
 
 
+def _alternating(kind: str) -> Op:
+    """Operands that are repeated in every other dimension: no two dimensions make one loop."""
+    op = _case(kind)
+    a, b = op.inputs
+    operands = (replace(a, shape=(2, 1, 2, 1, 2)), replace(b, shape=(1, 2, 1, 2, 1)))
+    return replace(op, inputs=operands, outputs=(replace(op.output, shape=(2, 2, 2, 2, 2)),))
+
+
 #: kinds that never look at their output's quantization
 _ANY_QUANTIZATION = {"DEQUANTIZE", "RESHAPE", *movement.NAMED, *indexed.NAMED}
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
+_STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT")
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
-_INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "CONCATENATION")
+_INT8_KINDS = (*_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "CONCATENATION")
 
 
 @pytest.mark.parametrize(
     ("op", "message"),
     [
         *((_input(kind, dtype="int16"), "int8") for kind in _INT8_KINDS),
-        *((_output(kind, quant=None), "scale") for kind in NAMED if kind not in _ANY_QUANTIZATION),
+        *((_output(kind, quant=None), "scale") for kind in NAMED
+          if kind not in (*_ANY_QUANTIZATION, *_STORED_VALUES)),
         *((replace(_case(kind), inputs=()), "input") for kind in NAMED),
         *((replace(_case(kind), inputs=(None, None)), "input") for kind in NAMED),
         *((replace(_case(kind), outputs=()), "output") for kind in NAMED),
-        (_input("ADD", quant=_PER_CHANNEL), "one scale"),
+        *((_input(kind, quant=_PER_CHANNEL), "one scale") for kind in ("ADD", "SUB", "PRELU", "LESS", "SQUARED_DIFFERENCE")),
+        *((_input(kind, shape=(1, 3, 4, 2)), "broadcast") for kind in (*elementwise.INT8, *elementwise.LOGIC)),
+        *((_output(kind, dtype="int8"), "bool") for kind in (*elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT")),
+        *((_input(kind, dtype="int8"), "bool") for kind in (*elementwise.LOGIC, "LOGICAL_NOT")),
+        *((_input(kind, quant=Quant((1.0,), (0,))), "below 1") for kind in elementwise.COMPARISONS),
+        *((_input(kind, 1, dtype="int32"), "int8") for kind in elementwise.INT8),
+        (replace(NAMED["ADD"]["int32, equal shapes"], attributes=Binary("RELU")), "int32 has no fused"),
+        (_alternating("ADD"), "at most 4 loops"),
+        (_output("SUB", quant=Quant((1e-9,), (0,))), "above 2^-19"),
+        (_output("SQUARED_DIFFERENCE", quant=Quant((1e-9,), (0,))), "above 2^-12"),
+        (_output("PRELU", quant=Quant((1e-9,), (0,))), "below 2^21"),
+        (_input("PRELU", 1, quant=Quant((1e9,), (0,))), "below 2^15"),
         *((_input(kind, quant=_PER_CHANNEL), "one scale") for kind in _UNARY_KINDS),
         *((_output(kind, shape=(4, 8, 8)), "one shape") for kind in _UNARY_KINDS),
         (_input("RELU", quant=Quant((3e38,), (0,))), "below 2^21 times"),
@@ -173,7 +194,6 @@ _INT8_KINDS = (*_UNARY_KINDS, "ADD", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D", "P
         (_output("LOGISTIC", quant=Quant((1 / 128,), (-128,))), "1/256"),
         (_input("LOGISTIC", quant=Quant((1e-9,), (0,))), "from 2^-28"),
         (_input("LOGISTIC", quant=Quant((1e10,), (0,))), "to 2^30"),
-        (_input("ADD", shape=(1, 3, 4, 2)), "broadcast"),
         (_output("ADD", shape=(1, 3, 4, 6)), "broadcast"),
         (_output("ADD", quant=Quant((1e-9,), (0,))), "above 2^-19"),
         (_attributes("MUL", activation="TANH"), "fused activation"),
