@@ -109,19 +109,31 @@ class Sketch:
         self.model.op(kind, [x.index], [y.index], table=False)
         return y
 
+    def unary(self, x: Value, kind: str) -> Value:
+        y = self.value(x.shape, *_RESULTS.get(kind, (None, None)))
+        options = {"alpha": 0.2} if kind == "LEAKY_RELU" else {}
+        self.model.op(kind, [x.index], [y.index], table=bool(options), **options)
+        return y
+
     def add(self, x: Value, other: Value, activation="NONE", kind="ADD") -> Value:
+        """Or any kind of two inputs; `other` may be broadcast."""
         y = self.value(x.shape)
-        self.model.op(kind, [x.index, other.index], [y.index], fused_activation_function=activation)
+        options = {"fused_activation_function": activation} if kind in _ACTIVATED else {}
+        self.model.op(kind, [x.index, other.index], [y.index], table=bool(options), **options)
         return y
 
     def scale_channels(self, x: Value, kind: str) -> Value:
-        """MUL or ADD by a constant a channel: what is left of a batch normalization."""
+        """MUL or ADD by a constant a channel: what is left of a batch normalization; or another kind."""
         self.names += 1
         data = self.rng.integers(-127, 128, (x.shape[-1],)).astype(np.int8)
         constant = self.model.tensor(f"k{self.names}", data.shape, scale=0.03, zero_point=3, data=data)
-        y = self.value(x.shape)
-        self.model.op(kind, [x.index, constant], [y.index], fused_activation_function="NONE")
-        return y
+        return self.add(x, Value(constant, data.shape, 0.03, 3), kind=kind)
+
+    def gate(self, x: Value) -> Value:
+        """Squeeze and excitation: x times a factor a channel that follows from all of x."""
+        squeezed = self.pool(x, "AVERAGE_POOL_2D", x.shape[1:3], (1, 1))
+        factor = self.unary(self.conv(squeezed, x.shape[3], (1, 1)), "LOGISTIC")
+        return self.add(x, factor, kind="MUL")
 
     def pad(self, x: Value, top: int, bottom: int, left: int, right: int) -> Value:
         _, h, w, c = x.shape
@@ -154,11 +166,6 @@ class Sketch:
         self.model.op("QUANTIZE", [x.index], [y.index])
         return y
 
-    def logistic(self, x: Value) -> Value:
-        y = self.value(x.shape, 1 / 256, -128)
-        self.model.op("LOGISTIC", [x.index], [y.index], table=False)
-        return y
-
     def mean(self, x: Value) -> Value:
         """Over rows and columns."""
         self.names += 1
@@ -174,6 +181,15 @@ class Sketch:
 
     def build(self, inputs: list[Value], outputs: list[Value]) -> bytes:
         return self.model.build([v.index for v in inputs], [v.index for v in outputs])
+
+
+#: what has a fused activation
+_ACTIVATED = ("ADD", "SUB", "MUL")
+#: functions of one value; what the outputs of some must have
+UNARY = ("LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS")
+_RESULTS = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
+#: functions of two values
+BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU")
 
 
 def _extents(shape, kernel, stride, padding, dilation) -> tuple[int, int]:
@@ -224,7 +240,8 @@ def networks(draw, most_layers: int = 8) -> bytes:
 
 
 def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
-    kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad", "gate", "concat", "requantize"]
+    kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad", "unary", "swish", "gate",
+             "concat", "requantize"]  # fmt: skip
     twins = [v for v in older[:-1] if v.shape == x.shape]
     kind = draw(st.sampled_from(kinds + ["residual"] * 3 if twins else kinds))
     kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
@@ -249,11 +266,17 @@ def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     if kind == "relu":
         return sketch.relu(x, draw(st.sampled_from(["RELU", "RELU6"])), draw(st.booleans()))
     if kind == "norm":
-        return sketch.scale_channels(sketch.scale_channels(x, "MUL"), "ADD")
+        first = draw(st.sampled_from(("MUL", "MUL", *BINARY)))
+        return sketch.scale_channels(sketch.scale_channels(x, first), "ADD")
     if kind == "residual":
-        return sketch.add(x, draw(st.sampled_from(twins)), activation)
+        joined = draw(st.sampled_from(("ADD", "ADD", *BINARY)))
+        return sketch.add(x, draw(st.sampled_from(twins)), activation, joined)
+    if kind == "unary":
+        return sketch.unary(x, draw(st.sampled_from(UNARY)))
+    if kind == "swish":
+        return sketch.add(x, sketch.unary(x, "LOGISTIC"), kind="MUL")
     if kind == "gate":
-        return sketch.add(x, sketch.logistic(x), kind="MUL")
+        return sketch.gate(x)
     if kind == "concat":
         return sketch.concatenate([x, sketch.relu(x)], draw(st.sampled_from([3, 3, 1, 2])))
     if kind == "requantize":
