@@ -5,6 +5,8 @@ Each is a stream's model: verified frame by frame against TFLM (tests/test_strea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import tflite
 from tflite_builder import ModelBuilder
@@ -142,6 +144,139 @@ def accumulator(initialized: bool) -> bytes:
     return model.build([x], [after, older], called=called)
 
 
+# --- streaming convolutions ----------------------------------------------------------------------
+
+
+class StreamingNet:
+    """Streaming layers one behind the other: `x` is the tensor that the next one reads."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.model = ModelBuilder()
+        self.rng = np.random.default_rng(5)
+        self.quant = {"scale": 0.05, "zero_point": -6}
+        self.shape = tuple(shape)
+        self.input = self.x = self.model.tensor("frame", shape, **self.quant)
+        self.initial: dict[str, tuple[np.ndarray, float, int]] = {}
+
+    def _tensor(self, name: str, shape: Sequence[int]) -> int:
+        return self.model.tensor(name, shape, **self.quant)
+
+    def window(self, name: str, rows: int, axis: int = 1, idiom: str = "slice behind") -> None:
+        """`rows` of time along `axis`, of which this frame's are the last."""
+        model, new = self.model, self.shape[axis]
+        old = rows if idiom == "slice before" else rows - new
+        state_shape = tuple(old if d == axis else e for d, e in enumerate(self.shape))
+        window_shape = tuple(rows if d == axis else e for d, e in enumerate(self.shape))
+        handle = add_handle(model, name)
+        before = self._tensor(f"{name}_before", state_shape)
+        model.op("READ_VARIABLE", [handle], [before])
+        if idiom == "slice before":
+            before = self._slice(f"{name}_kept", before, state_shape, axis, new)
+        window = self._tensor(f"{name}_window", window_shape)
+        model.op("CONCATENATION", [before, self.x], [window], axis=axis - 4 if new == 1 else axis)
+        after = window
+        if idiom != "slice before":
+            after = self._slice(f"{name}_after", window, window_shape, axis, new, idiom == "SLICE behind")
+        model.op("ASSIGN_VARIABLE", [handle, after], [])
+        self.x, self.shape = window, window_shape
+
+    def initialize(self, name: str, shape: tuple[int, ...]) -> None:
+        self.initial[name] = (_integers(self.rng, shape), 0.05, -6)
+
+    def _slice(self, name: str, x: int, shape: Sequence[int], axis: int, start: int, plain: bool = False) -> int:
+        """What is left of `x` without its first `start` indexes along an axis."""
+        begin = [start if d == axis else 0 for d in range(len(shape))]
+        size = [e - b for e, b in zip(shape, begin, strict=True)]
+        result = self._tensor(name, size)
+
+        def vector(part: str, values: Sequence[int]) -> int:
+            data = np.array(values, np.int32)
+            return self.model.tensor(f"{name}_{part}", data.shape, "int32", data=data)
+
+        if plain:
+            self.model.op("SLICE", [x, vector("begin", begin), vector("size", size)], [result])
+        else:
+            ends = vector("end", shape)
+            steps = vector("steps", [1] * len(shape))
+            self.model.op("STRIDED_SLICE", [x, vector("begin", begin), ends, steps], [result])
+        return result
+
+    def conv(self, name: str, kernel: tuple[int, int], channels: int, depthwise: bool = False,
+             stride: tuple[int, int] = (1, 1), dilation: int = 1) -> None:  # fmt: skip
+        _, height, width, inputs = self.shape
+        shape = (1, *kernel, inputs) if depthwise else (channels, *kernel, inputs)
+        channels = inputs if depthwise else channels
+        weights = self.model.tensor(f"{name}_weights", shape, scale=0.01, zero_point=0,
+                                    data=_integers(self.rng, shape, limit=60))  # fmt: skip
+        bias = self.model.tensor(f"{name}_bias", (channels,), "int32", scale=product(0.05, 0.01), zero_point=0,
+                                 data=_integers(self.rng, channels, "int32", 800))  # fmt: skip
+        out_h = (height - (kernel[0] - 1) * dilation - 1) // stride[0] + 1
+        out_w = (width - kernel[1]) // stride[1] + 1
+        result = self._tensor(name, (1, out_h, out_w, channels))
+        options = {
+            "padding": "VALID", "stride_h": stride[0], "stride_w": stride[1],
+            "dilation_h_factor": dilation, "dilation_w_factor": 1, "fused_activation_function": "RELU",
+        }  # fmt: skip
+        if depthwise:
+            options["depth_multiplier"] = 1
+        self.model.op("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", [self.x, weights, bias], [result], **options)
+        self.x, self.shape = result, (1, out_h, out_w, channels)
+
+    def reshape(self, name: str, shape: tuple[int, ...]) -> None:
+        result = self._tensor(name, shape)
+        self.model.op("RESHAPE", [self.x], [result])
+        self.x, self.shape = result, shape
+
+    def build(self) -> bytes:
+        called = [initialization(self.initial)] if self.initial else []
+        return self.model.build([self.input], [self.x], called=called)
+
+
+def streaming_convolutions() -> bytes:
+    """Three streaming layers: a convolution, a depthwise with initial values, a strided one."""
+    net = StreamingNet((1, 1, 10, 4))
+    net.model.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    net.initialize("second", (1, 4, 8, 8))
+    net.window("first", 3)
+    net.conv("conv", (3, 3), 8)
+    net.window("second", 5, idiom="SLICE behind")
+    net.conv("depthwise", (3, 3), 8, depthwise=True, dilation=2)
+    net.window("third", 2, idiom="slice before")
+    net.conv("last", (2, 6), 6, stride=(2, 1))
+    return net.build()
+
+
+def several_rows_a_frame() -> bytes:
+    net = StreamingNet((1, 3, 5, 4))
+    net.window("rows", 8)
+    net.conv("conv", (3, 3), 5)
+    return net.build()
+
+
+def time_in_columns() -> bytes:
+    """Convolutions over one row, as those over one dimension are converted."""
+    net = StreamingNet((1, 1, 1, 6))
+    net.window("first", 7, axis=2)
+    net.conv("conv", (1, 3), 8)
+    net.window("second", 9, axis=2, idiom="SLICE behind")
+    net.conv("depthwise", (1, 9), 8, depthwise=True)
+    return net.build()
+
+
+def window_without_a_ring() -> bytes:
+    """A fully connected layer needs the window's rows in order: it is copied."""
+    net = StreamingNet((1, 1, 2, 3))
+    net.window("window", 4)
+    weights = net.model.tensor("weights", (5, 24), scale=0.01, zero_point=0, data=_integers(net.rng, (5, 24)))
+    bias = net.model.tensor("bias", (5,), "int32", scale=product(0.05, 0.01), zero_point=0,
+                            data=_integers(net.rng, 5, "int32", 800))  # fmt: skip
+    net.reshape("flat", (1, 24))
+    scores = net.model.tensor("scores", (1, 5), scale=0.2, zero_point=3)
+    net.model.op("FULLY_CONNECTED", [net.x, weights, bias], [scores])
+    net.x = scores
+    return net.build()
+
+
 STREAM_MODELS = {
     "svdf of int16": svdf("int16", (1, 8, 4, 2, 6), 0.02),
     "svdf of int8": svdf("int8", (1, 9, 3, 1, 5), 0.001),
@@ -156,6 +291,10 @@ STREAM_MODELS = {
     "lstm with a coarse cell": lstm((1, 2, 6), 4, cell_scale=2.0**-14),
     "accumulator from zero points": accumulator(False),
     "accumulator from values": accumulator(True),
+    "streaming convolutions": streaming_convolutions(),
+    "several rows a frame": several_rows_a_frame(),
+    "time in columns": time_in_columns(),
+    "window without a ring": window_without_a_ring(),
 }
 
 #: operators that are tested here alone: kinds that keep state

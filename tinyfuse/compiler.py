@@ -11,7 +11,7 @@ from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options
-from tinyfuse.plan import Plan
+from tinyfuse.plan import Plan, states_bytes
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -40,7 +40,9 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     graph, context = prepare(source, target, options)
     if options.fusion != "rows":
         return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
-    plan = choices(source, graph, context, options, say).choose(options.optimize, options.max_ram)
+    # what the state leaves for the arena
+    limit = None if options.max_ram is None else options.max_ram - states_bytes(place_states(graph))
+    plan = choices(source, graph, context, options, say).choose(options.optimize, limit)
     return _without_idle_slides(plan)
 
 

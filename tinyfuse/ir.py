@@ -147,7 +147,8 @@ class Op:
 
     @property
     def reads_ring(self) -> bool:
-        return any(tensor.cursor is not None for tensor in self.states)
+        """Whether it computes from a ring, row by row: input 0 is one."""
+        return bool(self.inputs) and self.inputs[0] is not None and self.inputs[0].cursor is not None
 
     def __str__(self) -> str:
         # one without outputs is known by the state that it writes

@@ -129,8 +129,7 @@ class Plan:
     @cached_property
     def state_bytes(self) -> int:
         """Size of the state that outlives a run, 0 where there is none."""
-        end = max((offset + tensor.bytes for tensor, offset in self.states.items()), default=0)
-        return -(-end // STATE_ALIGN) * STATE_ALIGN
+        return states_bytes(self.states)
 
     @property
     def ram_bytes(self) -> int:
@@ -195,6 +194,13 @@ ARENA_ALIGN = 16
 
 #: alignment of the state's start and of every state in it: word loads
 STATE_ALIGN = 4
+
+
+def states_bytes(offsets: dict[Tensor, int]) -> int:
+    """Size of the memory that holds states at those offsets, rounded up so that an array of it keeps
+    the alignment."""
+    end = max((offset + tensor.bytes for tensor, offset in offsets.items()), default=0)
+    return -(-end // STATE_ALIGN) * STATE_ALIGN
 
 
 def constant_key(constant: Constant) -> tuple:

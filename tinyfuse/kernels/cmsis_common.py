@@ -40,7 +40,7 @@ class CmsisRows(CmsisKernel):
     by_row = True
 
     def takes_rings(self, op: Op) -> bool:
-        return self.window(op).kernel == 1
+        return self.window(op).kernel == 1 and not op.reads_ring
 
     @abstractmethod
     def window(self, op: Op) -> RowWindow:

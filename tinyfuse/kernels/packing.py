@@ -42,11 +42,14 @@ def output_fields(op: Op) -> dict[str, int]:
 def conv_params(op: Op, site: Site) -> Let:
     """`const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution."""
     g = geometry(op)
+    rows = {"in_h": g.in_h, "stride_h": g.stride_h}
+    if site.inputs[0].endless:  # rows are counted from a ring's start, one by one (View)
+        rows = {"in_h": 2 * g.in_h, "stride_h": 1}
     fields = {
-        "in_h": g.in_h, "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.inputs[0].ring_rows,
+        "in_h": rows["in_h"], "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.inputs[0].ring_rows,
         "out_w": g.out_w, "out_c": g.out_c, "groups": g.groups,
         "kernel_h": g.kernel_h, "kernel_w": g.kernel_w,
-        "stride_h": g.stride_h, "stride_w": g.stride_w,
+        "stride_h": rows["stride_h"], "stride_w": g.stride_w,
         "dilation_h": g.dilation_h, "dilation_w": g.dilation_w,
         "pad_top": g.pad_top, "pad_left": g.pad_left,
         "in_zero_point": op.input.zero_point,

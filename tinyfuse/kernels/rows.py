@@ -11,7 +11,7 @@ def row_pointer(view: View, row: str) -> str:
     tensor = view.tensor
     if view.ring_rows == 1:
         return view.pointer
-    slot = row if view.ring_rows >= tensor.shape[1] else f"({row} % {view.ring_rows})"
+    slot = row if view.ring_rows >= tensor.shape[1] and not view.endless else f"({row} % {view.ring_rows})"
     return f"{view.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
 
 

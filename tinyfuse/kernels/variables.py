@@ -1,4 +1,4 @@
-"""Our kernels of READ_VARIABLE and ASSIGN_VARIABLE (runtime_c/tinyfuse_copy.h)."""
+"""Our kernels of operators on states (runtime_c/tinyfuse_copy.h, tinyfuse_ring.h)."""
 
 from __future__ import annotations
 
@@ -29,3 +29,16 @@ class AssignVariable(Kernel):
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         value = site.inputs[1].pointer if site.inputs[1] is not None else site.constant("value")
         return (Call(self.name, (value, site.inputs[0].pointer, op.input.bytes)),)
+
+
+class RingPush(Kernel):
+    """The rows overwrite the oldest of the ring."""
+
+    name = "tinyfuse_ring_push"
+    headers = ("tinyfuse_ring.h",)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        rows, ring, cursor = (view.pointer for view in site.inputs)
+        height = op.inputs[1].shape[1]
+        row_bytes = op.inputs[1].bytes // height
+        return (Call(self.name, (rows, op.input.bytes // row_bytes, ring, height, row_bytes, cursor)),)

@@ -36,6 +36,7 @@ from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeNearestNeighborOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
+from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
@@ -116,6 +117,7 @@ FAMILIES: dict[str, Operator] = {
         RowMacsOperator(),
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
+        RingPushOperator(),
         FeedRowsOperator(),
     )
 }

@@ -16,6 +16,7 @@ from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
@@ -33,7 +34,7 @@ FUSING: tuple[Pass, ...] = (fold_pad, fold_activation, drop_identities, share_re
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
-STREAMING: tuple[Pass, ...] = (split_global_pool,)
+STREAMING: tuple[Pass, ...] = (split_global_pool, ring_window)
 
 #: and these for less RAM: unless speed is all, and where RAM is all
 SMALLER: tuple[Pass, ...] = (split_full_height,)

@@ -76,7 +76,7 @@ def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
 def is_pointwise_function(op: Op) -> bool:
     """One activation in, one out of the same shape, each element from the same element."""
     return (
-        len(op.activations) == 1
+        len(op.activations) == len(op.outputs) == 1
         and op.activations[0].shape == op.output.shape
         and not FAMILIES[op.kind].macs(op)
         and FAMILIES[op.kind].row_window(op, op.inputs.index(op.activations[0])) == SAME_ROW

@@ -1,0 +1,21 @@
+/* The window of a streaming layer, kept as a ring of rows from one inference to the next. */
+#ifndef TINYFUSE_RING_H
+#define TINYFUSE_RING_H
+
+#include "tinyfuse_common.h"
+
+/* Writes `count` rows of `row_bytes` bytes over the oldest of a ring of `height` rows, in turn. Row 0 of the
+   window lies in the ring's row `*cursor`, the others behind it and then from the ring's start on. */
+TINYFUSE_INLINE void tinyfuse_ring_push(const void *rows, int32_t count, void *ring, int32_t height,
+                                        int32_t row_bytes, int32_t *cursor)
+{
+    const uint8_t *from = (const uint8_t *)rows;
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        memcpy((uint8_t *)ring + (ptrdiff_t)*cursor * row_bytes, from, (size_t)row_bytes);
+        from += row_bytes;
+        *cursor = *cursor + 1 == height ? 0 : *cursor + 1;
+    }
+}
+
+#endif

@@ -1,0 +1,28 @@
+"""RING_PUSH: an operator of ours, made by rewrite/ring_window.py alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.variables import RingPush
+from tinyfuse.ops.base import Operator
+
+
+class RingPushOperator(Operator):
+    """Inputs: rows [.., h, W, C], a ring [1, H, W, C] and its cursor. The rows become the ring's last,
+    and as many leave it at its start.
+
+    The reference keeps a ring's rows in order, and so its cursor at 0; the C moves the cursor.
+    """
+
+    kind = "RING_PUSH"
+    summary = "new rows at the end of a ring, in place of the oldest"
+    in_files = False
+    updates = (1, 2)
+    kernels = (RingPush(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        rows, ring, cursor = inputs
+        kept = ring.reshape(-1)[rows.size :]
+        return np.concatenate([kept, rows.reshape(-1)]).reshape(ring.shape), cursor

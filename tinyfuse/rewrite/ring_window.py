@@ -1,0 +1,191 @@
+"""The window of a streaming convolution becomes a ring of rows: a run writes its new rows alone.
+
+before   %v = READ_VARIABLE(%s);  %w = CONCATENATION(%v, %x);  %n = STRIDED_SLICE(%w);
+         ASSIGN_VARIABLE(%s, %n);  %y = CONV_2D(%w, ...)
+after    RING_PUSH(%x, %r, %cursor);  %y = CONV_2D(%r, ...)       %r: a state with a cursor (ir.Tensor)
+
+Any operators that only move elements may stand between the read and the assignment. What they do is
+found by moving numbers through them: the elements of the old state are 0..S-1, those of the frame %x
+S..S+F-1. It is a ring where the new state is the last S of these and every reader sees the last ones, in
+order: all of them, or all but the first F. Readers are convolutions without padding above or below; one
+over time in columns, [1, 1, T, C], becomes one over time in rows, which is the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import geometry
+
+#: operators that only move elements, and those of them that read nothing but data
+_MOVES = (
+    "CONCATENATION", "PACK", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK",
+    "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",
+)  # fmt: skip
+_JOINS = ("CONCATENATION", "PACK")
+_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+
+
+@dataclass(frozen=True, eq=False)
+class _Window:
+    """What lies between the read and the assignment of one state.
+
+    moves    operators that go away, read and assignment among them
+    frame    the tensor whose elements come in
+    join     the operator before which the frame is there
+    readers  convolutions over the window
+    rows     of the window
+    """
+
+    state: Tensor
+    moves: tuple[Op, ...]
+    frame: Tensor
+    join: Op
+    readers: tuple[Op, ...]
+    rows: int
+
+
+def ring_window(graph: Graph) -> Graph:
+    for state in graph.states:
+        window = _window(graph, state)
+        if window is not None:
+            graph = _with_ring(graph, window)
+    return graph
+
+
+def _window(graph: Graph, state: Tensor) -> _Window | None:
+    """The window that a state keeps, None where it is something else."""
+    users = [op for op in graph.ops if state in op.inputs]
+    if [op.kind for op in users] != ["READ_VARIABLE", "ASSIGN_VARIABLE"]:
+        return None
+    read, assign = users
+    found = _moved(graph, read)
+    if found is None:
+        return None
+    numbers, frame, moves, join = found
+    size, total = state.elements, state.elements + frame.elements
+    assigned = numbers.get(assign.inputs[1])
+    if assigned is None or not np.array_equal(assigned.reshape(-1), np.arange(frame.elements, total)):
+        return None
+    readers: dict[Op, None] = {}
+    for tensor in numbers:
+        for op in graph.consumers.get(tensor, ()):
+            if op not in moves and op is not assign:
+                readers[op] = None
+        if tensor in graph.outputs:
+            return None
+    starts = {_start(op, numbers, total) for op in readers}
+    if len(starts) != 1 or not starts <= {0, frame.elements} or not all(map(_streams, readers)):
+        return None
+    first, *others = (_by_rows(op) for op in readers)
+    row = first.input.elements // first.input.shape[1]
+    like = (first.input.shape, first.input.quant)
+    if frame.elements % row or size % row or any((op.input.shape, op.input.quant) != like for op in others):
+        return None
+    return _Window(state, (read, assign, *moves), frame, join, tuple(readers), first.input.shape[1])
+
+
+def _moved(
+    graph: Graph, read: Op
+) -> tuple[dict[Tensor, np.ndarray], Tensor, tuple[Op, ...], Op] | None:
+    """(numbers of the elements of every tensor made of the state, the frame, the operators that made them,
+    the first that needs the frame); None where something else is mixed in, or no frame."""
+    numbers = {read.output: np.arange(read.output.elements).reshape(read.output.shape)}
+    frame, join = None, None
+    moves: list[Op] = []
+    for op in graph.ops:
+        if op.kind not in _MOVES or numbers.keys().isdisjoint(op.inputs):
+            continue
+        arguments = []
+        for tensor in op.inputs:
+            if tensor in numbers:
+                arguments.append(numbers[tensor])
+            elif tensor is None or (tensor.is_constant and op.kind not in _JOINS):
+                arguments.append(None if tensor is None else tensor.data)
+            elif tensor.is_constant or (frame is not None and tensor is not frame):
+                return None
+            else:
+                frame, join = tensor, join or op
+                start = read.output.elements
+                arguments.append(np.arange(start, start + tensor.elements).reshape(tensor.shape))
+        moves.append(op)
+        numbers.update(zip(op.outputs, FAMILIES[op.kind].reference(op, *arguments), strict=True))
+    if frame is None:
+        return None
+    return numbers, frame, tuple(moves), join
+
+
+def _start(op: Op, numbers: dict[Tensor, np.ndarray], total: int) -> int | None:
+    """The first number that a reader sees, where it sees all from there on in order, as its only input."""
+    seen = [numbers[tensor].reshape(-1) for tensor in op.activations if tensor in numbers]
+    if op.kind not in _READERS or len(op.activations) != 1 or not seen:
+        return None
+    start = int(seen[0][0])
+    return start if np.array_equal(seen[0], np.arange(start, total)) else None
+
+
+def _streams(op: Op) -> bool:
+    """Whether a convolution can read a ring: images of batch 1, no padding above or below, and a row's
+    window begins a row below that of the row before."""
+    if not (op.input.is_image and op.output.is_image):
+        return False
+    g = geometry(_by_rows(op))
+    inside = g.pad_top == 0 and (g.out_h - 1) * g.stride_h + g.window.kernel <= g.in_h
+    return inside and (g.stride_h == 1 or g.out_h == 1)
+
+
+def _by_rows(op: Op) -> Op:
+    """A convolution over one row of pixels, as one over a column of them: the same bytes."""
+    weights = op.inputs[1]
+    if op.input.shape[1] != 1 or weights.shape[1] != 1 or op.output.shape[1] != 1:
+        return op
+    a = op.attributes
+    padding = a.padding if isinstance(a.padding, str) else (*a.padding[2:], *a.padding[:2])
+    attributes = replace(a, stride=a.stride[::-1], dilation=a.dilation[::-1], padding=padding)
+    data = weights.data.swapaxes(1, 2)
+    turned = replace(weights, shape=data.shape, data=data)
+    return replace(
+        op,
+        inputs=(_turned(op.input), turned, *op.inputs[2:]),
+        outputs=(_turned(op.output),),
+        attributes=attributes,
+    )
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    batch, height, width, channels = tensor.shape
+    return replace(tensor, shape=(batch, width, height, channels), index=-1)
+
+
+def _with_ring(graph: Graph, window: _Window) -> Graph:
+    state, frame = window.state, window.frame
+    turned = {op: _by_rows(op) for op in window.readers}
+    seen = turned[window.readers[0]].input
+    cursor = Tensor(f"{state.name} (cursor)", (1,), "int32", initial=np.zeros(1, np.int32))
+    ring = replace(seen, name=state.name, index=-1, initial=_initial(state, seen), cursor=cursor)
+    push = Op("RING_PUSH", (frame, ring, cursor), (), index=window.join.index)
+    ops: list[Op] = []
+    for op in graph.ops:
+        if op is window.join:
+            ops.append(push)
+        if op in turned:
+            reader = turned[op]
+            ops.append(replace(reader, inputs=(ring, *reader.inputs[1:])))
+            if reader is not op:  # its readers know the output in the shape that it had
+                ops.append(Op("RESHAPE", (reader.output,), op.outputs, index=op.index))
+        elif op not in window.moves:
+            ops.append(op)
+    return replace(graph, ops=tuple(ops))
+
+
+def _initial(state: Tensor, seen: Tensor) -> np.ndarray:
+    """The ring after a reset: the state is its newest rows; what the first frame overwrites doesn't matter."""
+    if state.initial.strides == (0,) * state.initial.ndim:  # one value throughout
+        return np.broadcast_to(state.initial.reshape(-1)[0], seen.shape)
+    values = state.initial.reshape(-1)
+    room = np.full(seen.elements - values.size, values[0])
+    return np.concatenate([room, values]).reshape(seen.shape)
