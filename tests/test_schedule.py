@@ -8,7 +8,9 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from executors import plan_of
 from random_graphs import Sketch, networks
+from stream_models import STREAM_MODELS
 
 from tinyfuse.compiler import compile_graph, plan_groups
 from tinyfuse.ops.base import Context, RowWindow
@@ -189,3 +191,31 @@ def test_the_least_window_over_given_rows() -> None:
     mirrored = [(1, 1), (0, 0), (1, 1), (2, 2), (1, 1)]
     window = RowWindow.over(mirrored)
     assert all(window.first(y) <= r < window.needed(y, 3) for y, (r, _) in enumerate(mirrored))
+
+
+# --- state -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STREAM_MODELS)
+def test_models_with_state_are_planned_under_every_option(name: str) -> None:
+    """verify_plan checks that what is done to a state keeps its order, and that states lie apart."""
+    for fusion, optimize in (("none", "balanced"), ("basic", "balanced"), ("rows", "speed"), ("rows", "ram")):
+        plan = plan_of(STREAM_MODELS[name], fusion=fusion, optimize=optimize)
+        assert plan.state_bytes >= sum(tensor.bytes for tensor in plan.graph.states) > 0
+        assert plan.ram_bytes == plan.arena_bytes + plan.state_bytes
+
+
+@pytest.mark.parametrize("name", ["streaming convolutions", "several rows a frame", "time in columns"])
+def test_a_window_is_a_ring(name: str) -> None:
+    """No copy of the window is left: only the frame is pushed."""
+    plan = plan_of(STREAM_MODELS[name])
+    kinds = [op.kind for op in plan.graph.ops]
+    assert not {"READ_VARIABLE", "ASSIGN_VARIABLE", "CONCATENATION", "STRIDED_SLICE", "SLICE"} & set(kinds)
+    rings = [tensor for tensor in plan.states if tensor.cursor is not None]
+    assert len(rings) == kinds.count("RING_PUSH") > 0
+    assert plan.state_bytes == sum(-(-ring.bytes // 4) * 4 + 4 for ring in rings)
+
+
+def test_a_window_that_is_read_otherwise_is_no_ring() -> None:
+    plan = plan_of(STREAM_MODELS["window without a ring"])
+    assert "READ_VARIABLE" in {op.kind for op in plan.graph.ops} and len(plan.states) == 1

@@ -167,14 +167,15 @@ def _pool(op: Op, calls: int) -> Features:
 def _elements(op: Op, calls: int) -> Features:
     """Of an operator without window or weights: rows of the innermost dimension, and elements."""
     inputs = sum(tensor.elements for tensor in op.activations)
-    depth = op.output.shape[-1] if op.output.shape else 1
-    rows = op.output.elements // max(1, depth)
-    call = op.output.elements // calls
+    result = (op.outputs or op.states)[0]  # what has no output writes a state
+    depth = result.shape[-1] if result.shape else 1
+    rows = result.elements // max(1, depth)
+    call = result.elements // calls
     return {
         "calls": calls,
         "rows": rows,
         "inputs": inputs,
-        "outputs": op.output.elements,
+        "outputs": result.elements,
         "call_words": calls * _up(call, 4),
         "call_vectors": calls * _up(call, 16),
         "row_words": rows * _up(depth, 4),

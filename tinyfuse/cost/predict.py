@@ -36,7 +36,7 @@ def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context
 
 
 def _guess(stage: Stage) -> float:
-    outputs = stage.op.output.elements
+    outputs = sum(tensor.elements for tensor in stage.op.outputs or stage.op.activations)
     calls = stage.op.output.shape[1] if stage.by_row else 1
     return _UNKNOWN_MAC * stage.macs + _UNKNOWN_OUTPUT * outputs + _UNKNOWN_CALL * calls
 
