@@ -13,7 +13,7 @@ enum { TINYFUSE_SHORT_ROW = 16 };
    `bytes` where that is not NULL. */
 typedef struct {
     int8_t *bytes;
-    int16_t *to;
+    int8_t *to;
     int32_t step;
 } tinyfuse_column;
 
@@ -104,12 +104,12 @@ TINYFUSE_INLINE int tinyfuse_window_inside(const tinyfuse_conv *p, int32_t x)
 /* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; in_c is a
    multiple of 4. */
 TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int8_t *const *rows,
-                                               int32_t x, int32_t block, int16_t *columns, int form)
+                                               int32_t x, int32_t block, int8_t *columns, int form)
 {
-    const int32_t count = p->kernel_w * p->in_c;
+    const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form);
     int32_t i, ky;
     for (i = 0; i < block; ++i) {
-        tinyfuse_column column = {NULL, columns + 4 * i, 8 * block};
+        tinyfuse_column column = {NULL, columns + step * i, step * block};
         if (tinyfuse_window_inside(p, x + i)) {
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
             for (ky = 0; ky < p->kernel_h; ++ky) {
@@ -128,10 +128,10 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
 /* The same for any in_c, by way of `bytes`, whose last `depth` - kernel_h * kernel_w * in_c bytes
    are zeros. */
 TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int8_t *const *rows,
-                                               int32_t x, int32_t block, int16_t *columns,
+                                               int32_t x, int32_t block, int8_t *columns,
                                                int8_t *bytes, int32_t depth, int form)
 {
-    const int32_t count = p->kernel_w * p->in_c;
+    const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form);
     int32_t i, ky;
     for (i = 0; i < block; ++i) {
         tinyfuse_column column = {bytes, NULL, 0};
@@ -151,7 +151,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int
         } else {
             tinyfuse_gather_window(p, rows, x + i, &column, form);
         }
-        (void)tinyfuse_widen(bytes, depth / 4, columns + 4 * i, 8 * block, form);
+        (void)tinyfuse_widen(bytes, depth / 4, columns + step * i, step * block, form);
     }
 }
 
@@ -162,9 +162,9 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const tinyfuse_matmul m = {depth, p->out_c, tinyfuse_matmul_rounding(p->out_zero_point, form)};
-    int16_t *const columns = (int16_t *)scratch;
-    const int8_t **const rows = (const int8_t **)(void *)(columns + block_pixels * depth);
-    int8_t *const bytes = (int8_t *)(rows + p->kernel_h);
+    const int8_t **const rows = (const int8_t **)scratch;
+    int8_t *const columns = (int8_t *)(rows + p->kernel_h);
+    int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
     const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
     int32_t x, ky;
@@ -204,10 +204,13 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, TINYFUSE_LANES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_line, TINYFUSE_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, TINYFUSE_BYTES)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_line, TINYFUSE_BYTES_LINE)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
-   together, 2 or 3. scratch, aligned to 8: block_pixels * depth int16, then kernel_h pointers, then `depth` bytes where in_c is no multiple of 4, with depth =
+   together, 2 or 3. scratch, aligned to pointers: kernel_h pointers, columns of
+   block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of 4, with depth =
    kernel_h * kernel_w * in_c rounded up to a multiple of 4.
 
    The first layer of most networks has one or three input channels: it gets code of its own, where the

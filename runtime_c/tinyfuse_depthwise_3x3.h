@@ -214,24 +214,32 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
 
 TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
 {
-    static const int8_t lower[4] = {8, 10, 9, 11};
-    int i, k;
-    while (columns != q->end) {
-        for (i = 0; i < 4; ++i) {
-            uint32_t total = (uint32_t)q->bias[i];
-            for (k = 0; k < 3 * TINYFUSE_COLUMN; k += TINYFUSE_COLUMN) {
-                const int16_t *x = columns + k, *w = q->weights + k;
-                total += (uint32_t)(x[2 * i] * w[2 * i]) + (uint32_t)(x[2 * i + 1] * w[2 * i + 1]) +
-                         (uint32_t)(x[lower[i]] * w[lower[i]]);
-            }
-            q->out[i] = (int8_t)(line ? tinyfuse_requantize_line((int32_t)total, q->multiplier[i],
-                                                                 q->rounding)
-                                      : tinyfuse_requantize_bounded((int32_t)total,
-                                                                    q->multiplier[i], q->shift[i][0],
-                                                                    q->shift[i][1]));
+    const int32_t *const m = q->multiplier;
+    const int32_t rounding = q->rounding, out_step = q->out_step;
+    const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
+    const int16_t *const last = q->end;
+    int8_t *out = q->out;
+    for (; columns != last; columns += step) {
+        uint32_t s0 = (uint32_t)q->bias[0], s1 = (uint32_t)q->bias[1];
+        uint32_t s2 = (uint32_t)q->bias[2], s3 = (uint32_t)q->bias[3];
+        const int16_t *x = columns, *w = q->weights;
+        const int16_t *const end = x + 3 * TINYFUSE_COLUMN;
+        for (; x != end; x += TINYFUSE_COLUMN) {
+            s0 += (uint32_t)(x[0] * w[0] + x[1] * w[1] + x[8] * w[8]);
+            s1 += (uint32_t)(x[2] * w[2] + x[3] * w[3] + x[10] * w[10]);
+            s2 += (uint32_t)(x[4] * w[4] + x[5] * w[5] + x[9] * w[9]);
+            s3 += (uint32_t)(x[6] * w[6] + x[7] * w[7] + x[11] * w[11]);
+            w += TINYFUSE_COLUMN;
         }
-        q->out += q->out_step;
-        columns += 3 * TINYFUSE_COLUMN + q->column_step / 2;
+#define TINYFUSE_QUAD_OUTPUT(i, sum)                                                   \
+    out[i] = (int8_t)(line ? tinyfuse_requantize_line((int32_t)(sum), m[i], rounding)  \
+                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],         \
+                                                         q->shift[i][0], q->shift[i][1]))
+        TINYFUSE_QUAD_OUTPUT(0, s0);
+        TINYFUSE_QUAD_OUTPUT(1, s1);
+        TINYFUSE_QUAD_OUTPUT(2, s2);
+        TINYFUSE_QUAD_OUTPUT(3, s3);
+        out += out_step;
     }
 }
 

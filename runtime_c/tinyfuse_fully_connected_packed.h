@@ -1,5 +1,5 @@
 /* Fully connected layer, int8: four outputs at a time from packed weights without zero point, in the
-   forms TINYFUSE_WIDE and TINYFUSE_LANES of tinyfuse_matmul.h. */
+   forms TINYFUSE_WIDE, TINYFUSE_LANES and TINYFUSE_BYTES of tinyfuse_matmul.h. */
 #ifndef TINYFUSE_FULLY_CONNECTED_PACKED_H
 #define TINYFUSE_FULLY_CONNECTED_PACKED_H
 
@@ -90,8 +90,8 @@ typedef struct {
                    : "r8", "r9", "r10", "r11", "cc", "memory")
 
 /* fours > 0 times four outputs from `depth` inputs: widened for the form (`columns`), or bytes.
-   `columns` and `form` (TINYFUSE_WIDE or TINYFUSE_LANES) are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
+   `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_BYTES) are constants. */
+TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(const void *inputs_at, int32_t depth,
                                           const int8_t *weights, const tinyfuse_requant *channels,
                                           int32_t rounding, int32_t fours, int8_t *out,
                                           int columns, int form)
@@ -111,42 +111,69 @@ TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
     }
 }
 
-#else
+#endif
+
+/* The same in C. */
+TINYFUSE_INLINE void tinyfuse_dense_fours_c(const void *inputs_at, int32_t depth,
+                                          const int8_t *weights, const tinyfuse_requant *channels,
+                                          int32_t rounding, int32_t fours, int8_t *out,
+                                          int columns, int form)
+{
+    for (; fours > 0; --fours) {
+        const int8_t *x = (const int8_t *)inputs_at;
+        const int8_t *const end = weights + 4 * depth;
+        int32_t s0 = channels[0].bias, s1 = channels[1].bias;
+        int32_t s2 = channels[2].bias, s3 = channels[3].bias;
+        for (; weights != end; weights += 16) {
+#define TINYFUSE_DENSE_BYTE(j)             \
+    {                                      \
+        const int32_t v = x[j];            \
+        s0 += v * weights[j];              \
+        s1 += v * weights[4 + (j)];        \
+        s2 += v * weights[8 + (j)];        \
+        s3 += v * weights[12 + (j)];       \
+    }
+            if (tinyfuse_of_bytes(form)) {
+                TINYFUSE_DENSE_BYTE(0)
+                TINYFUSE_DENSE_BYTE(1)
+                TINYFUSE_DENSE_BYTE(2)
+                TINYFUSE_DENSE_BYTE(3)
+            } else {
+                int8_t widened[8];
+                if (columns) {
+                    memcpy(widened, x, sizeof widened);
+                } else {
+                    (void)tinyfuse_widen(x, 1, widened, 8, form);
+                }
+                s0 = tinyfuse_products(s0, widened, weights, form);
+                s1 = tinyfuse_products(s1, widened, weights + 4, form);
+                s2 = tinyfuse_products(s2, widened, weights + 8, form);
+                s3 = tinyfuse_products(s3, widened, weights + 12, form);
+            }
+            x += columns ? tinyfuse_step_bytes(form) : 4;
+        }
+        *out++ = tinyfuse_channel_output(channels, 0, s0, rounding, form);
+        *out++ = tinyfuse_channel_output(channels, 1, s1, rounding, form);
+        *out++ = tinyfuse_channel_output(channels, 2, s2, rounding, form);
+        *out++ = tinyfuse_channel_output(channels, 3, s3, rounding, form);
+        channels += 4;
+    }
+}
 
 TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
                                           const int8_t *weights, const tinyfuse_requant *channels,
                                           int32_t rounding, int32_t fours, int8_t *out,
                                           int columns, int form)
 {
-    for (; fours > 0; --fours) {
-        const int16_t *x = (const int16_t *)inputs_at;
-        const int8_t *bytes = (const int8_t *)inputs_at;
-        int32_t s[4], k, o;
-        for (o = 0; o < 4; ++o) {
-            s[o] = channels[o].bias;
-        }
-        for (k = 0; k < depth; k += 4) {
-            int16_t widened[4];
-            if (columns) {
-                memcpy(widened, x, sizeof widened);
-            } else {
-                (void)tinyfuse_widen(bytes, 1, widened, 8, form);
-            }
-            for (o = 0; o < 4; ++o) {
-                s[o] = tinyfuse_products(s[o], widened, weights + 4 * o, form);
-            }
-            weights += 16;
-            x += 4;
-            bytes += 4;
-        }
-        for (o = 0; o < 4; ++o) {
-            *out++ = tinyfuse_channel_output(channels, o, s[o], rounding, form);
-        }
-        channels += 4;
+#if TINYFUSE_DSP
+    if (!tinyfuse_of_bytes(form)) {
+        tinyfuse_dense_fours_dsp(inputs_at, depth, weights, channels, rounding, fours, out, columns,
+                                 form);
+        return;
     }
-}
-
 #endif
+    tinyfuse_dense_fours_c(inputs_at, depth, weights, channels, rounding, fours, out, columns, form);
+}
 
 #define TINYFUSE_DENSE(name, columns, form)                                                       \
     TINYFUSE_SHARED void name(const void *inputs, int32_t depth, const int8_t *weights,           \
@@ -160,6 +187,7 @@ TINYFUSE_DENSE(tinyfuse_dense_columns_wide, 1, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_columns_lanes, 1, TINYFUSE_LANES)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_wide, 0, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_lanes, 0, TINYFUSE_LANES)
+TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes, 0, TINYFUSE_BYTES)
 
 typedef void (*tinyfuse_dense_block)(const void *inputs, int32_t depth, const int8_t *weights,
                                      const tinyfuse_requant *channels, int32_t rounding,
@@ -168,7 +196,7 @@ typedef void (*tinyfuse_dense_block)(const void *inputs, int32_t depth, const in
 /* All batches by `block`; inputs are first widened for the form into `columns` unless that is NULL. */
 TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const tinyfuse_requant *channels,
-                                            int16_t *columns, int form,
+                                            int8_t *columns, int form,
                                             tinyfuse_dense_block block)
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
@@ -179,14 +207,15 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
     for (b = 0; b < p->batches; ++b) {
         const void *inputs = in;
         if (columns != NULL) {
-            int16_t *to = columns;
+            const int32_t step = tinyfuse_step_bytes(form);
+            int8_t *to = columns;
             if (words > 0) {
-                to = tinyfuse_widen(in, words, to, 8, form);
+                to = tinyfuse_widen(in, words, to, step, form);
             }
             if (in_rest > 0) {
                 int8_t tail[4] = {0, 0, 0, 0};
                 memcpy(tail, in + 4 * words, (size_t)in_rest);
-                (void)tinyfuse_widen(tail, 1, to, 8, form);
+                (void)tinyfuse_widen(tail, 1, to, step, form);
             }
             inputs = columns;
         }
@@ -207,16 +236,17 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
 }
 
 /* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth / 4][4][4], zeros
-   beyond the layer, two to a lane (tinyfuse_matmul.h) or not as the constant `form` says, with depth =
-   in_c rounded up to a multiple of 4; `channels` has ceil(out_c / 4) * 4 entries. scratch: `depth`
-   int16, aligned to 8; out must not overlap in. */
+   beyond the layer, in the form (tinyfuse_matmul.h), a constant, with depth =
+   in_c rounded up to a multiple of 4; `channels` has ceil(out_c / 4) * 4 entries. scratch, aligned
+   to 8: a column of `depth` inputs; out must not overlap in. */
 TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const tinyfuse_requant *channels,
                                             int form, void *scratch)
 {
-    tinyfuse_dense_batches(p, in, out, weights, channels, (int16_t *)scratch, form,
-                           form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
-                                                  : tinyfuse_dense_columns_wide);
+    tinyfuse_dense_batches(p, in, out, weights, channels, (int8_t *)scratch, form,
+                           form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
+                           : form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
+                                                    : tinyfuse_dense_columns_wide);
 }
 
 /* The same without scratch; in_c is a multiple of 4. */
@@ -225,8 +255,9 @@ TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in
                                        int form)
 {
     tinyfuse_dense_batches(p, in, out, weights, channels, NULL, form,
-                           form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
-                                                  : tinyfuse_dense_bytes_wide);
+                           form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
+                           : form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
+                                                    : tinyfuse_dense_bytes_wide);
 }
 
 #endif

@@ -9,8 +9,11 @@
    b = 127 - x. Then a * w + b * lane = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in
    256ths, and a constant that is part of the bias. It needs no weight v of -128, and sums below 2^23.
 
-   columns  [depth / 4][pixels][4] int16, aligned to 8. In lanes a, a, b, b for the two pairs of four
+   Cores without the DSP extension multiply byte by byte and widen nothing.
+
+   columns  [depth / 4][pixels][4] int16, aligned to 4. In lanes a, a, b, b for the two pairs of four
             inputs; else the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four bytes.
+            Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4.
    channels [out_c] tinyfuse_line or tinyfuse_requant.
@@ -20,9 +23,27 @@
 
 #include "tinyfuse_requantize.h"
 
-/* How a layer is computed: weights widened one by one or in lanes, requantized in the bounded form; or
-   in lanes, requantized along a line. */
-enum { TINYFUSE_WIDE, TINYFUSE_LANES, TINYFUSE_LINE };
+/* How a layer is computed. With the DSP extension: weights widened one by one or in lanes, requantized
+   in the bounded form; or in lanes, requantized along a line. Without: bytes, requantized in the
+   bounded form or along a line. */
+enum { TINYFUSE_WIDE, TINYFUSE_LANES, TINYFUSE_LINE, TINYFUSE_BYTES, TINYFUSE_BYTES_LINE };
+
+/* Forms are constants; these say what a form is. */
+TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
+{
+    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_LINE;
+}
+
+TINYFUSE_INLINE int tinyfuse_on_line(int form)
+{
+    return form == TINYFUSE_LINE || form == TINYFUSE_BYTES_LINE;
+}
+
+/* Bytes of four inputs in a column. */
+TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
+{
+    return tinyfuse_of_bytes(form) ? 4 : 8;
+}
 
 /* `depth` is a multiple of 4; `rounding` as tinyfuse_matmul_rounding gives it. */
 typedef struct {
@@ -31,13 +52,13 @@ typedef struct {
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return form == TINYFUSE_LINE ? tinyfuse_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
+    return tinyfuse_on_line(form) ? tinyfuse_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
 }
 
-/* Widens 4 * words bytes, words > 0, as columns want them (`form` is a constant): four int16 to each
-   `step` bytes from `to`. Returns the next place. */
-TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16_t *to, int32_t step,
-                                        int form)
+/* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from
+   `to`. Returns the next place. */
+TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t *to, int32_t step,
+                                       int form)
 {
 #if TINYFUSE_DSP
     const int8_t *const end = from + 4 * words;
@@ -66,35 +87,47 @@ TINYFUSE_INLINE int16_t *tinyfuse_widen(const int8_t *from, int32_t words, int16
                    : "cc", "memory")
     if (form == TINYFUSE_WIDE) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
-    } else {
-        TINYFUSE_WIDEN(TINYFUSE_WIDEN_LANES);
+        return to;
     }
-    return to;
-#else
+    if (!tinyfuse_of_bytes(form)) {
+        TINYFUSE_WIDEN(TINYFUSE_WIDEN_LANES);
+        return to;
+    }
+#endif
     for (; words > 0; --words) {
-        if (form == TINYFUSE_WIDE) {
-            to[0] = from[0];
-            to[1] = from[2];
-            to[2] = from[1];
-            to[3] = from[3];
+        if (tinyfuse_of_bytes(form)) {
+            memcpy(to, from, 4);
         } else {
-            to[0] = (int16_t)(256 * from[1] + from[0] + 128);
-            to[1] = (int16_t)(256 * from[3] + from[2] + 128);
-            to[2] = (int16_t)(127 - from[0]);
-            to[3] = (int16_t)(127 - from[2]);
+            int16_t wide[4];
+            if (form == TINYFUSE_WIDE) {
+                wide[0] = from[0];
+                wide[1] = from[2];
+                wide[2] = from[1];
+                wide[3] = from[3];
+            } else {
+                wide[0] = (int16_t)(256 * from[1] + from[0] + 128);
+                wide[1] = (int16_t)(256 * from[3] + from[2] + 128);
+                wide[2] = (int16_t)(127 - from[0]);
+                wide[3] = (int16_t)(127 - from[2]);
+            }
+            memcpy(to, wide, sizeof wide);
         }
         from += 4;
-        to += step / 2;
+        to += step;
     }
     return to;
-#endif
 }
 
-/* `sum` plus four inputs' products with the four weights at w. Sums may pass beyond int32 on their
-   way. */
-TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const int16_t *x, const int8_t *w, int form)
+/* `sum` plus the products of four inputs of a column with the four weights at w. Sums may pass beyond
+   int32 on their way. */
+TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const int8_t *w, int form)
 {
+    const int16_t *const x = (const int16_t *)column;
+    const int8_t *const b = (const int8_t *)column;
     uint32_t total = (uint32_t)sum;
+    if (tinyfuse_of_bytes(form)) {
+        return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
+    }
     if (form == TINYFUSE_WIDE) {
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
@@ -105,8 +138,12 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const int16_t *x, const i
     return (int32_t)total;
 }
 
+/* What a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
+    if (form == TINYFUSE_BYTES_LINE) {
+        return 0; /* the bias is in 256ths, the sum is not */
+    }
     return form == TINYFUSE_LINE ? ((const tinyfuse_line *)channels)[channel].bias
                                  : ((const tinyfuse_requant *)channels)[channel].bias;
 }
@@ -115,9 +152,11 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
 {
-    if (form == TINYFUSE_LINE) {
+    if (tinyfuse_on_line(form)) {
         const tinyfuse_line *const l = (const tinyfuse_line *)channels + channel;
-        return (int8_t)tinyfuse_requantize_line(sum, l->multiplier, rounding);
+        const int32_t value =
+            form == TINYFUSE_LINE ? sum : (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias);
+        return (int8_t)tinyfuse_requantize_line(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
         const int32_t value = form == TINYFUSE_LANES ? sum >> 8 : sum;
@@ -255,10 +294,10 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     , [s2] "=&r"(s2), [s3] "=&r"(s3), [s4] "=&r"(s4), [s5] "=&r"(s5)
 
 /* All channels but the last of an odd count, for `pixels` pixels; returns the weights behind. */
-TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
-                                                    const int16_t *columns, const int8_t *w,
-                                                    const void *channels, int8_t *out,
-                                                    int pixels, int form)
+TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p,
+                                                        const int8_t *columns, const int8_t *w,
+                                                        const void *channels, int8_t *out,
+                                                        int pixels, int form)
 {
     const int32_t bytes = 2 * p->depth, out_c = p->out_c, rounding = p->rounding;
     const int8_t *end;
@@ -286,43 +325,88 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
     return w;
 }
 
-#else
+#endif
 
-TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
-                                                    const int16_t *columns, const int8_t *w,
-                                                    const void *channels, int8_t *out,
-                                                    int pixels, int form)
+/* The same in C. Sums are no array, and bytes are multiplied in this order, so that compilers keep all
+   that the loop needs in registers. */
+TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p,
+                                                      const int8_t *columns, const int8_t *w,
+                                                      const void *channels, int8_t *out,
+                                                      int pixels, int form)
 {
-    int32_t o, k;
-    int i, j;
-    for (o = 0; o + 1 < p->out_c; o += 2) {
-        const int16_t *x = columns;
-        int32_t s[6];
-        for (i = 0; i < 2 * pixels; ++i) {
-            s[i] = tinyfuse_channel_bias(channels, o + (i & 1), form);
-        }
-        for (k = 0; k < p->depth; k += 4) {
-            for (i = 0; i < pixels; ++i) {
-                s[2 * i] = tinyfuse_products(s[2 * i], x, w, form);
-                s[2 * i + 1] = tinyfuse_products(s[2 * i + 1], x, w + 4, form);
-                x += 4;
+    const int32_t step = tinyfuse_step_bytes(form), out_c = p->out_c, rounding = p->rounding;
+    int32_t o;
+    for (o = 0; o + 1 < out_c; o += 2) {
+        const int8_t *x = columns;
+        const int8_t *const end = w + 2 * p->depth;
+        int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
+        int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
+        int8_t *to = out + o;
+        for (; w != end; w += 8) {
+#define TINYFUSE_BYTE_PRODUCTS(j)              \
+    {                                          \
+        const int32_t v = w[j], u = w[4 + (j)]; \
+        s0 += x[j] * v;                        \
+        s1 += x[j] * u;                        \
+        if (pixels > 1) {                      \
+            s2 += x[4 + (j)] * v;              \
+            s3 += x[4 + (j)] * u;              \
+        }                                      \
+        if (pixels > 2) {                      \
+            s4 += x[8 + (j)] * v;              \
+            s5 += x[8 + (j)] * u;              \
+        }                                      \
+    }
+            if (tinyfuse_of_bytes(form)) {
+                TINYFUSE_BYTE_PRODUCTS(0)
+                TINYFUSE_BYTE_PRODUCTS(1)
+                TINYFUSE_BYTE_PRODUCTS(2)
+                TINYFUSE_BYTE_PRODUCTS(3)
+            } else {
+                s0 = tinyfuse_products(s0, x, w, form);
+                s1 = tinyfuse_products(s1, x, w + 4, form);
+                if (pixels > 1) {
+                    s2 = tinyfuse_products(s2, x + step, w, form);
+                    s3 = tinyfuse_products(s3, x + step, w + 4, form);
+                }
+                if (pixels > 2) {
+                    s4 = tinyfuse_products(s4, x + 2 * step, w, form);
+                    s5 = tinyfuse_products(s5, x + 2 * step, w + 4, form);
+                }
             }
-            w += 8;
+            x += pixels * step;
         }
-        for (i = 0; i < pixels; ++i) {
-            for (j = 0; j < 2; ++j) {
-                out[i * p->out_c + o + j] =
-                    tinyfuse_channel_output(channels, o + j, s[2 * i + j], p->rounding, form);
-            }
+        to[0] = tinyfuse_channel_output(channels, o, s0, rounding, form);
+        to[1] = tinyfuse_channel_output(channels, o + 1, s1, rounding, form);
+        if (pixels > 1) {
+            to += out_c;
+            to[0] = tinyfuse_channel_output(channels, o, s2, rounding, form);
+            to[1] = tinyfuse_channel_output(channels, o + 1, s3, rounding, form);
+        }
+        if (pixels > 2) {
+            to += out_c;
+            to[0] = tinyfuse_channel_output(channels, o, s4, rounding, form);
+            to[1] = tinyfuse_channel_output(channels, o + 1, s5, rounding, form);
         }
     }
     return w;
 }
 
+TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
+                                                    const int8_t *columns, const int8_t *w,
+                                                    const void *channels, int8_t *out,
+                                                    int pixels, int form)
+{
+#if TINYFUSE_DSP
+    if (!tinyfuse_of_bytes(form)) {
+        return tinyfuse_matmul_pairs_dsp(p, columns, w, channels, out, pixels, form);
+    }
 #endif
+    return tinyfuse_matmul_pairs_c(p, columns, w, channels, out, pixels, form);
+}
 
 /* One block: all channels of `pixels` (a constant) pixels, to out[pixels][out_c]. */
-TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16_t *columns,
+TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int8_t *columns,
                                            const int8_t *weights, const void *channels, int8_t *out,
                                            int pixels, int form)
 {
@@ -331,11 +415,12 @@ TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16
         const int32_t last = p->out_c - 1;
         int i;
         for (i = 0; i < pixels; ++i) {
-            const int16_t *x = columns + 4 * i;
+            const int32_t step = tinyfuse_step_bytes(form);
+            const int8_t *x = columns + step * i;
             int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
             for (k = 0; k < p->depth; k += 4) {
                 sum = tinyfuse_products(sum, x, w + k, form);
-                x += 4 * pixels;
+                x += step * pixels;
             }
             out[i * p->out_c + last] =
                 tinyfuse_channel_output(channels, last, sum, p->rounding, form);
@@ -344,7 +429,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16
 }
 
 #define TINYFUSE_MATMUL(name, pixels, form)                                                        \
-    TINYFUSE_SHARED void name(const tinyfuse_matmul *p, const int16_t *columns,                    \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul *p, const int8_t *columns,                    \
                               const int8_t *weights, const void *channels, int8_t *out)            \
     {                                                                                              \
         tinyfuse_matmul_block(p, columns, weights, channels, out, pixels, form);                   \
@@ -352,7 +437,9 @@ TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int16
 #define TINYFUSE_MATMUL_FORMS(name, pixels)            \
     TINYFUSE_MATMUL(name##_wide, pixels, TINYFUSE_WIDE)   \
     TINYFUSE_MATMUL(name##_lanes, pixels, TINYFUSE_LANES) \
-    TINYFUSE_MATMUL(name##_line, pixels, TINYFUSE_LINE)
+    TINYFUSE_MATMUL(name##_line, pixels, TINYFUSE_LINE)   \
+    TINYFUSE_MATMUL(name##_bytes, pixels, TINYFUSE_BYTES) \
+    TINYFUSE_MATMUL(name##_bytes_line, pixels, TINYFUSE_BYTES_LINE)
 TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_1, 1)
 TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_2, 2)
 TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_3, 3)
@@ -365,11 +452,14 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 }
 
 /* The function of a form. */
-#define TINYFUSE_OF_FORM(form, name)     \
-    ((form) == TINYFUSE_LINE ? name##_line : (form) == TINYFUSE_LANES ? name##_lanes : name##_wide)
+#define TINYFUSE_OF_FORM(form, name)                        \
+    ((form) == TINYFUSE_LINE ? name##_line                  \
+     : (form) == TINYFUSE_LANES ? name##_lanes              \
+     : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line    \
+     : (form) == TINYFUSE_BYTES ? name##_bytes : name##_wide)
 
 /* One block of 1 to 3 pixels; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_matmul_pixels(const tinyfuse_matmul *p, const int16_t *columns,
+TINYFUSE_INLINE void tinyfuse_matmul_pixels(const tinyfuse_matmul *p, const int8_t *columns,
                                             const int8_t *weights, const void *channels, int8_t *out,
                                             int32_t pixels, int form)
 {

@@ -15,14 +15,15 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
 {
     const tinyfuse_matmul m = {p->in_c, p->out_c,
                                tinyfuse_matmul_rounding(p->out_zero_point, form)};
-    int16_t *const columns = (int16_t *)scratch;
+    int8_t *const columns = (int8_t *)scratch;
+    const int32_t step = tinyfuse_step_bytes(form);
     int8_t *const first = out;
     int32_t left = pixels;
     while (left > 0) {
         const int32_t block = tinyfuse_block_pixels(left, p->block);
         int32_t i;
         for (i = 0; i < block; ++i) {
-            (void)tinyfuse_widen(in, p->in_c / 4, columns + 4 * i, 8 * block, form);
+            (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, form);
             in += p->in_c;
         }
         tinyfuse_matmul_pixels(&m, columns, weights, channels, out, block, form);
@@ -44,9 +45,11 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
 TINYFUSE_POINTWISE(tinyfuse_pointwise_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_lanes, TINYFUSE_LANES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_line, TINYFUSE_LINE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_line, TINYFUSE_BYTES_LINE)
 
 /* in [pixels][in_c] to out [pixels][out_c], which must not overlap; weights and channels packed for
-   tinyfuse_matmul.h, whose `form` is a constant; scratch: block * in_c int16, aligned to 8. */
+   tinyfuse_matmul.h, whose `form` is a constant; scratch, aligned to 8: columns of block * in_c inputs. */
 TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const int8_t *in,
                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                            const void *channels, void *scratch, int form)

@@ -12,11 +12,14 @@ from conv_cases import FAMILIES, Shape, make_op
 from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Quant
 from tinyfuse.kernels.line import SHIFT, line
-from tinyfuse.kernels.matmul import LANES, LINE, WIDE, dense_layer, matmul_layer, weights_in_lanes
+from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, WIDE, dense_layer, matmul_layer, weights_in_lanes
 from tinyfuse.kernels.packing import accumulator_range, bounded, channel_weights
+from tinyfuse.ops.base import Context
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
+from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
+DSP, PLAIN = (Context(load_target(name)) for name in ("cortex-m4", "cortex-m3"))
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 
 
@@ -124,7 +127,7 @@ def test_no_line_where_both_sides_of_the_zero_point_count() -> None:
     """Halves go away from zero, up on one side and down on the other: hardly a line does both."""
     op = _layer(output_scale=0.0023, activation="NONE")
     op = _with_bias(replace(op, outputs=(replace(op.output, quant=Quant((0.0023,), (0,))),)), [0, 0])
-    assert line(op) is None and matmul_layer(op).form == LANES
+    assert line(op) is None and matmul_layer(op, DSP).form == LANES
 
 
 def test_lanes_hold_two_weights() -> None:
@@ -141,11 +144,12 @@ def test_lanes_hold_two_weights() -> None:
 
 
 def test_forms() -> None:
-    assert matmul_layer(_layer()).form == LINE
-    assert dense_layer(_layer()).form == LANES
+    assert matmul_layer(_layer(), DSP).form == LINE
+    assert dense_layer(_layer(), DSP).form == LANES
     op = _layer()
     weights = op.inputs[1].data.copy()
     weights.reshape(2, 8)[0, 2] = -128
     heavy = replace(op.inputs[1], data=weights)
-    assert matmul_layer(replace(op, inputs=(op.input, heavy, op.inputs[2]))).form == WIDE
-    assert dense_layer(_with_bias(_layer(output_scale=10.0, activation="NONE"), [2**23, 5])).form == WIDE
+    assert matmul_layer(replace(op, inputs=(op.input, heavy, op.inputs[2])), DSP).form == WIDE
+    assert dense_layer(_with_bias(_layer(output_scale=10.0, activation="NONE"), [2**23, 5]), DSP).form == WIDE
+    assert matmul_layer(_layer(), PLAIN).form == BYTES_LINE and dense_layer(_layer(), PLAIN).form == BYTES

@@ -13,14 +13,14 @@ from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
-from tinyfuse.kernels.matmul import LANES, LINE, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, WIDE, dense_layer, matmul_layer
 from tinyfuse.ops.base import Context
 from tinyfuse.targets import Target, load_target
 
 
-#: the host also runs the C twins of the kernels for Helium
-TARGETS = {name: load_target(name) for name in ("host", "cortex-m4", "cortex-m55")}
-TARGETS["host-mve"] = replace(TARGETS["host"], mve=True)
+#: the host also runs the C twins of what uses the DSP extension and Helium
+TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
+TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
 
 
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
@@ -87,23 +87,27 @@ def form_cases(kind: str, target: Target, optimize: str = "balanced") -> list[Ca
     return cases
 
 
-def test_every_form_is_among_the_cases() -> None:
-    forms = set()
+@pytest.mark.parametrize("target", ("cortex-m3", "cortex-m4"))
+def test_every_form_is_among_the_cases(target: str) -> None:
+    forms, context = set(), Context(TARGETS[target])
     for kind in FAMILIES:
-        for case in form_cases(kind, TARGETS["cortex-m4"]):
+        for case in form_cases(kind, TARGETS[target]):
             name = case.kernel.name
             if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
-                forms.add((name, dense_layer(case.op).form))
+                forms.add((name, dense_layer(case.op, context).form))
             elif kind == "DEPTHWISE_CONV_2D" and name != "tinyfuse_depthwise_row_s8":
                 forms.add((name, line(case.op) is not None))
             elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
-                forms.add((name, matmul_layer(case.op).form))
+                forms.add((name, matmul_layer(case.op, context).form))
     matmuls = ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8")
+    dsp = context.target.dsp
     assert forms == {
-        *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide") for form in (WIDE, LANES)),
-        *((name, form) for name in matmuls for form in (WIDE, LANES, LINE)),
+        *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide")
+          for form in ((WIDE, LANES) if dsp else (BYTES,))),
+        *((name, form) for name in matmuls
+          for form in ((WIDE, LANES, LINE) if dsp else (BYTES, BYTES_LINE))),
         *((f"tinyfuse_depthwise_{sort}_row_s8", has) for sort in ("3x3", "packed") for has in (False, True)),
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -117,10 +121,10 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
 
 
-@pytest.mark.parametrize("target", ("host", "cortex-m4"))
+@pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
 def test_kernels_with_less_scratch(target: str, tmp_path: Path) -> None:
     """Under `--optimize ram` blocks have two pixels, and dense layers read bytes."""
-    if shutil.which("gcc" if target == "host" else "qemu-system-arm") is None:
+    if shutil.which("gcc" if target == "host-twins" else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target == "host" else "needs qemu-system-arm")
     cases = form_cases("CONV_2D", TARGETS[target], "ram")
     assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)

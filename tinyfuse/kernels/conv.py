@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
-from tinyfuse.kernels.matmul import block_pixels, dense_layer, matmul_constants, matmul_depth, matmul_layer
+from tinyfuse.kernels.matmul import block_pixels, column_bytes, matmul_constants, matmul_depth, matmul_layer
 from tinyfuse.kernels.packing import (
     conv_params,
     general_channels,
@@ -51,22 +51,23 @@ class PackedConvRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and matmul_layer(op) is not None
+        return geometry(op).groups == 1 and matmul_layer(op, context) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(op)
+        return matmul_constants(op, context)
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
         rows = op.inputs[1].shape[1] * pointer_bytes(context)
-        return matmul_depth(op) * (2 * block_pixels(context) + by_bytes) + rows
+        columns = block_pixels(context) * column_bytes(context)
+        return matmul_depth(op) * (columns + by_bytes) + rows
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             block_pixels(context), matmul_layer(op).form),
+             block_pixels(context), matmul_layer(op, context).form),
         )  # fmt: skip
 
 
@@ -77,13 +78,13 @@ class Pointwise(Kernel):
     headers = ("tinyfuse_pointwise.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op) is not None
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(op)
+        return matmul_constants(op, context)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return 2 * block_pixels(context) * op.input.shape[3]
+        return block_pixels(context) * column_bytes(context) * op.input.shape[3]
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
@@ -92,7 +93,7 @@ class Pointwise(Kernel):
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch, matmul_layer(op).form),
+             site.constant("channels"), site.scratch, matmul_layer(op, context).form),
         )  # fmt: skip
 
 
@@ -116,7 +117,7 @@ class _ColumnRow(Dense):
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         pointer, _ = pointwise_input(op, site)
-        return dense_call(self, op, site, pointer, batches=1)
+        return dense_call(self, op, site, context, pointer, batches=1)
 
 
 class PointwiseColumnWideRow(_ColumnRow, DenseWide):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.matmul import dense_layer, matmul_depth
+from tinyfuse.kernels.matmul import column_bytes, dense_layer, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
     bounded,
@@ -51,7 +51,7 @@ class Dense(Kernel):
         return whole_words and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = dense_layer(op)
+        layer = dense_layer(op, context)
         out_c, depth = layer.weights.shape
         fours = -(-out_c // 4)
         weights = np.zeros((fours * 4, depth), np.int8)
@@ -66,7 +66,7 @@ class Dense(Kernel):
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         batches = op.output.elements // op.output.shape[-1]
-        return dense_call(self, op, site, site.inputs[0].pointer, batches)
+        return dense_call(self, op, site, context, site.inputs[0].pointer, batches)
 
 
 class DenseWide(Dense):
@@ -80,19 +80,19 @@ class DenseWide(Dense):
     def accepts(self, op: Op, context: Context) -> bool:
         in_c = op.inputs[1].data[0].size
         return (
-            (in_c <= self.few_inputs[context.optimize] or in_c % 4 != 0)
+            (in_c <= self.few_inputs[context.optimize] and context.target.dsp or in_c % 4 != 0)
             and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
         )  # fmt: skip
 
     def scratch(self, op: Op, context: Context) -> int:
-        return 2 * matmul_depth(op)
+        return column_bytes(context) * matmul_depth(op)
 
 
 def dense_call(
-    kernel: Kernel, op: Op, site: Site, pointer: str, batches: int
+    kernel: Kernel, op: Op, site: Site, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
-    layer = dense_layer(op)
+    layer = dense_layer(op, context)
     out_c, in_c = bounded(op).weights.shape
     fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
     arguments = (

@@ -14,12 +14,13 @@ from tinyfuse.ops.base import Constant, Context
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_LINE"
+BYTES, BYTES_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_LINE"
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane unless the form is WIDE; channels
-    tinyfuse_line [out_c] for LINE, else tinyfuse_requant [out_c] in the bounded form."""
+    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE; channels tinyfuse_line [out_c]
+    for LINE and BYTES_LINE, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
     weights: np.ndarray
@@ -27,11 +28,8 @@ class Matmul:
 
     @property
     def constant(self) -> Constant:
-        return Constant("channels", self.channels, channels_type(self.form))
-
-
-def channels_type(form: str) -> str:
-    return "tinyfuse_line" if form == LINE else "tinyfuse_requant"
+        on_line = self.form in (LINE, BYTES_LINE)
+        return Constant("channels", self.channels, "tinyfuse_line" if on_line else "tinyfuse_requant")
 
 
 def matmul_depth(op: Op) -> int:
@@ -39,24 +37,36 @@ def matmul_depth(op: Op) -> int:
     return -(-channel_weights(op).shape[1] // 4) * 4
 
 
+def column_bytes(context: Context) -> int:
+    """Bytes of an input in a column, at most."""
+    return 2 if context.target.dsp else 1
+
+
+def matmul_layer(op: Op, context: Context) -> Matmul | None:
+    """The layer in the target's fastest form that is proven exact; None where there is none."""
+    return _layer(op, context.target.dsp, True)
+
+
+def dense_layer(op: Op, context: Context) -> Matmul | None:
+    """The same without lines: for kernels whose outputs are few beside their multiplications."""
+    return _layer(op, context.target.dsp, False)
+
+
 @lru_cache(maxsize=512)
-def matmul_layer(op: Op) -> Matmul | None:
-    """The layer in the fastest form that is proven exact; None where there is none."""
-    found = line(op)
+def _layer(op: Op, dsp: bool, lines: bool) -> Matmul | None:
+    found = line(op) if lines else None
     if found is not None:
+        if not dsp:
+            return Matmul(BYTES_LINE, _padded(op, found.weights), found.channels())
         lanes, extra = weights_in_lanes(_padded(op, found.weights))
         if lanes is not None:
             return Matmul(LINE, lanes, found.channels(extra))
-    return dense_layer(op)
-
-
-@lru_cache(maxsize=512)
-def dense_layer(op: Op) -> Matmul | None:
-    """The same without lines: for kernels whose outputs are few beside their multiplications."""
     layer = bounded(op)
     if layer is None:
         return None
     weights = _padded(op, layer.weights)
+    if not dsp:
+        return Matmul(BYTES, weights, layer.channels)
     lanes, extra = weights_in_lanes(weights)
     # sums are in 256ths and must come back from them
     bias = layer.channels["bias"].astype(np.int64)
@@ -93,9 +103,9 @@ def block_pixels(context: Context) -> int:
     return 2 if context.optimize == "ram" else 3
 
 
-def matmul_constants(op: Op) -> tuple[Constant, ...]:
+def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    layer = matmul_layer(op)
+    layer = matmul_layer(op, context)
     assert layer is not None
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
