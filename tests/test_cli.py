@@ -523,3 +523,26 @@ def test_feed_rows_is_an_option_of_what_generates_code() -> None:
     assert "small_feed_rows" in Path("small_tinyfuse/small.h").read_text()
     done = tinyfuse_("profile", "small.tflite", "--target", "cortex-m4", "--feed-rows")
     assert done.exit_code == 2 and "NAME_run" in done.output
+
+
+def test_report_draws_the_arena_and_the_rows() -> None:
+    from xml.etree import ElementTree
+
+    done = tinyfuse_("report", "small.tflite", "--target", "host", "--svg", "a.svg", "--rows-svg", "r.svg")
+    assert done.exit_code == 0
+    texts = [
+        [e.text for e in ElementTree.parse(name).iter("{http://www.w3.org/2000/svg}text")] for name in ("a.svg", "r.svg")
+    ]
+    assert texts[0][0].startswith("Arena: ")
+    assert any("DEPTHWISE_CONV_2D" in text for text in texts[1])
+    tinyfuse_("report", "small.tflite", "--target", "host", "--fusion", "none", "--kernels", "cmsis-nn", "--rows-svg", "n.svg")
+    ElementTree.parse("n.svg")
+
+
+def test_the_commands_of_the_docs_draw_their_pictures(folder: Path) -> None:
+    text = (ROOT / "docs" / "fusion.md").read_text().replace("\\\n", " ")
+    for command in re.findall(r"^tinyfuse (report .*)$", text, re.MULTILINE):
+        words = shlex.split(command.replace("docs/images/", "").replace("examples/", f"{ROOT}/examples/"))
+        assert tinyfuse_(*words).exit_code == 0
+    shown = set(re.findall(r"\(images/(.*?)\)", text))
+    assert shown == {path.name for path in folder.glob("*.svg")} == {p.name for p in (ROOT / "docs/images").iterdir()}

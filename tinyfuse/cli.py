@@ -165,11 +165,22 @@ def gen(request, as_json, output, bundle, selftest, force):
 Examples:
   tinyfuse report kws.tflite --target cortex-m4
   tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
+  tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
 """)
 @generation_options
-def report(request, as_json):
-    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing."""
+@click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
+@click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
+def report(request, as_json, svg, rows_svg):
+    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing but pictures."""
+    from tinyfuse.arena.svg import arena_svg
+    from tinyfuse.output_folder import write_file
+    from tinyfuse.report import rows_svg as rows_picture
+
     result = commands.report(request, say=_progress)
+    if svg:
+        write_file(Path(svg), arena_svg(result.plan.buffers, result.plan.placement))
+    if rows_svg:
+        write_file(Path(rows_svg), rows_picture.rows_svg(result.plan))
     if as_json:
         return _print_json(result.facts)
     click.echo(result.text, nl=False)

@@ -59,12 +59,13 @@ REQUEST_FIELDS = tuple(Request.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Answer:
-    """facts: the JSON; lines: what a person is shown; text: the whole report."""
+    """facts: the JSON; lines: what a person is shown; text: the whole report, of `plan`."""
 
     facts: dict
     lines: list[str]
     text: str = ""
     exact: bool = True
+    plan: Plan | None = None
 
 
 # --- gen and report ----------------------------------------------------------------------------
@@ -74,7 +75,7 @@ def report(request: Request, say: Say) -> Answer:
     """The report of a model, nothing written. DoesNotFit where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=False)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
-    return Answer(facts, summary_lines(facts), report_text(plan, facts))
+    return Answer(facts, summary_lines(facts), report_text(plan, facts), plan=plan)
 
 
 def generate(

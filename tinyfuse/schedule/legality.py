@@ -10,6 +10,7 @@ state        an operator on a state is the group's first: the group runs where i
              and what is done to a state keeps its order
 unconnected  every operator reads what one before it makes, or an input of the first one
 fed          an image that is fed by rows never exists whole: all its readers are in the group
+partial      nor do sums that only the next operator makes sense of (ROW_SUM): it is in the group
 
 A quantization boundary (QUANTIZE, DEQUANTIZE, rescaling) is no border of its own: it is an operator,
 and legal where it streams. A tensor that somebody outside needs is no reason against a group either:
@@ -53,7 +54,7 @@ class Legality:
         """Why `ops`, in an order of execution, are no group; None where they are one. An operator
         alone need not stream."""
         if len(ops) == 1:
-            return self._fed_whole(ops)
+            return self._never_whole(ops)
         inside: set[Tensor] = set()
         for op in ops:
             barrier = self.barrier(op, rings=not inside.isdisjoint(op.activations) or op.reads_ring)
@@ -62,7 +63,7 @@ class Legality:
             if op.states and op is not ops[0]:
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
-        return self._cycle(ops) or self._unconnected(ops) or self._fed_whole(ops)
+        return self._cycle(ops) or self._unconnected(ops) or self._never_whole(ops)
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
         """What the group makes and must write whole: tensors that are the model's outputs, that an
@@ -127,13 +128,15 @@ class Legality:
             known.update(op.outputs)
         return None
 
-    def _fed_whole(self, ops: Sequence[Op]) -> Refusal | None:
-        """The operator outside the group that reads what is fed to it."""
+    def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
+        """The operator outside the group that reads what must not be kept whole for it."""
         for op in ops:
-            readers = self.graph.consumers.get(op.output, ()) if FAMILIES[op.kind].source else ()
+            family = FAMILIES[op.kind]
+            readers = self.graph.consumers.get(op.output, ()) if family.source or family.partial else ()
             for reader in readers:
                 if reader not in ops:
-                    alias = FAMILIES[reader.kind].alias
-                    reason = f"it needs the whole of {op.output}, which comes row by row"
-                    return Refusal("fed", reader, reason, final=alias)
+                    rule, reason = "fed", f"it needs the whole of {op.output}, which comes row by row"
+                    if family.partial:
+                        rule, reason = "partial", f"it takes the sums of {op} as they grow"
+                    return Refusal(rule, reader, reason, final=FAMILIES[reader.kind].alias)
         return None

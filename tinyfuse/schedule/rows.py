@@ -157,7 +157,7 @@ class Stream:
         stage_of = {stage.op.output: s for s, stage in enumerate(self.stages)}
         idle = dict.fromkeys(rows, 0)
         busy = {t: {stage_of[t], *(c for c, _, _ in self._readers_of[stage_of[t]])} for t in rows}
-        for event, present in self._rows_during(frozenset(rows)):
+        for event, present in self.rows_during(frozenset(rows)):
             for tensor in rows:
                 if event.stage not in busy[tensor]:
                     idle[tensor] = max(idle[tensor], present[stage_of[tensor]])
@@ -167,7 +167,7 @@ class Stream:
         windows = [self.stages[use.stage].windows[use.input] for use in readers(self.stages, tensor)]
         return all(window.stride <= window.kernel and window.pad_top >= 0 for window in windows)
 
-    def _rows_during(self, sliding: frozenset[Tensor]) -> Iterator[tuple[Event, list[int]]]:
+    def rows_during(self, sliding: frozenset[Tensor]) -> Iterator[tuple[Event, list[int]]]:
         """Each event, and how many rows of each stage's output hold bytes meanwhile, the one that is
         being written among them: of a tensor that is kept those made so far, of a sliding ring those
         still needed, of any other ring all or none. The list changes with the next event."""
@@ -219,7 +219,7 @@ class Stream:
         their first event. A ring holds rows while a reader needs one that was made, and while its own
         stage writes; what is kept holds rows from its first one on."""
         seen: dict[tuple[int, frozenset[int]], None] = {}
-        for event, rows in self._rows_during(self.sliding):
+        for event, rows in self.rows_during(self.sliding):
             seen[event.stage, frozenset(s for s, held in enumerate(rows) if held)] = None
         return tuple(seen)
 
@@ -227,7 +227,7 @@ class Stream:
     def extents(self) -> np.ndarray:
         """The different moments again, told apart by rows as well, int64 [moments, 1 + stages]: the
         stage that computes, then the rows of each stage's output that hold bytes."""
-        return np.array(sorted({(e.stage, *rows) for e, rows in self._rows_during(self.sliding)}), np.int64)
+        return np.array(sorted({(e.stage, *rows) for e, rows in self.rows_during(self.sliding)}), np.int64)
 
     @cached_property
     def inner_bytes(self) -> int:

@@ -1,0 +1,85 @@
+"""A group's row schedule as an SVG picture: who makes a row when, and how many rows each ring holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+from tinyfuse.cost.predict import group_stream
+from tinyfuse.plan import Group, Plan
+from tinyfuse.schedule.rows import Event, Stream, height
+
+_LEFT, _TOP, _RIGHT, _BOTTOM = 250, 40, 90, 36  # margins, pixels
+_LANE, _GAP, _TURN, _WIDTH = 34, 8, 14, 1000  # a stage's lane; the widest turn; the plot
+_MADE, _HELD, _WHOLE = "#d95f02", "#9ecae1", "#e5e5e5"
+
+
+def rows_svg(plan: Plan) -> str:
+    """The group with the most operators that runs by rows, a stand-alone SVG; a picture that says so
+    where there is none."""
+    groups = [group for group in plan.groups if group.stages[0].by_row and group.outputs]
+    if not groups:
+        return _page(460, 60, ['<text x="20" y="34" font-size="13">No group runs by rows.</text>'])
+    group = max(groups, key=lambda group: len(group.stages))
+    return _picture(group, group_stream(plan, group))
+
+
+def _picture(group: Group, stream: Stream) -> str:
+    played = [(event, tuple(rows)) for event, rows in stream.rows_during(stream.sliding)]
+    turn = min(_TURN, _WIDTH / len(played))
+    right = _LEFT + turn * len(played)
+    bottom = _TOP + len(group.stages) * (_LANE + _GAP)
+    lines = [
+        f'<text x="{_LEFT}" y="22" font-size="13">Group {group.index}: {len(played):,} rows in order of '
+        "computation, from left to right</text>"
+    ]
+    for s in range(len(group.stages)):
+        lines += _lane(group, stream, played, s, turn)
+    key, end = bottom + 20, right + _RIGHT
+    for x, colour, text in (
+        (_LEFT, _MADE, "makes a row"), (_LEFT + 110, _HELD, "rows held in its ring"), (_LEFT + 270, _WHOLE, "made of a whole tensor"),
+    ):  # fmt: skip
+        lines.append(f'<rect x="{x}" y="{key - 9}" width="10" height="10" fill="{colour}"/>')
+        lines.append(f'<text x="{x + 15}" y="{key}">{text}</text>')
+    return _page(max(int(end), _LEFT + 440), bottom + _BOTTOM, lines)
+
+
+def _lane(group: Group, stream: Stream, played: list[tuple[Event, tuple[int, ...]]], s: int, turn: float) -> Iterator[str]:
+    stage, floor = group.stages[s], _TOP + (s + 1) * (_LANE + _GAP) - _GAP
+    tensor = stage.op.output
+    ring = stream.rings.get(tensor)
+    most = ring or height(tensor)
+    name = tensor.name.split(";")[0].split("/")[-1]
+    label = f"{s} {stage.op.kind} {name[:16]}"
+    kind = "whole" if ring is None else f"{ring} of {height(tensor)}" + (", slides" if tensor in stream.sliding else "")
+    yield f'<text x="{_LEFT - 8}" y="{floor - _LANE // 2 + 4}" text-anchor="end">{escape(_printable(label))}</text>'
+    yield f'<text x="{_LEFT + turn * len(played) + 6:g}" y="{floor - _LANE // 2 + 4}">{escape(kind)}</text>'
+    path, last = [f"M{_LEFT} {floor}"], None
+    for number, (_, rows) in enumerate(played):
+        if rows[s] != last:
+            last = rows[s]
+            path.append(f"H{_LEFT + turn * number:.1f}V{floor - _LANE * last / most:.1f}")
+    path.append(f"H{_LEFT + turn * len(played):.1f}V{floor}Z")
+    colour = _WHOLE if ring is None else _HELD
+    yield f'<path d="{"".join(path)}" fill="{colour}" stroke="#888" stroke-width="0.5"/>'
+    made = [number for number, (event, _) in enumerate(played) if event.stage == s]
+    ticks = "".join(f"M{_LEFT + turn * n:.1f} {floor - 5}h{max(turn, 0.7):.2f}v5h-{max(turn, 0.7):.2f}Z" for n in made)
+    yield f'<path d="{ticks}" fill="{_MADE}"/>'
+
+
+def _page(width: int, height: int, lines: list[str]) -> str:
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+            f'<rect width="{width}" height="{height}" fill="#fff"/>',
+            *lines,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _printable(text: str) -> str:
+    """XML has no control characters; other scripts may stay."""
+    return "".join(c if c.isprintable() else "?" for c in text)
