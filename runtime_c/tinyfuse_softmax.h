@@ -4,6 +4,7 @@
 #ifndef TINYFUSE_SOFTMAX_H
 #define TINYFUSE_SOFTMAX_H
 
+#include "tinyfuse_fixed_point.h"
 #include "tinyfuse_requantize.h"
 
 typedef struct {
@@ -11,19 +12,6 @@ typedef struct {
     int32_t multiplier, left_shift; /* from a difference of stored values to Q5.26 */
     int32_t least_difference;       /* exp of a smaller one counts as zero */
 } tinyfuse_softmax;
-
-/* A left shift that saturates. */
-TINYFUSE_INLINE int32_t tinyfuse_shift_up(int32_t value, int32_t bits)
-{
-    const int32_t limit = INT32_MAX >> bits;
-    if (value > limit) {
-        return INT32_MAX;
-    }
-    if (value < -limit) {
-        return INT32_MIN;
-    }
-    return (int32_t)((uint32_t)value << bits);
-}
 
 /* exp of a value <= 0 in Q5.26, as Q0.31. */
 TINYFUSE_SHARED int32_t tinyfuse_exp_q5(int32_t value)
@@ -72,16 +60,6 @@ TINYFUSE_INLINE int32_t tinyfuse_softmax_exp(const tinyfuse_softmax *p, int32_t 
 {
     const int32_t scaled = difference * (int32_t)((uint32_t)1 << p->left_shift);
     return tinyfuse_exp_q5(tinyfuse_high_multiply(scaled, p->multiplier));
-}
-
-TINYFUSE_INLINE int32_t tinyfuse_leading_zeros(uint32_t value)
-{
-    int32_t count = 0;
-    while (count < 32 && !(value & 0x80000000u)) {
-        value <<= 1;
-        ++count;
-    }
-    return count;
 }
 
 /* `bits` (8 or 16) of the output type, and its range. Goes forward: an int8 output may be the input.

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.activations import LeakyRelu
+from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.gather import Gather
-from tinyfuse.ops.mean import Reducer
+from tinyfuse.ops.reduce import Reducer
+from tinyfuse.ops.l2_normalization import L2Norm
 from tinyfuse.ops.mirror_pad import MirrorPad
 from tinyfuse.ops.pack import Pack
 from tinyfuse.ops.pooling import Pool2D
@@ -28,6 +30,7 @@ from tinyfuse.ops.softmax import Softmax
 from tinyfuse.ops.space_depth import Block
 from tinyfuse.ops.split import Unpack
 from tinyfuse.ops.squeeze import Squeeze
+from tinyfuse.ops.transpose_conv import TransposeConv
 from tinyfuse.tflite_reader import read_tflite
 
 _NAMED = [pytest.param(op, id=f"{kind}-{name}") for kind, ops in NAMED.items() for name, op in ops.items()]
@@ -77,7 +80,9 @@ def test_absent_options_take_the_schemas_defaults() -> None:
     assert absent["LEAKY_RELU"] == LeakyRelu(0.0)
     assert absent["STRIDED_SLICE"] == StridedSlice()
     assert (absent["MIRROR_PAD"], absent["GATHER"]) == (MirrorPad(), Gather())
-    assert absent["RESIZE_NEAREST_NEIGHBOR"] == Resize()
+    assert absent["RESIZE_NEAREST_NEIGHBOR"] == Resize() == absent["RESIZE_BILINEAR"]
+    assert (absent["BATCH_MATMUL"], absent["TRANSPOSE_CONV"]) == (BatchMatMul(), TransposeConv())
+    assert absent["L2_NORMALIZATION"] == L2Norm()
     assert (absent["SQUEEZE"], absent["PACK"], absent["UNPACK"]) == (Squeeze(), Pack(), Unpack())
     assert absent["SPACE_TO_DEPTH"] == Block() == absent["DEPTH_TO_SPACE"]
     assert absent["CONCATENATION"] == Concatenation(0, "NONE")
@@ -125,6 +130,13 @@ def _outputs(kind: str, *shapes) -> Op:
     return replace(op, outputs=tuple(replace(op.output, shape=shape) for shape in shapes))
 
 
+def _resized_to(rows: int) -> Op:
+    """A RESIZE_BILINEAR of one row to many."""
+    op = _numbers("RESIZE_BILINEAR", 1, (rows, 1))
+    inputs = (replace(op.input, shape=(1, 1, 1, 3)), op.inputs[1])
+    return replace(op, inputs=inputs, outputs=(replace(op.output, shape=(1, rows, 1, 3)),))
+
+
 def _source(kind: str) -> int:
     """Which input of a kind is the one that moves."""
     return 1 if kind == "SPLIT" else 0
@@ -147,11 +159,17 @@ def _alternating(kind: str) -> Op:
 
 
 #: kinds that never look at their output's quantization
-_ANY_QUANTIZATION = {"DEQUANTIZE", "RESHAPE", *movement.NAMED, *indexed.NAMED}
+_ANY_QUANTIZATION = {
+    "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED
+}  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT")
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
-_INT8_KINDS = (*_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "CONCATENATION")
+_INT8_KINDS = (
+    *_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "SUM", "REDUCE_MAX",
+    "REDUCE_MIN", "CONCATENATION", "BATCH_MATMUL", "LOG_SOFTMAX", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN",
+    "RESIZE_BILINEAR",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -211,6 +229,9 @@ _INT8_KINDS = (*_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D
         (_input("PAD", 1, data=np.full((4, 2), -1, np.int32)), "from 0"),
         (_output("PAD", shape=(1, 3, 4, 5)), "padded shape"),
         (_input("MEAN", 1, data=None), "constant int32"),
+        (_output("SUM", quant=Quant((1e-9,), (0,))), "fits 30 bits"),
+        (_output("REDUCE_MAX", quant=Quant((0.2,), (3,))), "same quantization"),
+        (_output("REDUCE_MIN", quant=Quant((0.1,), (4,))), "same quantization"),
         (_axes(4), "one of the input's"),
         (_axes(-5), "one of the input's"),
         (_axes(1), "without the reduced"),
@@ -268,6 +289,31 @@ _INT8_KINDS = (*_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D
         (_attributes("SPACE_TO_DEPTH", size=3), "blocks of pixels"),
         (_output("DEPTH_TO_SPACE", shape=(1, 4, 6, 4)), "blocks of pixels"),
         (_output("SHAPE", dtype="int64"), "is int32"),
+        (_input("BATCH_MATMUL", 1, shape=(6, 5)), "fit each other"),
+        (_output("BATCH_MATMUL", shape=(3, 6)), "fit each other"),
+        (_input("BATCH_MATMUL", shape=(7,)), "rank 2 to 5"),
+        (_output("BATCH_MATMUL", quant=Quant((1e-20,), (0,))), "below 2^31"),
+        (_input("BATCH_MATMUL", quant=_PER_CHANNEL), "one scale"),
+        (_input("TRANSPOSE_CONV", 0, data=None), "shape is constant"),
+        (_input("TRANSPOSE_CONV", 1, data=None), "weights are constant"),
+        (_input("TRANSPOSE_CONV", 2, dtype="int16"), "int8"),
+        (_input("TRANSPOSE_CONV", 2, shape=(1, 3, 4, 6)), "input channels"),
+        (_input("TRANSPOSE_CONV", 3, shape=(3,)), "the bias is absent"),
+        (_output("TRANSPOSE_CONV", shape=(1, 6, 8, 5)), "input channels"),
+        (_attributes("TRANSPOSE_CONV", stride=(0, 1)), "strides"),
+        (_attributes("TRANSPOSE_CONV", activation="TANH"), "fused activation"),
+        (_output("LOG_SOFTMAX", quant=Quant((1 / 8,), (127,))), "1/16"),
+        (_output("LOG_SOFTMAX", shape=(10,)), "one shape"),
+        (_input("LOG_SOFTMAX", quant=Quant((2.0**-26,), (0,))), "above 2^-26"),
+        (_input("L2_NORMALIZATION", quant=None), "one scale"),
+        (_output("L2_NORMALIZATION", shape=(8, 4)), "one shape"),
+        (_attributes("L2_NORMALIZATION", activation="RELU"), "no fused activation"),
+        *((_output(kind, dtype="int64"), "output is int32") for kind in ("ARG_MAX", "ARG_MIN")),
+        (_numbers("ARG_MAX", 1, 2), "dimension of the input"),
+        (_output("ARG_MIN", shape=(10,)), "without the axis"),
+        (_numbers("RESIZE_BILINEAR", 1, (8, 9)), "output's rows and columns"),
+        (_attributes("RESIZE_BILINEAR", align_corners=True, half_pixel_centers=True), "corners are not aligned"),
+        (_resized_to(62), "beyond the input"),
         *((_input(kind, dtype="uint8"), "one dtype") for kind in indexed.NAMED),
         *((_input(kind, 1, data=None), "constant") for kind in ("MIRROR_PAD", "RESIZE_NEAREST_NEIGHBOR", "PADV2")),
         (_input("PADV2", 2, data=None), "one constant int8"),

@@ -119,6 +119,7 @@ _MUL = saturating_rounding_doubling_high_mul
 #: exp(-2^k) in Q0.31 for k = -2..4
 _EXP_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
 _EXP_OF_MINUS_EIGHTH, _ONE_THIRD = 1895147668, 715827883
+_ROOT_HALF, _FOURTH_ROOT_HALF, _LOG_2 = 1518500250, 1805811301, 1488522236
 _48_OVER_17, _MINUS_32_OVER_17 = 1515870810, -1010580540
 
 
@@ -152,6 +153,47 @@ def _two_over_one_plus_x(value: np.ndarray) -> np.ndarray:
         error = (1 << 29) - _MUL(half, x)
         x = x + _shift_left_saturating(_MUL(x, error), 2)
     return x
+
+
+def leading_zeros(value: np.ndarray) -> np.ndarray:
+    """Zero bits above the highest set one, of 32-bit values >= 0."""
+    return np.vectorize(lambda v: 32 - int(v).bit_length(), otypes=[np.int64])(value)
+
+
+def log_of_at_least_one(value: np.ndarray) -> np.ndarray:
+    """log of values >= 1 in Q12.19, as Q5.26 (TensorFlow Lite's common.h: a power of two and a quotient
+    of polynomials around the fourth root of 1/2)."""
+    value = np.asarray(value, np.int64)
+    headroom = leading_zeros(value) - 1
+    r_a = _shift_left_saturating(_MUL(_shift_left_saturating(value, headroom), _ROOT_HALF), 1)
+    headroom_b = leading_zeros(_MUL(value, _ROOT_HALF)) - 1
+    r = np.minimum(r_a, _shift_left_saturating(value, headroom_b))
+    power = np.maximum(((12 - headroom - 1) << 25) + (1 << 23), ((12 - headroom_b) << 25) - (1 << 23))
+    p, q = (r + _FOURTH_ROOT_HALF + 1) >> 1, (r - _FOURTH_ROOT_HALF) * 2
+    square = _MUL(q, q)
+    numerator = _MUL(q, r) + _MUL(_MUL(q, square), 117049297)
+    denominator = _MUL(p, 1057819769 + q + _MUL(127690142, square)) + _MUL(638450708, q)
+    log_r = _MUL(rounding_divide_by_pot(numerator, 6), one_over_one_plus_x(denominator))
+    return _shift_left_saturating(_MUL(power, _LOG_2) + log_r, 1)
+
+
+def reciprocal_root(value: int) -> tuple[int, int]:
+    """(multiplier, shift) of 1 / sqrt(value) of an integer >= 0; 0 counts as 1 (TensorFlow Lite's
+    GetInvSqrtQuantizedMultiplierExp: five steps of Newton-Raphson from 1)."""
+    if value <= 1:
+        return INT32_MAX, 0
+    right = 11
+    while value >= 1 << 29:
+        value, right = value // 4, right + 1
+    pairs = (32 - value.bit_length() - 1) // 2 - 1
+    right -= pairs
+    half = rounding_divide_by_pot((value << 2 * pairs) >> 1, 1)
+    guess = np.int64(1 << 28)
+    for _ in range(5):
+        cube = _shift_left_saturating(_MUL(_MUL(guess, guess), guess), 6)
+        guess = _shift_left_saturating(_MUL((1 << 28) + (1 << 27), guess) - _MUL(half, cube), 3)
+    guess = int(_MUL(guess, _ROOT_HALF))
+    return (guess, -right) if right >= 0 else (guess << -right, 0)
 
 
 def one_over_one_plus_x(value: np.ndarray) -> np.ndarray:

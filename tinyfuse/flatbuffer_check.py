@@ -153,6 +153,7 @@ OPTION_TABLES: dict[str, str] = {
     "MUL": "MulOptions",
     "PACK": "PackOptions",
     "REDUCE_MAX": "ReducerOptions",
+    "REDUCE_MIN": "ReducerOptions",
     "RESHAPE": "ReshapeOptions",
     "RESIZE_BILINEAR": "ResizeBilinearOptions",
     "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",

@@ -173,6 +173,13 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"axis": a.axis, "fused_activation_function": a.activation}
     if op.kind == "SOFTMAX":
         return {"beta": a.beta}
+    if op.kind == "L2_NORMALIZATION":
+        return {"fused_activation_function": a.activation}
+    if op.kind == "TRANSPOSE_CONV":
+        return {
+            "padding": a.padding, "stride_h": a.stride[0], "stride_w": a.stride[1],
+            "fused_activation_function": a.activation,
+        }  # fmt: skip
     if op.kind == "MIRROR_PAD":
         return {"mode": a.mode}
     if op.kind == "SQUEEZE":
@@ -181,7 +188,7 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"num": a.num, "axis": a.axis}
     if op.kind in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"):
         return {"block_size": a.size}
-    if op.kind in ("STRIDED_SLICE", "PACK", "GATHER", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"):
+    if op.kind in ("STRIDED_SLICE", "PACK", "GATHER", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "BATCH_MATMUL"):
         return dataclasses.asdict(a)
-    assert op.kind == "MEAN", op.kind
+    assert op.kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), op.kind
     return {"keep_dims": a.keep_dims}

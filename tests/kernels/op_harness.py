@@ -166,7 +166,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     rows = op.output.shape[1] if by_row else 1
     lines = [_bytes(f"expected_{index}_{o}", data) for o, data in enumerate(references(op, case.inputs))]
     for constant in kernel.constants(op, context):
-        numbers = ",".join(scalar(v) for v in constant.data.tolist())
+        numbers = ",".join(map(_element, constant.data.tolist()))
         attribute = f"__attribute__((aligned({constant.align})))"
         lines.append(f"static const {constant.ctype} k{index}_{constant.name}[] {attribute} = {{{numbers}}};")
     body: list[str] = []
@@ -235,6 +235,11 @@ def _statement(statement: Statement) -> str:
     if statement.status is None:
         return f"{call};"
     return f'if ({call} != {statement.status}) {{ port_write("e", 1); return; }}'
+
+
+def _element(value) -> str:
+    """A constant's element: a number, or the fields of a struct."""
+    return f"{{{','.join(map(scalar, value))}}}" if isinstance(value, tuple) else scalar(value)
 
 
 def _initializer(value) -> str:

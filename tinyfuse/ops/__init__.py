@@ -9,7 +9,9 @@ from tinyfuse.ops.activations import (
     ReluOperator,
     TanhOperator,
 )
+from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import Operator
+from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
@@ -25,16 +27,18 @@ from tinyfuse.ops.elementwise import (
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
+from tinyfuse.ops.l2_normalization import L2NormalizationOperator
+from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
-from tinyfuse.ops.mean import MeanOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
+from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
-from tinyfuse.ops.resize import ResizeNearestNeighborOperator
+from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
@@ -46,6 +50,7 @@ from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
 from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.transpose import TransposeOperator
+from tinyfuse.ops.transpose_conv import TransposeConvOperator
 from tinyfuse.ops.unary_math import AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
@@ -60,9 +65,13 @@ FAMILIES: dict[str, Operator] = {
         Conv2DOperator(),
         DepthwiseConv2DOperator(),
         FullyConnectedOperator(),
+        TransposeConvOperator(),
+        BatchMatMulOperator(),
         AveragePoolOperator(),
         MaxPoolOperator(),
         SoftmaxOperator(),
+        LogSoftmaxOperator(),
+        L2NormalizationOperator(),
         ReshapeOperator(),
         AddOperator(),
         SubOperator(),
@@ -85,11 +94,17 @@ FAMILIES: dict[str, Operator] = {
         AbsOperator(),
         RsqrtOperator(),
         MeanOperator(),
+        SumOperator(),
+        ReduceMaxOperator(),
+        ReduceMinOperator(),
+        ArgMaxOperator(),
+        ArgMinOperator(),
         PadOperator(),
         PadV2Operator(),
         MirrorPadOperator(),
         GatherOperator(),
         ResizeNearestNeighborOperator(),
+        ResizeBilinearOperator(),
         ConcatenationOperator(),
         SqueezeOperator(),
         ExpandDimsOperator(),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 from tinyfuse.ops.movement import constant_vector, ends, one_dtype, ranks
@@ -94,3 +95,62 @@ class ResizeNearestNeighborOperator(_Resize):
 
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
         return [(row, row) for row in _indexes(op)[1].tolist()]
+
+
+# --- RESIZE_BILINEAR -------------------------------------------------------------------------
+
+
+def _places(op: Op, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(lower, upper, fraction) of every index of an output dimension: the two input indexes that it lies
+    between, and its distance from the lower one in 1024ths (below 0 and beyond both, at the borders)."""
+    extent, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes
+    scale = ((extent << 10) + count // 2) // count
+    if a.align_corners and count > 1:
+        scale = (((extent - 1) << 10) + (count - 1) // 2) // (count - 1)
+    place = np.arange(count, dtype=np.int64) * scale
+    if a.half_pixel_centers:
+        place += scale // 2 - 512
+    # C's division, towards zero: it differs from the floor below zero, where the maximum is 0 anyhow
+    lower = np.maximum(place >> 10, 0)
+    upper = np.minimum(np.maximum(place + 1023, 0) >> 10, extent - 1)
+    return lower, upper, place - (lower << 10)
+
+
+def _outside(op: Op) -> bool:
+    return any(int(_places(op, axis)[0].max()) >= op.input.shape[axis] for axis in (1, 2))
+
+
+class ResizeBilinearOperator(_Resize):
+    """Places and weights in 1024ths, one rounding away from zero at the end (TFLM,
+    reference/resize_bilinear.h, ResizeBilinearInteger)."""
+
+    kind = "RESIZE_BILINEAR"
+    summary = "rows and columns interpolated between two neighbours each"
+    rules = (
+        *_Resize.rules,
+        Rule(
+            "input and output are int8",
+            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
+            "quantize the model to int8 (full integer quantization)",
+        ),
+        Rule(
+            "corners are not aligned where pixels count from their middles",
+            lambda op: op.attributes.align_corners and op.attributes.half_pixel_centers,
+            "TensorFlow Lite Micro refuses it too",
+        ),
+        Rule("no place is rounded beyond the input", _outside, "TensorFlow Lite Micro would read outside the input"),
+    )
+    kernels = (BilinearRow(_places), Bilinear(_places))
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        data = inputs[0].astype(np.int64)
+        for axis in (1, 2):
+            lower, upper, fraction = _places(op, axis)
+            fraction = fraction.reshape(-1, *(1,) * (3 - axis))
+            data = data.take(lower, axis) * (1024 - fraction) + data.take(upper, axis) * fraction
+        rounded = np.sign(data) * ((np.abs(data) + (1 << 19)) >> 20)
+        return (rounded.astype(np.int8),)
+
+    def rows_read(self, op: Op) -> list[tuple[int, int]]:
+        lower, upper, _ = _places(op, 1)
+        return [(min(pair), max(pair)) for pair in zip(lower.tolist(), upper.tolist(), strict=True)]

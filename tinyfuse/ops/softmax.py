@@ -12,6 +12,7 @@ import numpy as np
 from tinyfuse.fixedpoint import (
     RANGE,
     exp_on_negative_values,
+    leading_zeros,
     one_over_one_plus_x,
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
@@ -89,7 +90,7 @@ class SoftmaxOperator(Operator):
         )
         exps = np.where(counts, exp_on_negative_values(scaled, SCALED_DIFFERENCE_BITS), 0)
         total = rounding_divide_by_pot(exps, 12).sum(axis=-1, keepdims=True)
-        headroom = np.vectorize(lambda value: 32 - int(value).bit_length(), otypes=[np.int64])(total)
+        headroom = leading_zeros(total)
         reciprocal = one_over_one_plus_x((total << headroom) - (1 << 31))
         low, high = RANGE[op.output.dtype]
         exponent = 12 - headroom + 31 - (8 if op.output.dtype == "int8" else 16)

@@ -1,4 +1,4 @@
-"""What SOFTMAX derives from its input's quantization."""
+"""What SOFTMAX and LOG_SOFTMAX derive from their input's quantization."""
 
 from __future__ import annotations
 
@@ -12,9 +12,20 @@ SCALED_DIFFERENCE_BITS = 5
 
 
 def softmax_scaling(op: Op) -> tuple[int, int, int]:
-    """(multiplier, left shift, least difference): a difference d of stored values is
-    d * 2^left_shift * multiplier / 2^31 in Q5.26; below `least` its exp counts as zero."""
-    real = op.attributes.beta * op.input.scale * 2.0 ** (31 - SCALED_DIFFERENCE_BITS)
+    """`difference_scaling` of a SOFTMAX."""
+    return difference_scaling(op.attributes.beta * op.input.scale)
+
+
+def difference_scaling(scale: float) -> tuple[int, int, int]:
+    """(multiplier, left shift, least difference): a difference d of stored values, which means
+    d * scale, is d * 2^left_shift * multiplier / 2^31 in Q5.26; below `least` its exp counts as zero."""
+    real = scale * 2.0 ** (31 - SCALED_DIFFERENCE_BITS)
     multiplier, left_shift = quantize_multiplier(min(real, 2.0**31 - 1.0))
     radius = ((1 << SCALED_DIFFERENCE_BITS) - 1) * 2.0 ** (31 - SCALED_DIFFERENCE_BITS) / 2.0**left_shift
     return multiplier, left_shift, -math.floor(radius)
+
+
+def reverse_scaling(scale: float) -> tuple[int, int]:
+    """(multiplier, shift) from Q5.26 back to a difference of stored values."""
+    multiplier, left_shift, _ = difference_scaling(scale)
+    return quantize_multiplier(2.0 ** (31 - left_shift) / multiplier)

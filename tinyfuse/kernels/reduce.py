@@ -1,4 +1,4 @@
-"""Our kernel of MEAN (runtime_c/tinyfuse_mean.h)."""
+"""Our kernels of MEAN, SUM, REDUCE_MAX and REDUCE_MIN (runtime_c/tinyfuse_reduce.h)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,50 @@ from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
-from tinyfuse.ops.mean_scaling import mean_scaling, reduced_axes
+from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 
-class Mean(Kernel):
-    """Any dimensions, whole."""
+class ReduceSum(Kernel):
+    """MEAN and SUM over any dimensions, whole."""
 
-    name = "tinyfuse_mean_s8"
-    headers = ("tinyfuse_mean.h",)
+    name = "tinyfuse_reduce_sum_s8"
+    headers = ("tinyfuse_reduce.h",)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        kept, kept_stride = _blocks(op, reduced=False)
-        reduced, reduced_stride = _blocks(op, reduced=True)
+        multiplier, shift = sum_scaling(op)
         count = prod(op.input.shape[axis] for axis in reduced_axes(op))
-        multiplier, shift = mean_scaling(op)
-        fields = {
-            "kept": _pair(kept), "kept_stride": _pair(kept_stride),
-            "reduced": _pair(reduced), "reduced_stride": _pair(reduced_stride),
+        scaling = {
             "offset": count * op.input.zero_point, "multiplier": multiplier, "shift": shift,
             "out_zero_point": op.output.zero_point,
         }  # fmt: skip
         pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
-        return Let("tinyfuse_mean", "p", fields), Call(self.name, ("&p", *pointers))
+        return (
+            _reduction(op),
+            Let("tinyfuse_sum_scaling", "scaling", scaling),
+            Call(self.name, ("&p", "&scaling", *pointers)),
+        )
+
+
+class ReduceExtreme(Kernel):
+    """REDUCE_MAX and REDUCE_MIN over any dimensions, whole."""
+
+    name = "tinyfuse_reduce_extreme_s8"
+    headers = ("tinyfuse_reduce.h",)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        flip = -1 if op.kind == "REDUCE_MIN" else 0
+        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        return _reduction(op), Call(self.name, ("&p", flip, *pointers))
+
+
+def _reduction(op: Op) -> Let:
+    kept, kept_stride = _blocks(op, reduced=False)
+    reduced, reduced_stride = _blocks(op, reduced=True)
+    fields = {
+        "kept": _pair(kept), "kept_stride": _pair(kept_stride),
+        "reduced": _pair(reduced), "reduced_stride": _pair(reduced_stride),
+    }  # fmt: skip
+    return Let("tinyfuse_reduction", "p", fields)
 
 
 def _blocks(op: Op, reduced: bool) -> tuple[list[int], list[int]]:

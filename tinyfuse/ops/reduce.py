@@ -1,4 +1,4 @@
-"""MEAN, int8, over any dimensions."""
+"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN, int8, over any dimensions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.mean import Mean
+from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
 from tinyfuse.ops.base import Operator, Rule
-from tinyfuse.ops.mean_scaling import mean_scaling, reduced_axes
+from tinyfuse.ops.movement import ends
+from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,16 @@ def _overflows(op: Op) -> bool:
     if not isfinite(op.input.scale / op.output.scale):
         return True
     count = prod(op.input.shape[axis] for axis in reduced_axes(op))
-    return 255 * count << max(0, mean_scaling(op)[1]) >= 1 << 30
+    return 255 * count << max(0, sum_scaling(op)[1]) >= 1 << 30
 
 
-class MeanOperator(Operator):
-    """The int32 sum of the stored values less the zero point, requantized with a multiplier that
-    holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum)."""
+def _requantized(op: Op) -> Tensor | None:
+    return op.output if op.input.quant != op.output.quant else None
 
-    kind = "MEAN"
-    summary = "mean over any dimensions"
+
+class _Reduce(Operator):
     rules = (
-        Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
+        ends(2),
         Rule(
             "input and output are int8",
             lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
@@ -73,19 +73,60 @@ class MeanOperator(Operator):
         ),
         Rule("the axes are constant int32, each one of the input's", _bad_axes),
         Rule("the output has the input's shape without the reduced dimensions", _bad_shape),
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> Reducer:
+        return Reducer(bool(options.get("keep_dims", False)))
+
+
+class _Sum(_Reduce):
+    """The int32 sum of the stored values less the zero point, requantized; the multiplier of a MEAN
+    holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum)."""
+
+    rules = (
+        *_Reduce.rules,
         Rule(
             "the sum fits 30 bits, also where the output's scale is finer than the input's",
             _overflows,
             "TensorFlow Lite Micro would overflow too",
         ),
     )
-    kernels = (Mean(),)
-
-    def attributes(self, options: Mapping[str, Any]) -> Reducer:
-        return Reducer(bool(options.get("keep_dims", False)))
+    kernels = (ReduceSum(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         centred = inputs[0].astype(np.int64) - op.input.zero_point
         total = centred.sum(axis=reduced_axes(op), dtype=np.int64)
-        scaled = multiply_by_quantized_multiplier(total, *mean_scaling(op))
+        scaled = multiply_by_quantized_multiplier(total, *sum_scaling(op))
         return (clamp(scaled + op.output.zero_point, -128, 127).reshape(op.output.shape),)
+
+
+class MeanOperator(_Sum):
+    kind = "MEAN"
+    summary = "mean over any dimensions"
+
+
+class SumOperator(_Sum):
+    kind = "SUM"
+    summary = "sum over any dimensions"
+
+
+class _Extreme(_Reduce):
+    rules = (
+        *_Reduce.rules,
+        Rule("input and output have the same quantization", _requantized, "TensorFlow Lite Micro refuses it too"),
+    )
+    kernels = (ReduceExtreme(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        reduce = np.min if op.kind == "REDUCE_MIN" else np.max
+        return (reduce(inputs[0], axis=reduced_axes(op)).reshape(op.output.shape),)
+
+
+class ReduceMaxOperator(_Extreme):
+    kind = "REDUCE_MAX"
+    summary = "greatest value over any dimensions"
+
+
+class ReduceMinOperator(_Extreme):
+    kind = "REDUCE_MIN"
+    summary = "least value over any dimensions"

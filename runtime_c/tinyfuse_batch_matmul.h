@@ -1,0 +1,57 @@
+/* BATCH_MATMUL: products of matrices, of one batch or of many that broadcast. */
+#ifndef TINYFUSE_BATCH_MATMUL_H
+#define TINYFUSE_BATCH_MATMUL_H
+
+#include "tinyfuse_requantize.h"
+
+/* The output is [batches][rows][columns]. Steps, in elements: from one batch to the next of each of three
+   dimensions (0: one for all), from one row or column of the output to the next, and along the sum. */
+typedef struct {
+    int32_t batches[3], rows, columns, depth;
+    int32_t left_batch[3], left_row, left_depth;
+    int32_t right_batch[3], right_column, right_depth;
+    int32_t left_zero_point, right_zero_point, out_zero_point;
+    int32_t multiplier, shift;
+} tinyfuse_batch_matmul;
+
+/* One product of matrices. */
+TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
+                                                const int8_t *right, int8_t *out)
+{
+    int32_t row, column, i;
+    for (row = 0; row < p->rows; ++row) {
+        for (column = 0; column < p->columns; ++column) {
+            const int8_t *a = left + row * p->left_row;
+            const int8_t *b = right + column * p->right_column;
+            uint32_t sum = 0; /* wraps */
+            int32_t scaled;
+            for (i = 0; i < p->depth; ++i) {
+                sum += (uint32_t)((*a - p->left_zero_point) * (*b - p->right_zero_point));
+                a += p->left_depth;
+                b += p->right_depth;
+            }
+            scaled = tinyfuse_requantize((int32_t)sum, p->multiplier, p->shift) + p->out_zero_point;
+            *out++ = (int8_t)tinyfuse_clamp(scaled, -128, 127);
+        }
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_batch_matmul_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
+                                              const int8_t *right, int8_t *out)
+{
+    int32_t i, j, k;
+    for (i = 0; i < p->batches[0]; ++i) {
+        for (j = 0; j < p->batches[1]; ++j) {
+            for (k = 0; k < p->batches[2]; ++k) {
+                const int8_t *const a =
+                    left + i * p->left_batch[0] + j * p->left_batch[1] + k * p->left_batch[2];
+                const int8_t *const b =
+                    right + i * p->right_batch[0] + j * p->right_batch[1] + k * p->right_batch[2];
+                tinyfuse_matrix_product_s8(p, a, b, out);
+                out += p->rows * p->columns;
+            }
+        }
+    }
+}
+
+#endif

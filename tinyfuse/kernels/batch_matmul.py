@@ -1,0 +1,60 @@
+"""Our kernel of BATCH_MATMUL (runtime_c/tinyfuse_batch_matmul.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.matmul_scaling import matmul_multiplier
+
+
+class BatchMatMulWhole(Kernel):
+    """Any operands, either of which may be constant or stored transposed."""
+
+    name = "tinyfuse_batch_matmul_s8"
+    headers = ("tinyfuse_batch_matmul.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"operand{i}", np.ascontiguousarray(tensor.data).reshape(-1), "int8_t")
+            for i, tensor in enumerate(op.inputs)
+            if tensor.is_constant
+        )
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        left, right = op.inputs
+        (rows, columns), batches = op.output.shape[-2:], _padded(op.output.shape[:-2])
+        left_row, left_depth = (1, rows) if op.attributes.adj_x else (left.shape[-1], 1)
+        depth = left.shape[-2 if op.attributes.adj_x else -1]
+        right_column, right_depth = (depth, 1) if op.attributes.adj_y else (1, columns)
+        multiplier, shift = matmul_multiplier(op)
+        fields = {
+            "batches": _array(batches), "rows": rows, "columns": columns, "depth": depth,
+            "left_batch": _array(_batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
+            "right_batch": _array(_batch_steps(right.shape)),
+            "right_column": right_column, "right_depth": right_depth,
+            "left_zero_point": left.zero_point, "right_zero_point": right.zero_point,
+            "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,
+        }  # fmt: skip
+        operands = (
+            site.constant(f"operand{i}") if view is None else view.pointer for i, view in enumerate(site.inputs)
+        )
+        return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.outputs[0].pointer))
+
+
+def _padded(batches: tuple[int, ...]) -> list[int]:
+    return [1] * (3 - len(batches)) + list(batches)
+
+
+def _batch_steps(shape: tuple[int, ...]) -> list[int]:
+    """Elements to the next index of each of three leading dimensions; 0 where it is repeated."""
+    step, steps = shape[-1] * shape[-2], []
+    for extent in reversed(_padded(shape[:-2])):
+        steps.insert(0, step if extent > 1 else 0)
+        step *= extent
+    return steps
+
+
+def _array(values: list[int]) -> str:
+    return "{" + ", ".join(map(str, values)) + "}"

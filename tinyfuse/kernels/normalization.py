@@ -1,0 +1,40 @@
+"""Our kernels of LOG_SOFTMAX and L2_NORMALIZATION (runtime_c/tinyfuse_log_softmax.h,
+runtime_c/tinyfuse_l2_normalization.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.softmax_scaling import difference_scaling, reverse_scaling
+
+
+class L2Normalize(Kernel):
+    """All vectors of the last dimension, one after the other."""
+
+    name = "tinyfuse_l2_normalization_s8"
+    headers = ("tinyfuse_l2_normalization.h",)
+    in_place = (0,)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        depth = op.input.shape[-1]
+        rows = op.input.elements // depth
+        args = (site.inputs[0].pointer, rows, depth, op.input.zero_point, site.outputs[0].pointer)
+        return (Call(self.name, args),)
+
+
+class LogSoftmaxWhole(Kernel):
+    """All rows of the last dimension, one after the other."""
+
+    name = "tinyfuse_log_softmax_s8"
+    headers = ("tinyfuse_log_softmax.h",)
+    in_place = (0,)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        multiplier, left_shift, least = difference_scaling(op.input.scale)
+        depth = op.input.shape[-1]
+        fields = {
+            "rows": op.input.elements // depth, "depth": depth,
+            "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
+        }  # fmt: skip
+        args = ("&p", *reverse_scaling(op.input.scale), site.inputs[0].pointer, site.outputs[0].pointer)
+        return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)

@@ -1,0 +1,39 @@
+"""Our kernel of TRANSPOSE_CONV (runtime_c/tinyfuse_transpose_conv.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.packing import general_channels, output_fields, plain_weights
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+
+
+class TransposeConvRow(Kernel):
+    """One output row a call; it reads the input rows whose kernels reach it."""
+
+    name = "tinyfuse_transpose_conv_row_s8"
+    headers = ("tinyfuse_transpose_conv.h",)
+    by_row, whole, rings = True, False, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        from tinyfuse.ops.transpose_conv import as_convolution
+
+        return plain_weights(op), general_channels(as_convolution(op))
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        from tinyfuse.ops.transpose_conv import paddings
+
+        source = site.inputs[2]
+        _, in_h, in_w, in_c = source.tensor.shape
+        out_c, kernel_h, kernel_w, _ = op.inputs[1].shape
+        pad_top, pad_left = paddings(op)
+        fields = {
+            "in_h": in_h, "in_w": in_w, "in_c": in_c, "in_ring": source.ring_rows,
+            "out_w": op.output.shape[2], "out_c": out_c, "kernel_h": kernel_h, "kernel_w": kernel_w,
+            "stride_h": op.attributes.stride[0], "stride_w": op.attributes.stride[1],
+            "pad_top": pad_top, "pad_left": pad_left, "in_zero_point": source.tensor.zero_point,
+        }  # fmt: skip
+        args = (
+            "&p", source.pointer, site.row, site.outputs[0].pointer,
+            site.constant("weights"), site.constant("channels"),
+        )  # fmt: skip
+        return Let("tinyfuse_transpose_conv", "p", fields | output_fields(op)), Call(self.name, args)

@@ -1,0 +1,57 @@
+"""ARG_MAX and ARG_MIN, int8: the index of the greatest (least) value along a dimension."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.arg_extreme import ArgExtreme
+from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.movement import axis_of, constant_axis, ends
+
+
+def reduced_axis(op: Op) -> int:
+    return axis_of(op.inputs[1], len(op.input.shape))
+
+
+def _bad_shape(op: Op) -> bool:
+    shape, axis = op.input.shape, reduced_axis(op)
+    return op.output.shape != (*shape[:axis], *shape[axis + 1 :])
+
+
+class _ArgExtreme(Operator):
+    """The first of equal values counts."""
+
+    rules = (
+        ends(2),
+        Rule(
+            "the input is int8",
+            lambda op: op.input if op.input.dtype != "int8" else None,
+            "quantize the model to int8 (full integer quantization)",
+        ),
+        Rule(
+            "the output is int32",
+            lambda op: op.output if op.output.dtype != "int32" else None,
+            "TensorFlow Lite Micro gives no other: convert the model with output_type int32",
+        ),
+        Rule(
+            "the axis is a constant int32, a dimension of the input",
+            lambda op: None if constant_axis(op.inputs[1], len(op.input.shape)) else op.inputs[1],
+        ),
+        Rule("the output has the input's shape without the axis", lambda op: op.output if _bad_shape(op) else None),
+    )
+    kernels = (ArgExtreme(),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        find = np.argmin if op.kind == "ARG_MIN" else np.argmax
+        return (find(inputs[0], axis=reduced_axis(op)).astype(np.int32).reshape(op.output.shape),)
+
+
+class ArgMaxOperator(_ArgExtreme):
+    kind = "ARG_MAX"
+    summary = "index of the greatest value along a dimension"
+
+
+class ArgMinOperator(_ArgExtreme):
+    kind = "ARG_MIN"
+    summary = "index of the least value along a dimension"

@@ -1,0 +1,117 @@
+"""TRANSPOSE_CONV, int8: every input pixel adds its kernel to the output, a stride apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.convolution import (
+    QUANTIZATION_RULES,
+    SHAPE_RULES,
+    TENSOR_RULES,
+    requantize_channels,
+    weights_scale_rule,
+    windows_along,
+)
+
+
+@dataclass(frozen=True)
+class TransposeConv:
+    """padding: "SAME" or "VALID"; stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low,
+    high) in stored units where a rewrite narrowed it."""
+
+    padding: str = "SAME"
+    stride: tuple[int, int] = (0, 0)
+    activation: str = "NONE"
+    clamp: tuple[int, int] | None = None
+
+
+def as_convolution(op: Op) -> Op:
+    """The operator with the inputs of a convolution: data, weights, bias. A file has the output's shape
+    and the weights before the data."""
+    return replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
+
+
+def paddings(op: Op) -> tuple[int, int]:
+    """(rows on top, columns on the left) that are cut off the output: what the convolution that goes
+    from the output to the input would pad."""
+    a, (_, height, width, _), (_, kernel_h, kernel_w, _) = op.attributes, op.output.shape, op.inputs[1].shape
+    rows = windows_along(height, kernel_h, a.stride[0], 1, a.padding)
+    columns = windows_along(width, kernel_w, a.stride[1], 1, a.padding)
+    return rows[1], columns[1]
+
+
+def _bad_channels(op: Op) -> bool:
+    data, weights = op.inputs[2], op.inputs[1]
+    return (weights.shape[3], weights.shape[0]) != (data.shape[3], op.output.shape[3])
+
+
+def _on_convolution(rule: Rule) -> Rule:
+    return Rule(rule.text, lambda op: rule.broken(as_convolution(op)), rule.hint)
+
+
+class TransposeConvOperator(Operator):
+    """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
+    reference/integer_ops/transpose_conv.h)."""
+
+    kind = "TRANSPOSE_CONV"
+    summary = "transposed convolution over rows and columns: any kernel, stride, padding"
+    rules = (
+        Rule(
+            "three or four inputs and one output",
+            lambda op: not 3 <= len(op.inputs) <= 4 or None in op.inputs[:3] or len(op.outputs) != 1,
+        ),
+        Rule(
+            "the output's shape is constant int32",
+            lambda op: None if op.inputs[0].is_constant and op.inputs[0].dtype == "int32" else op.inputs[0],
+            "convert the model with fixed shapes",
+        ),
+        *map(_on_convolution, TENSOR_RULES[1:]),
+        *map(_on_convolution, SHAPE_RULES[:2]),
+        Rule("the strides are from 1 to 32767", lambda op: not all(1 <= s <= 32767 for s in op.attributes.stride)),
+        Rule("the output's batch is 1", lambda op: op.output if op.output.shape[0] != 1 else None),
+        Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
+        *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
+    )
+    kernels = (TransposeConvRow(),)
+
+    def attributes(self, options: Mapping[str, Any]) -> TransposeConv:
+        return TransposeConv(
+            options.get("padding", "SAME"),
+            (options.get("stride_h", 0), options.get("stride_w", 0)),
+            options.get("fused_activation_function", "NONE"),
+        )
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        data, weights = op.inputs[2], inputs[1].astype(np.float64)
+        (_, in_h, in_w, _), (_, kernel_h, kernel_w, _) = data.shape, weights.shape
+        (_, out_h, out_w, out_c), (stride_h, stride_w) = op.output.shape, op.attributes.stride
+        top, left = paddings(op)
+        # all that any input pixel adds, what is cut off included; float64 holds every sum exactly
+        height = max((in_h - 1) * stride_h + kernel_h, out_h + top)
+        width = max((in_w - 1) * stride_w + kernel_w, out_w + left)
+        total = np.zeros((height, width, out_c))
+        values = inputs[2][0].astype(np.float64) - data.zero_point
+        for ky in range(kernel_h):
+            for kx in range(kernel_w):
+                rows = slice(ky, ky + (in_h - 1) * stride_h + 1, stride_h)
+                columns = slice(kx, kx + (in_w - 1) * stride_w + 1, stride_w)
+                total[rows, columns] += values @ weights[:, ky, kx].T
+        total = total[top : top + out_h, left : left + out_w].astype(np.int64)
+        return (requantize_channels(as_convolution(op), total)[None],)
+
+    def macs(self, op: Op) -> int:
+        weights, data = op.inputs[1], op.inputs[2]
+        return data.shape[1] * data.shape[2] * weights.elements
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        if index != 2:
+            return None
+        kernel = op.inputs[1].shape[1]
+        return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes.stride[0])
