@@ -10,7 +10,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
-from tinyfuse.ops.mean_scaling import mean_scaling, reduced_axes
+from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 
 class RowMacsRow(Kernel):
@@ -70,5 +70,5 @@ class MeanOfSumRow(Kernel):
         layer = op.attributes.layer
         count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
         source = row_pointer(site.inputs[0], str(op.input.shape[1] - 1))
-        scaling = (count * layer.input.zero_point, *mean_scaling(layer), layer.output.zero_point)
+        scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
         return (Call(self.name, (source, site.outputs[0].pointer, op.output.elements, *scaling)),)

@@ -12,7 +12,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
 from tinyfuse.ops.convolution import requantize_channels
-from tinyfuse.ops.mean_scaling import mean_scaling, reduced_axes
+from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class MeanOfSumOperator(Operator):
         layer = op.attributes.layer
         count = np.prod([layer.input.shape[axis] for axis in reduced_axes(layer)])
         total = inputs[0][:, -1:].astype(np.int64) - count * layer.input.zero_point
-        scaled = multiply_by_quantized_multiplier(total, *mean_scaling(layer))
+        scaled = multiply_by_quantized_multiplier(total, *sum_scaling(layer))
         return (clamp(scaled + layer.output.zero_point, -128, 127),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:

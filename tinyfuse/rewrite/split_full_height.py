@@ -20,7 +20,7 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.convolution import geometry
-from tinyfuse.ops.mean_scaling import reduced_axes
+from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 
 
