@@ -15,6 +15,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,20 @@ def test_starting_points_have_every_operator_that_a_file_can_have() -> None:
     kinds = {op.kind for data in starting_points().values() for op in read_tflite("m.tflite", data).ops}
     read = {"VAR_HANDLE", "CALL_ONCE"}  # the reader resolves them, so they are in files alone
     assert {kind for kind in FAMILIES if hasattr(tflite.BuiltinOperator, kind)} - read <= kinds
+
+
+def test_many_calls_of_a_long_initialization_are_read_in_time() -> None:
+    """Each CALL_ONCE plays its subgraph: a small file could ask for millions of operators."""
+    model = ModelBuilder()
+    x, y = model.tensor("x", (1, 4), scale=0.1, zero_point=0), model.tensor("y", (1, 4), scale=0.1, zero_point=0)
+    for _ in range(5000):
+        model.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    model.op("RELU", [x], [y])
+    main = model.build([x], [y], subgraphs=2)
+    start = time.monotonic()
+    with pytest.raises(CompileError, match="it calls|has CALL_ONCE"):
+        read_tflite("m.tflite", main)
+    assert time.monotonic() - start < 10
 
 
 def test_mutants_repeat_and_differ() -> None:

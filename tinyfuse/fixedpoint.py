@@ -25,10 +25,13 @@ def round_half_away(value: float) -> int:
 def quantize_multiplier(real: float) -> tuple[int, int]:
     """(multiplier, shift) of a real multiplier (double); shift > 0 is a left shift.
 
-    A multiplier below 2**-32 or so becomes (0, 0), as in TFLM.
+    A multiplier below 2**-32 or so becomes (0, 0), as in TFLM; one that overflowed to infinity has a
+    shift that no kernel takes.
     """
     if real == 0.0:
         return 0, 0
+    if math.isinf(real):
+        return INT32_MAX, 1025
     fraction, shift = math.frexp(real)
     multiplier = round_half_away(fraction * 2**31)
     if multiplier == 2**31:

@@ -138,7 +138,7 @@ def _graph(path: str, data: bytes) -> Graph:
         called.append(number)
         return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
 
-    ops = resolve_variables(ops, subgraph_ops, subgraphs, problems)
+    ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
     unread = subgraphs - 1 - len(set(called))
     if unread > 0:
         warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")

@@ -154,7 +154,7 @@ class TensorReader:
             return Tensor(found.name, shape, dtype, quant, data, index)
         self.require(data is None, "is a variable, but has constant data", HINT_DAMAGED, tensor=found)
         # as TFLM resets it: every byte the zero point of an int8 tensor, else 0
-        zero_point = quant.zero_point[0] if quant and dtype == "int8" else 0
+        zero_point = quant.zero_point[0] if quant and quant.zero_point and dtype == "int8" else 0
         return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))
 
     def _extents(self, tensor: Tensor) -> bool:

@@ -11,7 +11,7 @@ first ASSIGN_VARIABLE of the file writes (micro_resource_variable.cc).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,19 +40,25 @@ def resolve_variables(
     ops: tuple[Op, ...],
     subgraph_ops: Callable[[int], Sequence[Op]],
     subgraphs: int,
+    bad: Set[Tensor],
     problems: Problems,
 ) -> tuple[Op, ...]:
     """The main graph's operators with states in place of resources, VAR_HANDLE and CALL_ONCE gone.
 
-    `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`.
+    `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`; `bad` are tensors of the main
+    graph whose problems were told.
     """
-    return _Resolver(subgraph_ops, subgraphs, problems).resolve(ops)
+    return _Resolver(subgraph_ops, subgraphs, bad, problems).resolve(ops)
 
 
 class _Resolver:
-    def __init__(self, subgraph_ops: Callable[[int], Sequence[Op]], subgraphs: int, problems: Problems):
+    def __init__(
+        self, subgraph_ops: Callable[[int], Sequence[Op]], subgraphs: int, bad: Set[Tensor], problems: Problems
+    ):
         self.subgraph_ops, self.subgraphs, self.require = subgraph_ops, subgraphs, problems.require
+        self.bad = bad
         self.variables: dict[str, _Variable] = {}
+        self.played: set[int] = set()
 
     def resolve(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
         handles: dict[Tensor, _Variable] = {}
@@ -121,6 +127,9 @@ class _Resolver:
         message = "it calls the subgraph that it is in"
         if not good or not self.require(number != 0, message, HINT_DAMAGED, call):
             return
+        if number in self.played:  # a second time it assigns the same
+            return
+        self.played.add(number)
         handles: dict[Tensor, _Variable] = {}
         known: dict[Tensor, np.ndarray] = {}
         for op in self.subgraph_ops(number):
@@ -156,6 +165,8 @@ class _Resolver:
     def _state(self, op: Op, variable: _Variable) -> Tensor | None:
         """The state that stands for a variable; None where nothing ever assigns it."""
         value = variable.value
+        if value in self.bad:
+            return None
         message = f"variable {variable.name!r} has no value: nothing assigns it"
         if variable.state is None and self.require(value is not None, message, _HINT_ASSIGN, op):
             initial = reset_value(value, value.quant.zero_point[0] if value.quant else 0)

@@ -36,8 +36,9 @@ def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context
 
 
 def _guess(stage: Stage) -> float:
-    outputs = sum(tensor.elements for tensor in stage.op.outputs or stage.op.activations)
-    calls = stage.op.output.shape[1] if stage.by_row else 1
+    written = stage.op.outputs or stage.op.states  # an assignment has no output
+    outputs = sum(tensor.elements for tensor in written)
+    calls = written[0].shape[1] if stage.by_row else 1
     return _UNKNOWN_MAC * stage.macs + _UNKNOWN_OUTPUT * outputs + _UNKNOWN_CALL * calls
 
 

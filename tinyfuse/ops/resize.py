@@ -38,7 +38,7 @@ class _Resize(Operator):
         ranks(4, 4),
         Rule(
             "rows and columns are from 1 to 16384",
-            lambda op: next((t for t in (op.input, op.output) if max(t.shape[1:3]) > 16384), None),
+            lambda op: next((t for t in (op.input, op.output) if max(t.shape[1:3], default=1) > 16384), None),
         ),
         Rule("the size is constant int32: the output's rows and columns", _bad_size),
     )

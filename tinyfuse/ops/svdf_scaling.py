@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.fixedpoint import quantize_multiplier
-from tinyfuse.ir import Op
+from tinyfuse.ir import Op, Tensor
 
 
 def feature_multiplier(op: Op) -> tuple[int, int]:
     """From features' sums to the state; TFLM multiplies and divides the scales in float32."""
     x, features, _, _, state = op.inputs
-    scale = np.float32(x.scale) * np.float32(features.scale) / np.float32(state.scale)
-    return quantize_multiplier(float(scale))
+    return _multiplier(x, features, state)
 
 
 def time_multiplier(op: Op) -> tuple[int, int]:
     """From sums over time to the output; in float32, too."""
     _, _, time, _, state = op.inputs
-    scale = np.float32(state.scale) * np.float32(time.scale) / np.float32(op.output.scale)
-    return quantize_multiplier(float(scale))
+    return _multiplier(state, time, op.output)
+
+
+def _multiplier(a: Tensor, b: Tensor, to: Tensor) -> tuple[int, int]:
+    with np.errstate(over="ignore"):  # the rules refuse what is too large
+        return quantize_multiplier(float(np.float32(a.scale) * np.float32(b.scale) / np.float32(to.scale)))
