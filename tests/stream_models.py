@@ -277,7 +277,27 @@ def window_without_a_ring() -> bytes:
     return net.build()
 
 
+def every_kind_of_state() -> bytes:
+    """A ring, SVDFs of both states, an LSTM, and a variable with initial values."""
+    net = StreamingNet((1, 1, 4, 4))
+    net.model.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    net.initialize("delayed", (1, 4))
+    net.window("window", 3)
+    net.conv("conv", (3, 3), 5)
+    net.reshape("flat", (1, 10))
+    first = add_svdf(net.model, net.x, 0.05, (1, 10, 6, 2, 4), "int16", "first", 0.05, -6)
+    second = add_svdf(net.model, first, 0.05, (1, 6, 4, 1, 3), "int8", "second", 0.05, -6)
+    handle = add_handle(net.model, "delayed")
+    net.x = net.model.tensor("of_the_last_run", (1, 4), **net.quant)
+    net.model.op("READ_VARIABLE", [handle], [net.x])
+    net.model.op("ASSIGN_VARIABLE", [handle, second], [])
+    net.reshape("sequence", (1, 1, 4))
+    net.x = add_lstm(net.model, net.x, net.shape, 3, "lstm")
+    return net.build()
+
+
 STREAM_MODELS = {
+    "every kind of state": every_kind_of_state(),
     "svdf of int16": svdf("int16", (1, 8, 4, 2, 6), 0.02),
     "svdf of int8": svdf("int8", (1, 9, 3, 1, 5), 0.001),
     "svdf whose state wraps": svdf("int8", (1, 8, 4, 2, 3), 0.001, 40),

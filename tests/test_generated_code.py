@@ -15,6 +15,7 @@ import pytest
 from executors import assert_all_exact, plan_of
 from host_program import WARNINGS, compile_c
 from random_graphs import Sketch
+from stream_models import STREAM_MODELS
 from test_ops_network import network
 from tflite_builder import ModelBuilder
 
@@ -92,7 +93,7 @@ def test_no_warning_from_any_compiler(tmp_path: Path, compiler: str, target: str
         command = clang_for(target) if compiler == "clang" else ["arm-none-eabi-gcc", *load_target(target).flags]
     if not shutil.which(command[0]):
         pytest.skip(f"needs {command[0]}")
-    for number, data in enumerate((separable(), network())):
+    for number, data in enumerate((separable(), network(), STREAM_MODELS["every kind of state"])):
         plan = plan_of(data, target, kernels=kernels, cmsis_nn_version="4.0")
         if plan.uses_cmsis_nn:
             command += [f"-isystem{folder}" for folder in tree.include_dirs]

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import shutil
 
+from pathlib import Path
+
 import pytest
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from stream_models import STREAM_MODELS
+from test_generated_api import program
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -33,3 +36,38 @@ def test_host(name: str) -> None:
 @pytest.mark.parametrize("name", STREAM_MODELS)
 def test_emulated(name: str, target: str) -> None:
     assert_exact(plan_of(STREAM_MODELS[name], target), EMULATED_FRAMES)
+
+
+CPP_MAIN = """\
+#include "net.h"
+#include <cstdio>
+#include <cstring>
+
+NET_DEFINE_ARENA(arena);
+static NET_DEFINE_STATE(one);
+static NET_DEFINE_STATE(two);
+
+int main()
+{
+    if (net_init(arena, sizeof arena) != NET_OK || net_reset(one) != NET_OK) {
+        return 1;
+    }
+    std::memcpy(two, one, sizeof two); /* a state may be copied */
+    std::memset(net_input(arena, 0), 3, NET_INPUT_FRAME_BYTES);
+    if (net_run(arena, two) != NET_OK || std::memcmp(one, two, sizeof two) == 0) {
+        return 2;
+    }
+    if (net_reset(two) != NET_OK || std::memcmp(one, two, sizeof two) != 0) {
+        return 3;
+    }
+    std::printf("%d %d %d: ", net_run(arena, nullptr), net_reset(nullptr), net_reset(one + 1));
+    std::puts(net_strerror(net_reset(one + 1)));
+}
+"""
+
+
+def test_the_api_from_cpp(tmp_path: Path) -> None:
+    """Reset gives the same state again, a state may be copied, and misuse is told."""
+    plan = plan_of(STREAM_MODELS["every kind of state"])
+    shown = program(tmp_path, [plan], CPP_MAIN, compiler="g++")
+    assert shown == "1 1 3: the arena or the state is not aligned\n"

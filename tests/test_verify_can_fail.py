@@ -1,5 +1,5 @@
 """`verify` sees a module that is wrong: one weight, one rounding constant, one byte outside the arena,
-a crash, a hang."""
+a crash, a hang; state that is not reset, is shared by instances, or is written behind its end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from random_graphs import Sketch
+from stream_models import STREAM_MODELS
 
 from tinyfuse import commands
 from tinyfuse.emulation import module
@@ -94,3 +95,46 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
     with pytest.raises(EmulationFailed) as failure:
         verify(model, timeout=timeout)
     assert failure.value.exit_code == 4
+
+
+# --- state -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stream_model(tmp_path) -> str:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(STREAM_MODELS["accumulator from values"])
+    return str(path)
+
+
+def verify_stream(model: str) -> commands.Answer:
+    request = commands.Request(model, "cortex-m4", name="net", kernels="tinyfuse")
+    return commands.verify(request, lambda text: None, "qemu", "tflm", None, None, 0, "O1", 60.0)
+
+
+def test_unspoilt_streams_are_exact(stream_model) -> None:
+    answer = verify_stream(stream_model)
+    assert answer.exact and (answer.facts["runs"], answer.facts["frames"]) == (64, 16)
+    assert "in streams of 16" in answer.lines[0] and "state 16" in " ".join(answer.lines)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("    memcpy((uint8_t *)state", "    (void)memcpy; if (0) memcpy((uint8_t *)state"),
+        ("    uint8_t *const kept = (uint8_t *)state;",
+         "    static uint8_t shared[NET_STATE_BYTES]; uint8_t *const kept = state == NULL ? NULL : shared;"),
+    ],
+    ids=["no reset", "one state for all"],
+)  # fmt: skip
+def test_wrong_streams_are_seen(stream_model, monkeypatch, before: str, behind: str) -> None:
+    corrupt(monkeypatch, "net.c", lambda text: text.replace(before, behind))
+    answer = verify_stream(stream_model)
+    assert not answer.exact and answer.facts["mismatches"] > 0
+
+
+@pytest.mark.parametrize("where", ["kept[-1]", "kept[NET_STATE_BYTES]"])
+def test_one_byte_outside_the_state_is_seen(stream_model, monkeypatch, where: str) -> None:
+    corrupt(monkeypatch, "net.c", lambda text: text.replace("    NET_GROUP_END(0);", f"    {where} ^= 1;"))
+    answer = verify_stream(stream_model)
+    assert not answer.exact and "the state changed (state[" in answer.facts["problems"][0]
