@@ -204,6 +204,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, TINYFUSE_LANES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_line, TINYFUSE_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_unpacked, TINYFUSE_UNPACKED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, TINYFUSE_BYTES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_line, TINYFUSE_BYTES_LINE)
 

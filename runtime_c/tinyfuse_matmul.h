@@ -9,13 +9,16 @@
    b = 127 - x. Then a * w + b * lane = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in
    256ths, and a constant that is part of the bias. It needs no weight v of -128, and sums below 2^23.
 
+   Unpacked weights are int16 in flash and multiplied as they are, 256 times the weight for the line.
+
    Cores without the DSP extension multiply byte by byte and widen nothing.
 
    columns  [depth / 4][pixels][4] int16, aligned to 4. In lanes a, a, b, b for the two pairs of four
             inputs; else the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four bytes.
             Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
-            zeros beyond the layer's own depth. Aligned to 4.
+            zeros beyond the layer's own depth. Aligned to 4. Unpacked ones: [out_c / 2][depth / 4][2][2][2]
+            int16, inputs 0 2 of both channels, then inputs 1 3; the last channel in the order 0 2 1 3.
    channels [out_c] tinyfuse_line or tinyfuse_requant.
 */
 #ifndef TINYFUSE_MATMUL_H
@@ -24,9 +27,16 @@
 #include "tinyfuse_requantize.h"
 
 /* How a layer is computed. With the DSP extension: weights widened one by one or in lanes, requantized
-   in the bounded form; or in lanes, requantized along a line. Without: bytes, requantized in the
-   bounded form or along a line. */
-enum { TINYFUSE_WIDE, TINYFUSE_LANES, TINYFUSE_LINE, TINYFUSE_BYTES, TINYFUSE_BYTES_LINE };
+   in the bounded form; or in lanes or unpacked, requantized along a line. Without: bytes, requantized
+   in the bounded form or along a line. */
+enum {
+    TINYFUSE_WIDE,
+    TINYFUSE_LANES,
+    TINYFUSE_LINE,
+    TINYFUSE_UNPACKED,
+    TINYFUSE_BYTES,
+    TINYFUSE_BYTES_LINE
+};
 
 /* Forms are constants; these say what a form is. */
 TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
@@ -36,7 +46,19 @@ TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 
 TINYFUSE_INLINE int tinyfuse_on_line(int form)
 {
-    return form == TINYFUSE_LINE || form == TINYFUSE_BYTES_LINE;
+    return form == TINYFUSE_LINE || form == TINYFUSE_UNPACKED || form == TINYFUSE_BYTES_LINE;
+}
+
+/* Whether columns hold inputs as they are, widened. */
+TINYFUSE_INLINE int tinyfuse_of_inputs(int form)
+{
+    return form == TINYFUSE_WIDE || form == TINYFUSE_UNPACKED;
+}
+
+/* Bytes of four weights of a channel. */
+TINYFUSE_INLINE int32_t tinyfuse_weights_bytes(int form)
+{
+    return form == TINYFUSE_UNPACKED ? 8 : 4;
 }
 
 /* Bytes of four inputs in a column. */
@@ -85,7 +107,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    : [from] "+r"(from), [to] "+r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
                    : [words] "r"(words), [step] "r"(step), [end] "r"(end)                        \
                    : "cc", "memory")
-    if (form == TINYFUSE_WIDE) {
+    if (tinyfuse_of_inputs(form)) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
         return to;
     }
@@ -99,7 +121,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
             memcpy(to, from, 4);
         } else {
             int16_t wide[4];
-            if (form == TINYFUSE_WIDE) {
+            if (tinyfuse_of_inputs(form)) {
                 wide[0] = from[0];
                 wide[1] = from[2];
                 wide[2] = from[1];
@@ -118,9 +140,10 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     return to;
 }
 
-/* `sum` plus the products of four inputs of a column with the four weights at w. Sums may pass beyond
-   int32 on their way. */
-TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const int8_t *w, int form)
+/* `sum` plus the products of four inputs of a column with the four weights of a channel: those at w,
+   or unpacked two at w and two `apart` bytes on. Sums may pass beyond int32 on their way. */
+TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const int8_t *w,
+                                          int32_t apart, int form)
 {
     const int16_t *const x = (const int16_t *)column;
     const int8_t *const b = (const int8_t *)column;
@@ -128,7 +151,13 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const
     if (tinyfuse_of_bytes(form)) {
         return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
     }
-    if (form == TINYFUSE_WIDE) {
+    if (form == TINYFUSE_UNPACKED) {
+        int16_t even[2], odd[2];
+        memcpy(even, w, 4);
+        memcpy(odd, w + apart, 4);
+        total += (uint32_t)(x[0] * even[0]) + (uint32_t)(x[1] * even[1]);
+        total += (uint32_t)(x[2] * odd[0]) + (uint32_t)(x[3] * odd[1]);
+    } else if (form == TINYFUSE_WIDE) {
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
@@ -144,8 +173,8 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
     if (form == TINYFUSE_BYTES_LINE) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
-    return form == TINYFUSE_LINE ? ((const tinyfuse_line *)channels)[channel].bias
-                                 : ((const tinyfuse_requant *)channels)[channel].bias;
+    return tinyfuse_on_line(form) ? ((const tinyfuse_line *)channels)[channel].bias
+                                  : ((const tinyfuse_requant *)channels)[channel].bias;
 }
 
 /* The stored output of a channel's sum. */
@@ -155,7 +184,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     if (tinyfuse_on_line(form)) {
         const tinyfuse_line *const l = (const tinyfuse_line *)channels + channel;
         const int32_t value =
-            form == TINYFUSE_LINE ? sum : (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias);
+            tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
         return (int8_t)tinyfuse_requantize_line(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
@@ -178,6 +207,8 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     TINYFUSE_WEIGHTS_LANES                       \
     "sxtb16 %[wa], %[wa], ror #8\n\t"            \
     "sxtb16 %[wb], %[wb], ror #8\n\t"
+/* int16 weights: e and f of inputs 0 2, wa and wb of inputs 1 3 */
+#define TINYFUSE_WEIGHTS_UNPACKED "ldm %[w]!, {r8, r9, r10, r11}\n\t"
 #define TINYFUSE_PRODUCTS(even, odd, a, b)             \
     "smlad %[" a "], %[" even "], %[e], %[" a "]\n\t"  \
     "smlad %[" b "], %[" even "], %[f], %[" b "]\n\t"  \
@@ -188,11 +219,13 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 #define TINYFUSE_STEP_2                          \
     "ldm %[x]!, {r8, r9, r10, r11}\n\t"          \
     TINYFUSE_PRODUCTS("i", "j", "s0", "s1") TINYFUSE_PRODUCTS("k", "l", "s2", "s3")
+#define TINYFUSE_STEP_2_UNPACKED TINYFUSE_PIXEL("s0", "s1") TINYFUSE_PIXEL("s2", "s3")
 #define TINYFUSE_STEP_3 \
     TINYFUSE_PIXEL("s0", "s1") TINYFUSE_PIXEL("s2", "s3") TINYFUSE_PIXEL("s4", "s5")
 
 #define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
+#define TINYFUSE_EVERY_2_UNPACKED TINYFUSE_EVERY_2
 #define TINYFUSE_EVERY_3(do_it, a, b, c) do_it(a) do_it(b) do_it(c)
 
 /* A form's bytes from a channel to the next, and how its sums become outputs; x channels, e rounding.
@@ -228,15 +261,18 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 #define TINYFUSE_COPY_1 ""
 #define TINYFUSE_COPY_2 "mov %[s2], %[s0]\n\tmov %[s3], %[s1]\n\t"
 #define TINYFUSE_COPY_3 TINYFUSE_COPY_2 "mov %[s4], %[s0]\n\tmov %[s5], %[s1]\n\t"
+#define TINYFUSE_COPY_2_UNPACKED TINYFUSE_COPY_2
 #define TINYFUSE_PUT_1 "strb %[s0], [%[x]]\n\tstrb %[s1], [%[x], #1]\n\t"
 #define TINYFUSE_PUT_2 \
     TINYFUSE_PUT_1 "add %[f], %[x], %[i]\n\tstrb %[s2], [%[f]]\n\tstrb %[s3], [%[f], #1]\n\t"
+#define TINYFUSE_PUT_2_UNPACKED TINYFUSE_PUT_2
 #define TINYFUSE_PUT_3 \
     TINYFUSE_PUT_2 "add %[f], %[i]\n\tstrb %[s4], [%[f]]\n\tstrb %[s5], [%[f], #1]\n\t"
 
-/* `bytes` is 2 * depth, what a pair's weights take. The loop takes four steps; the first time it is
-   entered so far from its end that whole loops remain: bit 3 of `bytes` goes to N, bit 4 to C. */
-#define TINYFUSE_PAIRS(n, step, channel, output)                                             \
+/* `bytes` is what a pair's weights take: steps of 8 bytes, or 16. The loop takes four steps; the first
+   time it is entered so far from its end that whole loops remain: the bits that count single steps
+   and pairs of them go to N and C (`to_flags` is how far up). */
+#define TINYFUSE_PAIRS(n, step, to_flags, channel, output)                                           \
     "6:\n\t"                                                                                 \
     "ldr %[i], %[channels]\n\t"                                                              \
     "ldr %[f], %[bytes]\n\t"                                                                 \
@@ -245,7 +281,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     "ldr %[x], %[columns]\n\t"                                                               \
     "add %[i], %[w], %[f]\n\t"                                                               \
     "str %[i], %[end]\n\t" TINYFUSE_COPY_##n                                                 \
-    "lsls %[f], %[f], #28\n\t"                                                               \
+    "lsls %[f], %[f], #" to_flags "\n\t"                                                               \
     "bcc 5f\n\t"                                                                             \
     "bmi 2f\n\t"                                                                             \
     "b 3f\n\t"                                                                               \
@@ -269,8 +305,8 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     "add %[x], #2\n\t"                                                                       \
     "str %[x], %[out]\n\t"                                                                   \
     "bne 6b"
-#define TINYFUSE_PAIRS_ASM(n, weights, form)                                               \
-    __asm volatile(TINYFUSE_PAIRS(n, weights TINYFUSE_STEP_##n, TINYFUSE_CHANNEL_##form,   \
+#define TINYFUSE_PAIRS_ASM(n, step, to_flags, form)                                        \
+    __asm volatile(TINYFUSE_PAIRS(n, step, to_flags, TINYFUSE_CHANNEL_##form,              \
                                   TINYFUSE_OUTPUT_##form(n))                               \
                    : [w] "+r"(w), [channels] "+m"(channels), [out] "+m"(out),              \
                      [end] "=m"(end), [s0] "=&r"(s0),                                      \
@@ -282,14 +318,15 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
                    : "cc", "memory")
 #define TINYFUSE_PAIRS_FORMS(n)                                \
     if (form == TINYFUSE_LINE) {                               \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES, LINE);   \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, "28", LINE);   \
     } else if (form == TINYFUSE_LANES) {                       \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES, LANES);  \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, "28", LANES);  \
     } else {                                                   \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE, WIDE);    \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, "28", WIDE);    \
     }
 #define TINYFUSE_SUMS_1
 #define TINYFUSE_SUMS_2 , [s2] "=&r"(s2), [s3] "=&r"(s3), [k] "=&r"(k), [l] "=&r"(l)
+#define TINYFUSE_SUMS_2_UNPACKED , [s2] "=&r"(s2), [s3] "=&r"(s3)
 #define TINYFUSE_SUMS_3 \
     , [s2] "=&r"(s2), [s3] "=&r"(s3), [s4] "=&r"(s4), [s5] "=&r"(s5)
 
@@ -299,23 +336,39 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p
                                                         const void *channels, int8_t *out,
                                                         int pixels, int form)
 {
-    const int32_t bytes = 2 * p->depth, out_c = p->out_c, rounding = p->rounding;
+    const int32_t bytes = p->depth / 2 * tinyfuse_weights_bytes(form);
+    const int32_t out_c = p->out_c, rounding = p->rounding;
     const int8_t *end;
     const int8_t *const last =
-        (const int8_t *)channels + (out_c & ~1) * (form == TINYFUSE_LINE ? 8 : 12);
+        (const int8_t *)channels + (out_c & ~1) * (tinyfuse_on_line(form) ? 8 : 12);
     int32_t s0, s1, s2, s3, s4, s5;
-    uint32_t x, wa, wb, e, f;
+    uint32_t x;
     if (out_c < 2) {
         return w;
     }
-    if (pixels == 2) {
+    if (form == TINYFUSE_UNPACKED) {
+        register uint32_t e __asm("r8");
+        register uint32_t f __asm("r9");
+        register uint32_t wa __asm("r10");
+        register uint32_t wb __asm("r11");
+        uint32_t i, j;
+        if (pixels == 3) {
+            TINYFUSE_PAIRS_ASM(3, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_3, "27", LINE);
+        } else if (pixels == 2) {
+            TINYFUSE_PAIRS_ASM(2_UNPACKED, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_2_UNPACKED, "27",
+                               LINE);
+        } else {
+            TINYFUSE_PAIRS_ASM(1, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_1, "27", LINE);
+        }
+    } else if (pixels == 2) {
+        uint32_t wa, wb, e, f;
         register uint32_t i __asm("r8");
         register uint32_t j __asm("r9");
         register uint32_t k __asm("r10");
         register uint32_t l __asm("r11");
         TINYFUSE_PAIRS_FORMS(2)
     } else {
-        uint32_t i, j;
+        uint32_t wa, wb, e, f, i, j;
         if (pixels == 3) {
             TINYFUSE_PAIRS_FORMS(3)
         } else {
@@ -334,15 +387,18 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p,
                                                       const void *channels, int8_t *out,
                                                       int pixels, int form)
 {
-    const int32_t step = tinyfuse_step_bytes(form), out_c = p->out_c, rounding = p->rounding;
+    const int32_t step = tinyfuse_step_bytes(form), four = tinyfuse_weights_bytes(form);
+    const int32_t out_c = p->out_c, rounding = p->rounding;
+    /* from a channel's weights to the next one's */
+    const int32_t next = form == TINYFUSE_UNPACKED ? 4 : four;
     int32_t o;
     for (o = 0; o + 1 < out_c; o += 2) {
         const int8_t *x = columns;
-        const int8_t *const end = w + 2 * p->depth;
+        const int8_t *const end = w + p->depth / 2 * four;
         int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
         int8_t *to = out + o;
-        for (; w != end; w += 8) {
+        for (; w != end; w += 2 * four) {
 #define TINYFUSE_BYTE_PRODUCTS(j)              \
     {                                          \
         const int32_t v = w[j], u = w[4 + (j)]; \
@@ -363,15 +419,15 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p,
                 TINYFUSE_BYTE_PRODUCTS(2)
                 TINYFUSE_BYTE_PRODUCTS(3)
             } else {
-                s0 = tinyfuse_products(s0, x, w, form);
-                s1 = tinyfuse_products(s1, x, w + 4, form);
+                s0 = tinyfuse_products(s0, x, w, 8, form);
+                s1 = tinyfuse_products(s1, x, w + next, 8, form);
                 if (pixels > 1) {
-                    s2 = tinyfuse_products(s2, x + step, w, form);
-                    s3 = tinyfuse_products(s3, x + step, w + 4, form);
+                    s2 = tinyfuse_products(s2, x + step, w, 8, form);
+                    s3 = tinyfuse_products(s3, x + step, w + next, 8, form);
                 }
                 if (pixels > 2) {
-                    s4 = tinyfuse_products(s4, x + 2 * step, w, form);
-                    s5 = tinyfuse_products(s5, x + 2 * step, w + 4, form);
+                    s4 = tinyfuse_products(s4, x + 2 * step, w, 8, form);
+                    s5 = tinyfuse_products(s5, x + 2 * step, w + next, 8, form);
                 }
             }
             x += pixels * step;
@@ -419,7 +475,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int8_
             const int8_t *x = columns + step * i;
             int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
             for (k = 0; k < p->depth; k += 4) {
-                sum = tinyfuse_products(sum, x, w + k, form);
+                sum = tinyfuse_products(sum, x, w + k / 4 * tinyfuse_weights_bytes(form), 4, form);
                 x += step * pixels;
             }
             out[i * p->out_c + last] =
@@ -438,6 +494,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int8_
     TINYFUSE_MATMUL(name##_wide, pixels, TINYFUSE_WIDE)   \
     TINYFUSE_MATMUL(name##_lanes, pixels, TINYFUSE_LANES) \
     TINYFUSE_MATMUL(name##_line, pixels, TINYFUSE_LINE)   \
+    TINYFUSE_MATMUL(name##_unpacked, pixels, TINYFUSE_UNPACKED) \
     TINYFUSE_MATMUL(name##_bytes, pixels, TINYFUSE_BYTES) \
     TINYFUSE_MATMUL(name##_bytes_line, pixels, TINYFUSE_BYTES_LINE)
 TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_1, 1)
@@ -455,6 +512,7 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 #define TINYFUSE_OF_FORM(form, name)                        \
     ((form) == TINYFUSE_LINE ? name##_line                  \
      : (form) == TINYFUSE_LANES ? name##_lanes              \
+     : (form) == TINYFUSE_UNPACKED ? name##_unpacked        \
      : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line    \
      : (form) == TINYFUSE_BYTES ? name##_bytes : name##_wide)
 

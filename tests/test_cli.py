@@ -129,7 +129,8 @@ def test_gen_report_and_verify_share_what_changes_the_code() -> None:
     def options(command):
         return {option for parameter in main.commands[command].params for option in parameter.opts}
 
-    shared = {"--target", "--device", "--name", "--kernels", "--fusion", "--optimize", "--cmsis-nn-version", "--cmsis-nn",
+    shared = {"--target", "--device", "--name", "--kernels", "--fusion", "--optimize", "--weights",
+              "--cmsis-nn-version", "--cmsis-nn",
               "--max-ram", "--max-flash", "--json"}  # fmt: skip
     for command in MODEL_COMMANDS:
         assert shared <= options(command)

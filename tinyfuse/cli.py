@@ -14,7 +14,7 @@ from rich.console import Console
 
 from tinyfuse import __version__, commands
 from tinyfuse.errors import CompileError, TinyfuseError, ToolMissing, UsageError
-from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE
+from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
 from tinyfuse.report.facts import envelope
 from tinyfuse.targets import all_targets
 
@@ -99,6 +99,8 @@ def generation_options(command):
     @click.option("--optimize", type=click.Choice(OPTIMIZE), default="balanced", show_default=True,
                   help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least "
                   "RAM; balanced: the least RAM within 5 % of the fewest instructions.")
+    @click.option("--weights", type=click.Choice(WEIGHTS), default="packed", show_default=True,
+                  help="unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.")
     @click.option("--feed-rows", is_flag=True,
                   help="Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.")
     @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,

@@ -44,6 +44,7 @@ class Request:
     kernels: str = "auto"
     fusion: str = "rows"
     optimize: str = "balanced"
+    weights: str = "packed"
     feed_rows: bool = False
     cmsis_nn_version: str | None = None
     cmsis_nn_path: str | None = None
@@ -196,6 +197,7 @@ def _options(request: Request) -> Options:
         kernels=request.kernels,
         fusion=request.fusion,
         optimize=request.optimize,
+        weights=request.weights,
         feed_rows=request.feed_rows,
         cmsis_nn_version=request.cmsis_nn_version or _LATEST,
         max_ram=parse_size(request.max_ram),
@@ -358,6 +360,7 @@ def _command(request: Request, emulator, oracle, runs, frames, seed, opt) -> str
         ("--kernels", request.kernels, "auto"),
         ("--fusion", request.fusion, "rows"),
         ("--optimize", request.optimize, "balanced"),
+        ("--weights", request.weights, "packed"),
         ("--max-ram", request.max_ram, None),
         ("--cmsis-nn-version", request.cmsis_nn_version, None),
         ("--cmsis-nn", request.cmsis_nn_path, None),

@@ -51,7 +51,7 @@ def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Con
     folded = fold_constants(source)
     check(folded)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-    context = Context(target, version, options.kernels, lacks, options.optimize)
+    context = Context(target, version, options.kernels, lacks, options.optimize, options.weights)
     graph = rewrite(folded, options.fusion, options.kernels, options.optimize)
     if options.feed_rows:
         if options.fusion != "rows":

@@ -9,6 +9,7 @@ from tinyfuse.errors import UsageError
 
 KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
+WEIGHTS = ("packed", "unpacked")
 OPTIMIZE = ("speed", "balanced", "ram")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 
@@ -22,6 +23,7 @@ class Options:
     kernels: str = "auto"
     fusion: str = "rows"
     optimize: str = "balanced"
+    weights: str = "packed"
     feed_rows: bool = False
     cmsis_nn_version: str = "7.0"
     cmsis_nn_lacks: tuple[str, ...] = ()

@@ -45,10 +45,11 @@ class Result:
 
 
 def run_cases(
-    cases: list[Case], target: Target, folder: Path, opt: str = "-O2", optimize: str = "balanced"
+    cases: list[Case], target: Target, folder: Path, opt: str = "-O2", **choices: str
 ) -> list[Result]:
-    """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes."""
-    context = Context(target, library="tinyfuse", optimize=optimize)
+    """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes.
+    `choices` are fields of Context."""
+    context = Context(target, library="tinyfuse", **choices)
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
     runtime = resource_dir("runtime_c")

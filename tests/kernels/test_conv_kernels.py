@@ -13,7 +13,7 @@ from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
-from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.ops.base import Context
 from tinyfuse.targets import Target, load_target
 
@@ -68,10 +68,10 @@ FORM_SHAPES = {
 }  # fmt: skip
 
 
-def form_cases(kind: str, target: Target, optimize: str = "balanced") -> list[Case]:
+def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
     """Layers of each form, with each kernel that accepts them."""
     rng = np.random.default_rng(2)
-    context = Context(target, library="tinyfuse", optimize=optimize)
+    context = Context(target, library="tinyfuse", **choices)
     cases: list[Case] = []
     for shape in FORM_SHAPES[kind]:
         plain = make_op(shape, rng)
@@ -122,11 +122,17 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
-def test_kernels_with_less_scratch(target: str, tmp_path: Path) -> None:
-    """Under `--optimize ram` blocks have two pixels, and dense layers read bytes."""
+@pytest.mark.parametrize("choices", ({"optimize": "ram"}, {"weights": "unpacked"}), ids=("ram", "unpacked"))
+def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path: Path) -> None:
+    """`--optimize ram`: blocks of two pixels, dense layers from bytes; `--weights unpacked`."""
     if shutil.which("gcc" if target == "host-twins" else "qemu-system-arm") is None:
-        pytest.skip("needs gcc" if target == "host" else "needs qemu-system-arm")
-    cases = form_cases("CONV_2D", TARGETS[target], "ram")
-    assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, optimize="ram"), strict=True):
+        pytest.skip("needs gcc" if target == "host-twins" else "needs qemu-system-arm")
+    cases = form_cases("CONV_2D", TARGETS[target], **choices)
+    if "weights" in choices:
+        context = Context(TARGETS[target], library="tinyfuse", **choices)
+        cases = [c for c in cases if matmul_layer(c.op, context) and matmul_layer(c.op, context).form == UNPACKED]
+        assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
+    else:
+        assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
+    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

@@ -14,13 +14,13 @@ from tinyfuse.ops.base import Constant, Context
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_LINE"
-BYTES, BYTES_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_LINE"
+UNPACKED, BYTES, BYTES_LINE = "TINYFUSE_UNPACKED", "TINYFUSE_BYTES", "TINYFUSE_BYTES_LINE"
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE; channels tinyfuse_line [out_c]
-    for LINE and BYTES_LINE, else tinyfuse_requant [out_c] in the bounded form."""
+    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE, or int16 for UNPACKED; channels
+    tinyfuse_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
     weights: np.ndarray
@@ -28,7 +28,7 @@ class Matmul:
 
     @property
     def constant(self) -> Constant:
-        on_line = self.form in (LINE, BYTES_LINE)
+        on_line = self.form in (LINE, UNPACKED, BYTES_LINE)
         return Constant("channels", self.channels, "tinyfuse_line" if on_line else "tinyfuse_requant")
 
 
@@ -44,20 +44,22 @@ def column_bytes(context: Context) -> int:
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
     """The layer in the target's fastest form that is proven exact; None where there is none."""
-    return _layer(op, context.target.dsp, True)
+    return _layer(op, context.target.dsp, True, context.weights == "unpacked")
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
     """The same without lines: for kernels whose outputs are few beside their multiplications."""
-    return _layer(op, context.target.dsp, False)
+    return _layer(op, context.target.dsp, False, False)
 
 
 @lru_cache(maxsize=512)
-def _layer(op: Op, dsp: bool, lines: bool) -> Matmul | None:
+def _layer(op: Op, dsp: bool, lines: bool, unpacked: bool) -> Matmul | None:
     found = line(op) if lines else None
     if found is not None:
         if not dsp:
             return Matmul(BYTES_LINE, _padded(op, found.weights), found.channels())
+        if unpacked:
+            return Matmul(UNPACKED, 256 * _padded(op, found.weights).astype("<i2"), found.channels())
         lanes, extra = weights_in_lanes(_padded(op, found.weights))
         if lanes is not None:
             return Matmul(LINE, lanes, found.channels(extra))
@@ -109,6 +111,12 @@ def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
     assert layer is not None
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
-    pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-    weights = np.concatenate([pairs.reshape(-1), layer.weights[even:].reshape(-1)])
-    return Constant("weights", weights, "int8_t"), layer.constant
+    if layer.form == UNPACKED:
+        halves = layer.weights.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2)  # inputs 0 2, 1 3
+        pairs = halves[:even].reshape(-1, 2, depth // 4, 2, 2).transpose(0, 2, 3, 1, 4)
+        last = halves[even:]
+    else:
+        pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+        last = layer.weights[even:]
+    weights = np.concatenate([pairs.reshape(-1), last.reshape(-1)])
+    return Constant("weights", weights.view(np.int8), "int8_t"), layer.constant

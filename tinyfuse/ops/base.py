@@ -171,7 +171,8 @@ class Context:
 
     `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
     "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
-    `optimize` is what to spend the other on: "speed", "balanced" or "ram".
+    `optimize` is what to spend the other on: "speed", "balanced" or "ram". `weights`: "unpacked" lets
+    kernels keep weights in flash as they multiply them, at twice the bytes.
     """
 
     target: Target
@@ -179,6 +180,7 @@ class Context:
     library: str = "auto"
     lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
+    weights: str = "packed"
 
 
 class Kernel(ABC):
