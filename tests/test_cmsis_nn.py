@@ -298,7 +298,9 @@ def random_binaries(rng: np.random.Generator, context: Context, count: int) -> l
         a = Tensor("a", shape, "int8", _quant(rng), index=0)
         b = a if rng.random() < 0.1 else Tensor("b", shape, "int8", _quant(rng), constant, index=1)
         y = Tensor("y", shape, "int8", _quant(rng), index=2)
-        op = Op(str(rng.choice(["ADD", "MUL"])), (a, b), (y,), Binary(str(rng.choice(["NONE", "RELU"]))), index=0)
+        kind = str(rng.choice(["ADD", "MUL", "MAXIMUM", "MINIMUM"] if context.cmsis_nn >= (7, 0) else ["ADD", "MUL"]))
+        attributes = Binary(str(rng.choice(["NONE", "RELU"]))) if kind in ("ADD", "MUL") else None
+        op = Op(kind, (a, b), (y,), attributes, index=0)
         cases += cases_of(op, tuple(_int8(rng, shape) for _ in op.activations), context)
     return cases
 
