@@ -19,7 +19,7 @@ import pytest
 from tinyfuse.cmsis_nn import Tree, find_cmsis_nn
 from tinyfuse.emulation.cache import ObjectCache
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, RowWindow, Site, Statement, View
+from tinyfuse.ops.base import Call, Context, Kernel, Let, Loop, RowWindow, Site, Statement, View
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
 
@@ -226,6 +226,9 @@ def statement_text(statement: Statement) -> str:
     if isinstance(statement, Let):
         value = statement.value
         return f"const {statement.ctype} {statement.name} = {_initializer(value)};"
+    if isinstance(statement, Loop):
+        body = " ".join(map(statement_text, statement.body))
+        return f"for (int32_t {statement.counter} = 0; {statement.counter} < {statement.count}; ++{statement.counter}) {{ {body} }}"
     assert isinstance(statement, Call)
     call = f"{statement.function}({', '.join(map(scalar, statement.args))})"
     return f"failed += {call} != {statement.status};" if statement.status else f"{call};"

@@ -35,6 +35,7 @@ class Shape:
     per_channel: bool = True
     bias: bool = True
     weights_zero_point: int = 0
+    batch: int = 1
 
 
 def _f32(value) -> float:
@@ -51,10 +52,10 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
     elif shape.kind == "CONV_2D":
         per_group = shape.channels // shape.groups
         w_shape, axis, fan_in = (shape.out_channels, kh, kw, per_group), 0, kh * kw * per_group
-        in_shape = (1, shape.height, shape.width, shape.channels)
+        in_shape = (shape.batch, shape.height, shape.width, shape.channels)
     else:
         w_shape, axis, fan_in = (1, kh, kw, shape.channels * shape.multiplier), 3, kh * kw
-        in_shape = (1, shape.height, shape.width, shape.channels)
+        in_shape = (shape.batch, shape.height, shape.width, shape.channels)
     out_c = w_shape[axis]
     scales = out_c if shape.per_channel else 1
     low, high = (-128, 128) if shape.weights_zero_point else (-127, 128)
@@ -88,7 +89,7 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
         depthwise = shape.kind == "DEPTHWISE_CONV_2D"
         attributes = DepthwiseConv2D(*fields, depth_multiplier=shape.multiplier) if depthwise else Conv2D(*fields)
         (rows, _), (columns, _) = padded_extents(Op(shape.kind, inputs, (), attributes))
-        out_shape = (1, rows, columns, out_c)
+        out_shape = (shape.batch, rows, columns, out_c)
     y = Tensor("y", out_shape, "int8", Quant((out_scale,), (out_zero,)), index=3)
     return Op(shape.kind, inputs, (y,), attributes, index=0)
 
@@ -155,6 +156,7 @@ def random_shape(kind: str, rng: np.random.Generator, explicit_padding: bool = F
         per_channel,
         bool(rng.random() < 0.8),
         int(rng.integers(-128, 128)) if fully_connected and not per_channel and rng.random() < 0.4 else 0,
+        1 if fully_connected else pick(1, 1, 1, 1, 2, 3),
     )
 
 

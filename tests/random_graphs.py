@@ -77,7 +77,7 @@ class Sketch:
     def conv(self, x: Value, filters: int, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE"):
         rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
         return self._layer(
-            "CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (1, rows, columns, filters),
+            "CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], rows, columns, filters),
             **_options(stride, padding, dilation, activation),
         )  # fmt: skip
 
@@ -85,16 +85,16 @@ class Sketch:
         rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
         channels = x.shape[3] * multiplier
         return self._layer(
-            "DEPTHWISE_CONV_2D", x, (1, *kernel, channels), 3, (1, rows, columns, channels),
+            "DEPTHWISE_CONV_2D", x, (1, *kernel, channels), 3, (x.shape[0], rows, columns, channels),
             depth_multiplier=multiplier, **_options(stride, padding, dilation, activation),
         )  # fmt: skip
 
     def fully_connected(self, x: Value, units: int, activation="NONE") -> Value:
-        depth = int(np.prod(x.shape))
+        depth = int(np.prod(x.shape[1:]))
         if len(x.shape) != 2:
-            x = self.reshape(x, (1, depth))
+            x = self.reshape(x, (x.shape[0], depth))
         return self._layer(
-            "FULLY_CONNECTED", x, (units, depth), 0, (1, units), fused_activation_function=activation
+            "FULLY_CONNECTED", x, (units, depth), 0, (x.shape[0], units), fused_activation_function=activation
         )
 
     def reshape(self, x: Value, shape) -> Value:
@@ -140,13 +140,13 @@ class Sketch:
         amounts = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
         self.names += 1
         constant = self.model.tensor(f"p{self.names}", (4, 2), "int32", data=amounts)
-        y = self.value((1, h + top + bottom, w + left + right, c), x.scale, x.zero_point)
+        y = self.value((x.shape[0], h + top + bottom, w + left + right, c), x.scale, x.zero_point)
         self.model.op("PAD", [x.index, constant], [y.index])
         return y
 
     def pool(self, x: Value, kind: str, size, stride, padding="VALID") -> Value:
         rows, columns = _extents(x.shape, size, stride, padding, (1, 1))
-        y = self.value((1, rows, columns, x.shape[3]), x.scale, x.zero_point)
+        y = self.value((x.shape[0], rows, columns, x.shape[3]), x.scale, x.zero_point)
         self.model.op(
             kind, [x.index], [y.index], padding=padding, filter_height=size[0], filter_width=size[1],
             stride_h=stride[0], stride_w=stride[1],
@@ -216,7 +216,8 @@ def networks(draw, most_layers: int = 8) -> bytes:
     """A .tflite of up to `most_layers` layers and a tail, with one or two inputs and outputs."""
     sketch = Sketch(draw(st.integers(0, 2**20)), draw(st.sampled_from([0.0, 0.0, 0.3, 0.8])))
     channels = draw(st.integers(1, 20) | st.sampled_from([31, 64, 70]))
-    start = sketch.value((1, draw(st.integers(1, 12)), draw(st.integers(1, 10)), channels))
+    batch = draw(st.sampled_from([1, 1, 1, 1, 1, 2]))
+    start = sketch.value((batch, draw(st.integers(1, 12)), draw(st.integers(1, 10)), channels))
     x, older, inputs = start, [], [start]
     if draw(st.integers(0, 3)) == 3:
         inputs.append(sketch.value(start.shape))

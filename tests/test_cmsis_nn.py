@@ -213,7 +213,7 @@ def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[C
     operands = [None if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     (expected,) = family.reference(op, *operands)
     cases = []
-    for kernel in family.kernels:
+    for kernel in family.kernels_for(op):
         if kernel.library == "cmsis-nn" and kernel.accepts(op, context):
             window = family.row_window(op, 0)
             cases.append(Case(op, kernel, inputs, expected, window))

@@ -81,7 +81,7 @@ def _with_input(op: Op, index: int, **fields) -> Op:
         (_with_input(_case(), 1, quant=Quant((float("nan"),), (0,))), "positive and finite"),
         (_with_input(_case(), 2, dtype="int64"), "the bias is absent"),
         (_with_input(_case(), 2, data=None), "the bias is absent"),
-        (_with_input(_case(), 0, shape=(2, 6, 6, 4)), "the batch is 1"),
+        (_with_input(_case(), 0, shape=(2, 6, 6, 4)), "the input's batch"),
         (_with_input(_case(), 0, shape=(1, 6, 6, 3)), "filter channels * groups"),
         (_with_input(_case(), 0, shape=(1, 9, 6, 4)), "rows and columns"),
         (_with_input(_case("DEPTHWISE_CONV_2D"), 0, shape=(1, 6, 6, 2)), "depth multiplier"),

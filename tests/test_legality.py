@@ -87,7 +87,7 @@ def test_kernels_without_rings_are_a_barrier_behind_another_stage_only() -> None
 def _ours(op):
     from tinyfuse.ops import FAMILIES
 
-    return FAMILIES[op.kind].kernels
+    return FAMILIES[op.kind].kernels_for(op)
 
 
 def test_strangers_are_no_group_and_siblings_are() -> None:

@@ -179,7 +179,7 @@ def _lacking_in_version(plan: Plan) -> list[str]:
             later = replace(context, cmsis_nn=number)
             fitting = [
                 kernel.name
-                for kernel in FAMILIES[stage.op.kind].kernels
+                for kernel in FAMILIES[stage.op.kind].kernels_for(stage.op)
                 if kernel.library == "cmsis-nn" and kernel.name not in context.lacks and kernel.accepts(stage.op, later)
             ]
             if number > context.cmsis_nn and fitting:

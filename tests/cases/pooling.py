@@ -15,13 +15,13 @@ def _op(kind, shape, size, stride=(1, 1), padding="SAME", activation="NONE", qua
         -(-extent // s) if padding == "SAME" else (extent - k) // s + 1
         for extent, k, s in zip(shape[1:3], size, stride, strict=True)
     ]
-    output = tensor((1, *extents, shape[3]), *quant)
+    output = tensor((shape[0], *extents, shape[3]), *quant)
     return operator(kind, [tensor(shape, *quant)], output, Pool2D(padding, size, stride, activation))
 
 
 @st.composite
 def _random(draw, kind: str) -> Op:
-    shape = draw(images)
+    shape = (draw(st.sampled_from([1, 1, 1, 2])), *draw(images)[1:])
     size = (draw(st.integers(1, 9)), draw(st.integers(1, 9)))
     stride = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
     padding = draw(st.sampled_from(["SAME", "VALID"]))
@@ -44,6 +44,7 @@ def _named(kind: str) -> dict[str, Op]:
         "one pixel": _op(kind, (1, 1, 1, 1), (1, 1)),
         "one row": _op(kind, (1, 1, 9, 3), (1, 3), (1, 2)),
         "one column": _op(kind, (1, 9, 1, 6), (4, 1), (3, 1), "VALID"),
+        "batch 3": _op(kind, (3, 5, 4, 7), (2, 3), (1, 2)),
         "relu": _op(kind, (1, 4, 4, 3), (2, 2), activation="RELU"),
         "relu6": _op(kind, (1, 4, 4, 3), (2, 2), activation="RELU6", quant=(0.05, -100)),
         "relu from -1 to 1": _op(kind, (1, 4, 4, 3), (2, 2), activation="RELU_N1_TO_1"),

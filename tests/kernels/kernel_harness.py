@@ -15,7 +15,7 @@ import numpy as np
 from conv_cases import FAMILIES
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, View
+from tinyfuse.ops.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
@@ -202,14 +202,7 @@ def _case(index: int, case: Case, context: Context) -> str:
         scratch="scratch" if scratch else "NULL",
         constant=lambda name: f"k{index}_{name}",
     )
-    body = []
-    for statement in kernel.call(op, site, context):
-        if isinstance(statement, Let):
-            fields = ", ".join(f".{k} = {v}" for k, v in statement.value.items())
-            body.append(f"const {statement.ctype} {statement.name} = {{{fields}}};")
-        else:
-            assert isinstance(statement, Call)
-            body.append(f"{statement.function}({', '.join(map(str, statement.args))});")
+    body = [_statement(statement) for statement in kernel.call(op, site, context)]
     lines += [
         f"static int run_{index}(void *memory)\n{{",
         f"    const int8_t *const in = (const int8_t *)ring_memory + {case.shift};",
@@ -245,3 +238,14 @@ def _case(index: int, case: Case, context: Context) -> str:
         f" {op.output.elements}, {scratch}, ticks);\n}}"
     )
     return "\n".join(lines)
+
+
+def _statement(statement: Statement) -> str:
+    if isinstance(statement, Let):
+        fields = ", ".join(f".{k} = {v}" for k, v in statement.value.items())
+        return f"const {statement.ctype} {statement.name} = {{{fields}}};"
+    if isinstance(statement, Loop):
+        body = " ".join(map(_statement, statement.body))
+        return f"for (int32_t {statement.counter} = 0; {statement.counter} < {statement.count}; ++{statement.counter}) {{ {body} }}"
+    assert isinstance(statement, Call)
+    return f"{statement.function}({', '.join(map(str, statement.args))});"

@@ -19,7 +19,7 @@ from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context, Kernel, Let, Site, Statement, View
+from tinyfuse.ops.base import Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
@@ -49,7 +49,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
     """Every kernel of ours that accepts `op`, in every way that it offers."""
     family = FAMILIES[op.kind]
     streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if not t.is_constant)
-    for kernel in family.kernels:
+    for kernel in family.kernels_for(op):
         if kernel.library != "tinyfuse" or not kernel.accepts(op, context):
             continue
         ways: list[str | int] = []
@@ -231,6 +231,9 @@ def _fill(memory: str, data: str, row_bytes: int, ring: int, window, height: int
 def _statement(statement: Statement) -> str:
     if isinstance(statement, Let):
         return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
+    if isinstance(statement, Loop):
+        body = " ".join(map(_statement, statement.body))
+        return f"for (int32_t {statement.counter} = 0; {statement.counter} < {statement.count}; ++{statement.counter}) {{ {body} }}"
     call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
     if statement.status is None:
         return f"{call};"

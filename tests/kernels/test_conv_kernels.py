@@ -36,7 +36,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         if rng.random() < 0.15:
             op = with_least_weight(op)
         data = random_input(op, rng, bool(rng.random() < 0.3))
-        for kernel in FAMILIES[kind].kernels:
+        for kernel in FAMILIES[kind].kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
                 cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4))))
@@ -81,7 +81,7 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
         for op in (on_line, both_sides, with_least_weight(both_sides)):
             data = random_input(op, rng)
-            for kernel in FAMILIES[kind].kernels:
+            for kernel in FAMILIES[kind].kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     cases.append(Case(op, kernel, data))
     return cases

@@ -13,7 +13,7 @@ from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW, Call, Let, Site, Statement, View
+from tinyfuse.ops.base import SAME_ROW, Call, Let, Loop, Site, Statement, View
 from tinyfuse.plan import Group, Plan, Stage, constant_key
 from tinyfuse.schedule.rows import height, readers
 
@@ -323,6 +323,15 @@ class _Writer:
                 self._line("};")
             else:
                 self._line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};")
+            return
+        if isinstance(statement, Loop):
+            counter = statement.counter
+            self._line(f"for (int32_t {counter} = 0; {counter} < {statement.count}; ++{counter}) {{")
+            self.depth += 1
+            for inner in statement.body:
+                self._statement(inner)
+            self.depth -= 1
+            self._line("}")
             return
         assert isinstance(statement, Call)
         call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"

@@ -109,7 +109,16 @@ class Call:
     status: str | None = None
 
 
-Statement = Let | Call
+@dataclass(frozen=True)
+class Loop:
+    """`for (int32_t counter = 0; counter < count; ++counter) { body }`"""
+
+    counter: str
+    count: int
+    body: tuple[Statement, ...]
+
+
+Statement = Let | Call | Loop
 
 # --- where a kernel's call stands ------------------------------------------------------------
 
@@ -255,6 +264,10 @@ class Operator(ABC):
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options."""
         return None
+
+    def kernels_for(self, op: Op) -> tuple[Kernel, ...]:
+        """`kernels`, made fit for `op`: some families wrap them."""
+        return self.kernels
 
     @abstractmethod
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:

@@ -18,7 +18,7 @@ from tinyfuse.kernels.conv import (
     PointwiseRow,
 )
 from tinyfuse.kernels.mve import MveConvRow, MvePointwise
-from tinyfuse.ops.base import Operator, Rule, RowWindow
+from tinyfuse.ops.base import Rule, RowWindow
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -30,6 +30,7 @@ from tinyfuse.ops.convolution import (
     taps,
     weights_scale_rule,
 )
+from tinyfuse.ops.images import ImageOperator
 
 
 def _bad_channels(op: Op) -> Tensor | None:
@@ -39,7 +40,7 @@ def _bad_channels(op: Op) -> Tensor | None:
     return None if good else op.inputs[1]
 
 
-class Conv2DOperator(Operator):
+class Conv2DOperator(ImageOperator):
     """Weights are [out_c, kernel_h, kernel_w, in_c / groups]; with groups > 1, output channel c
     reads the input channels of group c // (out_c / groups)."""
 
@@ -63,7 +64,7 @@ class Conv2DOperator(Operator):
     def attributes(self, options: Mapping[str, Any]) -> Conv2D:
         return Conv2D(**conv_options(options))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
         g = geometry(op)
         weights = inputs[1].astype(np.float64)
         filter_c, filters = g.in_c // g.groups, g.out_c // g.groups
@@ -75,11 +76,11 @@ class Conv2DOperator(Operator):
                 outs = slice(group * filters, (group + 1) * filters)
                 ins = slice(group * filter_c, (group + 1) * filter_c)
                 total[..., outs] += values[..., ins] @ weights[outs, ky, kx].T
-        return (requantize_channels(op, total.astype(np.int64))[None],)
+        return requantize_channels(op, total.astype(np.int64))[None]
 
     def macs(self, op: Op) -> int:
         _, kernel_h, kernel_w, filter_c = op.inputs[1].shape
         return op.output.elements * kernel_h * kernel_w * filter_c
 
-    def row_window(self, op: Op, index: int) -> RowWindow | None:
-        return geometry(op).window if index == 0 else None
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window

@@ -271,7 +271,7 @@ def weights_scale_rule(axis: int) -> Rule:
 
 def _bad_output_shape(op: Op) -> Tensor | None:
     (rows, _), (columns, _) = padded_extents(op)
-    good = rows > 0 and columns > 0 and op.output.shape[:3] == (1, rows, columns)
+    good = rows > 0 and columns > 0 and op.output.shape[:3] == (op.input.shape[0], rows, columns)
     return None if good else op.output
 
 
@@ -284,12 +284,12 @@ SHAPE_RULES = (
             None,
         ),
     ),
-    Rule("the batch is 1", lambda op: op.input if op.input.shape[0] != 1 else None),
     Rule(
         "strides and dilations are positive",
         lambda op: min(op.attributes.stride + op.attributes.dilation) < 1,
     ),
-    Rule("the output has the rows and columns that padding, stride and dilation give", _bad_output_shape),
+    Rule("the output has the input's batch, and the rows and columns that padding, stride and dilation give",
+         _bad_output_shape),
 )
 
 

@@ -11,7 +11,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis_depthwise import CmsisDepthwise
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.mve import MveDepthwiseRow
-from tinyfuse.ops.base import Operator, Rule, RowWindow
+from tinyfuse.ops.base import Rule, RowWindow
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -23,6 +23,7 @@ from tinyfuse.ops.convolution import (
     taps,
     weights_scale_rule,
 )
+from tinyfuse.ops.images import ImageOperator
 
 
 def _bad_channels(op: Op) -> Tensor | None:
@@ -31,7 +32,7 @@ def _bad_channels(op: Op) -> Tensor | None:
     return None if good else op.inputs[1]
 
 
-class DepthwiseConv2DOperator(Operator):
+class DepthwiseConv2DOperator(ImageOperator):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
@@ -51,17 +52,17 @@ class DepthwiseConv2DOperator(Operator):
         multiplier = options.get("depth_multiplier", 0)
         return DepthwiseConv2D(**conv_options(options), depth_multiplier=multiplier)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
         g = geometry(op)
         weights = inputs[1].astype(np.int64)
         total = np.zeros((g.out_h, g.out_w, g.out_c), np.int64)
         for ky, kx, values in taps(op, inputs[0]):
             total += np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
-        return (requantize_channels(op, total)[None],)
+        return requantize_channels(op, total)[None]
 
     def macs(self, op: Op) -> int:
         _, kernel_h, kernel_w, _ = op.inputs[1].shape
         return op.output.elements * kernel_h * kernel_w
 
-    def row_window(self, op: Op, index: int) -> RowWindow | None:
-        return geometry(op).window if index == 0 else None
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window

@@ -97,11 +97,10 @@ class BinaryOperator(Operator):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
-        operand, output = op.inputs[index].shape, op.output.shape
-        if len(output) != 4 or output[0] != 1 or len(operand) != 4:
+        if not (op.output.is_image and op.inputs[index].is_image):
             return None
         # a single row is read for every row of the output
-        return SAME_ROW if operand[1] == output[1] else RowWindow(1, stride=0)
+        return SAME_ROW if op.inputs[index].shape[1] == op.output.shape[1] else RowWindow(1, stride=0)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (self.function(op, *inputs),)

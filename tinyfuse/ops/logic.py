@@ -103,4 +103,4 @@ class LogicalNotOperator(Operator):
         return (~inputs[0],)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
-        return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
+        return SAME_ROW if op.output.is_image else None

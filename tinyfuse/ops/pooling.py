@@ -12,8 +12,9 @@ from tinyfuse.fixedpoint import clamp
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis_pool import CmsisAveragePool, CmsisMaxPool
 from tinyfuse.kernels.pool import PoolRow
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range, windows_along
+from tinyfuse.ops.images import ImageOperator
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def _unquantized(op: Op) -> Tensor | None:
 
 def _bad_shape(op: Op) -> Tensor | None:
     (rows, _), (columns, _) = pool_extents(op)
-    good = rows > 0 and columns > 0 and op.output.shape == (1, rows, columns, op.input.shape[3])
+    good = rows > 0 and columns > 0 and op.output.shape == (op.input.shape[0], rows, columns, op.input.shape[3])
     return None if good else op.output
 
 
@@ -52,7 +53,7 @@ def _requantized(op: Op) -> Tensor | None:
     return None if same else op.output
 
 
-class _Pool(Operator):
+class _Pool(ImageOperator):
     rules = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
         Rule(
@@ -65,12 +66,12 @@ class _Pool(Operator):
             "input and output have rank 4 and no empty dimension",
             lambda op: next((t for t in (op.input, op.output) if len(t.shape) != 4 or min(t.shape) < 1), None),
         ),
-        Rule("the batch is 1", lambda op: op.input if op.input.shape[0] != 1 else None),
         Rule(
             "filter and stride are from 1 to 32767",
             lambda op: not all(1 <= v <= 32767 for v in op.attributes.filter + op.attributes.stride),
         ),
-        Rule("the output has the extents that filter, stride and padding give", _bad_shape),
+        Rule("the output has the input's batch and channels, and the extents that filter, stride and padding give",
+             _bad_shape),
         Rule(
             "input and output have the same scale and zero point",
             _requantized,
@@ -90,11 +91,11 @@ class _Pool(Operator):
             options.get("fused_activation_function", "NONE"),
         )
 
-    def row_window(self, op: Op, index: int) -> RowWindow | None:
+    def window(self, op: Op) -> RowWindow:
         (_, top), _ = pool_extents(op)
         return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
         (rows, top), (columns, left) = pool_extents(op)
         result = np.empty(op.output.shape, np.int64)
         data = inputs[0][0].astype(np.int64)
@@ -106,7 +107,7 @@ class _Pool(Operator):
                     max(0, y0) : y0 + op.attributes.filter[0], max(0, x0) : x0 + op.attributes.filter[1]
                 ]
                 result[0, y, x] = self.pool(window)
-        return (clamp(result, *clamp_range(op)),)
+        return clamp(result, *clamp_range(op))
 
     def pool(self, window: np.ndarray) -> np.ndarray:
         """One output pixel [C] of the window's real input pixels [rows, columns, C]."""

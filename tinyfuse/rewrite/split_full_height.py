@@ -44,6 +44,8 @@ def _split_all(graph: Graph, splits: dict) -> Graph:
 
 
 def _split_convolution(graph: Graph, op: Op) -> list[Op] | None:
+    if op.input.shape[0] != 1:
+        return None
     g = geometry(op)
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):

@@ -29,7 +29,7 @@ def _sees_all(op: Op) -> bool:
     _, height, width, _ = op.input.shape
     (_, top), (_, left) = pool_extents(op)
     rows, columns = op.attributes.filter
-    return op.output.shape[1:3] == (1, 1) and height > 1 and rows - top >= height and columns - left >= width
+    return op.output.shape[:3] == (1, 1, 1) and height > 1 and rows - top >= height and columns - left >= width
 
 
 def _split(op: Op) -> list[Op]:

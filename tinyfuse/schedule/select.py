@@ -14,7 +14,7 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     what the target's file says is faster for the family (targets/*.toml, [kernels]).
     """
     family = FAMILIES[op.kind]
-    kernels = [k for k in family.kernels if k.name not in context.lacks and k.accepts(op, context)]
+    kernels = [k for k in family.kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
     if context.library == "tinyfuse":
         return [k for k in kernels if k.library == "tinyfuse"]
     first = "cmsis-nn"

@@ -1,0 +1,53 @@
+"""Batches: a kernel that computes one image, called for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.base import Constant, Context, Kernel, Loop, Site, Statement, View
+
+
+class EachImage(Kernel):
+    """`kernel` in a loop over the images [1, H, W, C] of input 0 and the output, and over the rows of
+    each if it computes rows alone. The other inputs are the same for all."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.name, self.library = kernel.name, kernel.library
+        self.headers, self.stack_bytes = kernel.headers, kernel.stack_bytes
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.kernel.accepts(image_op(op), context)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return self.kernel.constants(image_op(op), context)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return self.kernel.scratch(image_op(op), context)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        image, rows = image_op(op), op.output.shape[1]
+        source, result = (_image(view, tensor) for view, tensor in
+                          ((site.inputs[0], image.input), (site.outputs[0], image.output)))  # fmt: skip
+        row = None
+        if not self.kernel.whole:
+            row = "y"
+            result = replace(result, pointer=f"({result.pointer} + y * {image.output.elements // rows})")
+        inner = Site((source, *site.inputs[1:]), (result,), row, site.scratch, site.constant)
+        body = self.kernel.call(image, inner, context)
+        return (Loop("image", op.input.shape[0], body if row is None else (Loop("y", rows, body),)),)
+
+
+def image_op(op: Op) -> Op:
+    """The operator on the first image of its batch."""
+    source, result = (_first(tensor) for tensor in (op.input, op.output))
+    return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
+
+
+def _first(tensor: Tensor) -> Tensor:
+    return replace(tensor, shape=(1, *tensor.shape[1:]))
+
+
+def _image(view: View, image: Tensor) -> View:
+    return View(image, f"({view.pointer} + image * {image.elements})", image.shape[1])
