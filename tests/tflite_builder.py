@@ -94,6 +94,7 @@ class _Op:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: dict[str, Any] | None
+    custom_options: bytes | None = None
 
 
 class ModelBuilder:
@@ -146,6 +147,7 @@ class ModelBuilder:
         table: bool = True,
         custom_code: str | bytes | None = None,
         version: int | None = None,
+        custom_options: bytes | None = None,
         **options: Any,
     ) -> None:
         """Adds an operator of a BuiltinOperator name; index -1 is an absent optional input.
@@ -156,7 +158,7 @@ class ModelBuilder:
         if isinstance(custom_code, str):
             custom_code = custom_code.encode()
         code = (kind, custom_code, version or _VERSIONS.get(kind, 1))
-        self._ops.append(_Op(code, tuple(inputs), tuple(outputs), options if table else None))
+        self._ops.append(_Op(code, tuple(inputs), tuple(outputs), options if table else None, custom_options))
 
     def build(
         self,
@@ -314,6 +316,7 @@ def _write_op(builder: flatbuffers.Builder, op: _Op, code: int) -> int:
         outputs=write_numbers(builder, op.outputs),
         builtin_options_type=None if options is None else getattr(tflite.BuiltinOptions, table),
         builtin_options=options,
+        custom_options=None if op.custom_options is None else builder.CreateByteVector(op.custom_options),
     )
 
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from tinyfuse import __version__, commands
 from tinyfuse.errors import CompileError, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
+from tinyfuse.plugin import plugins
 from tinyfuse.report.facts import envelope
 from tinyfuse.targets import all_targets
 
@@ -103,6 +104,8 @@ def generation_options(command):
                   help="unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.")
     @click.option("--feed-rows", is_flag=True,
                   help="Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.")
+    @click.option("--plugin", "plugins", type=click.Path(), multiple=True, metavar="FILE",
+                  help="Python that adds operators and patterns (docs/plugins.md); it is run.")
     @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,
                   help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
                   "that verify and --bundle find]")
@@ -117,7 +120,8 @@ def generation_options(command):
         request = commands.Request(
             **{field: kwargs.pop(field) for field in commands.REQUEST_FIELDS}
         )
-        return command(request, *args, **kwargs)
+        with plugins(request.plugins):
+            return command(request, *args, **kwargs)
 
     return wrapped
 

@@ -46,6 +46,7 @@ class Request:
     optimize: str = "balanced"
     weights: str = "packed"
     feed_rows: bool = False
+    plugins: tuple[str, ...] = ()
     cmsis_nn_version: str | None = None
     cmsis_nn_path: str | None = None
     max_ram: str | None = None
@@ -199,6 +200,7 @@ def _options(request: Request) -> Options:
         optimize=request.optimize,
         weights=request.weights,
         feed_rows=request.feed_rows,
+        plugins=tuple(Path(path).name for path in request.plugins),
         cmsis_nn_version=request.cmsis_nn_version or _LATEST,
         max_ram=parse_size(request.max_ram),
         max_flash=parse_size(request.max_flash),
@@ -375,6 +377,8 @@ def _command(request: Request, emulator, oracle, runs, frames, seed, opt) -> str
             words += [option, str(value)]
     if request.feed_rows:
         words.append("--feed-rows")
+    for path in request.plugins:
+        words += ["--plugin", path]
     return shlex.join(words)
 
 

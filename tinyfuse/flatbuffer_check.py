@@ -86,7 +86,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "details:- quantized_dimension:int",
         "SparsityParameters": "",
         "Operator": "opcode_index:uint inputs:[int] outputs:[int] builtin_options_type:ubyte "
-        "builtin_options:union",
+        "builtin_options:union custom_options:[ubyte]",
         # options of operators; a table without fields needs no line
         "AddOptions": f"{_ACTIVATION} pot_scale_int16:bool",
         "ArgMaxOptions": "output_type:TensorType",

@@ -17,7 +17,7 @@ CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0),
 @dataclass(frozen=True)
 class Options:
     """name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
-    cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
+    plugins: names of plugin files; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
 
     name: str
     kernels: str = "auto"
@@ -25,6 +25,7 @@ class Options:
     optimize: str = "balanced"
     weights: str = "packed"
     feed_rows: bool = False
+    plugins: tuple[str, ...] = ()
     cmsis_nn_version: str = "7.0"
     cmsis_nn_lacks: tuple[str, ...] = ()
     max_ram: int | None = None

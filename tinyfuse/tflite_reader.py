@@ -29,6 +29,7 @@ from tinyfuse.tflite_variables import resolve_variables
 
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64
+_LONGEST_CUSTOM_OPTIONS = 1 << 16
 #: an operator whose code is out of range
 _NO_KIND = "?"
 
@@ -256,7 +257,12 @@ class _OpReader:
         return FAMILIES[op.kind].attributes(options) if self.problems.count == before else None
 
     def options(self, op: Op, table: tflite.Operator) -> dict[str, Any]:
-        """The fields of the operator's option table: numbers, enumerators' names, or tuples."""
+        """The fields of the operator's option table: numbers, enumerators' names, or tuples; of a custom
+        operator its `custom_options`, bytes that only it can read."""
+        if op.kind.startswith("CUSTOM "):
+            size = table.CustomOptionsLength()
+            fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_DAMAGED, op)
+            return {"custom_options": table.CustomOptionsAsNumpy().tobytes() if fits and size else b""}
         expected, number = OPTION_TABLES.get(op.kind), table.BuiltinOptionsType()
         union = table.BuiltinOptions()
         if expected is None or union is None or number == tflite.BuiltinOptions.NONE:

@@ -21,13 +21,14 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
     name = plan.options.name
     constants = name_constants(plan)
     runtime = runtime_files(plan)
+    own_headers, cmsis_nn_headers = headers(plan)
     context = {
         **header_context(plan),
         "groups": group_functions(plan, constants),
         "reset_lines": reset_lines(plan, constants),
         "includes": {
-            "tinyfuse": [h for h in headers(plan) if h.startswith("tinyfuse_")],
-            "cmsis_nn": [h for h in headers(plan) if not h.startswith("tinyfuse_")],
+            "tinyfuse": own_headers,
+            "cmsis_nn": cmsis_nn_headers,
         },
         "weights": weight_arrays(plan, constants),
         "runtime_files": sorted(runtime),

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import re
 
+from tinyfuse.errors import UsageError
 from tinyfuse.plan import Plan
 from tinyfuse.resources import resource_dir
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"(tinyfuse_\w+\.h)"', re.MULTILINE)
 
 
-def headers(plan: Plan) -> list[str]:
-    """What the generated file includes: files of runtime_c/ and CMSIS-NN's headers."""
-    found = {"tinyfuse_common.h"}
+def headers(plan: Plan) -> tuple[list[str], list[str]]:
+    """What the generated file includes: files that come with it, and CMSIS-NN's headers."""
+    ours, theirs = {"tinyfuse_common.h"}, set()
     for group in plan.groups:
         if len(group.stages) > 1:
-            found.add("tinyfuse_rows.h")
-        for stage in group.stages:
-            found.update(stage.kernel.headers)
-    return sorted(found)
+            ours.add("tinyfuse_rows.h")
+        for kernel in (stage.kernel for stage in group.stages):
+            for header in kernel.headers:
+                own = header.startswith("tinyfuse_") or kernel.library != "cmsis-nn"
+                (ours if own else theirs).add(header)
+    return sorted(ours), sorted(theirs)
 
 
 def runtime_files(plan: Plan) -> dict[str, str]:
-    """File name -> text. Everything in them is static inline, so that modules made by different
-    versions of tinyfuse link into one firmware."""
-    folder = resource_dir("runtime_c")
-    waiting = {name for name in headers(plan) if name.startswith("tinyfuse_")}
+    """File name -> text of the headers that come with the module, and of those of runtime_c/ that they
+    include. Everything in them is static inline, so that modules made by different versions of tinyfuse
+    link into one firmware."""
+    runtime = resource_dir("runtime_c")
+    kernels = {stage.kernel for group in plan.groups for stage in group.stages if stage.kernel.folder}
+    of_plugins = {header: kernel.folder for kernel in kernels for header in kernel.headers}
+    waiting = set(headers(plan)[0])
     files: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        files[name] = (folder / name).read_text()
+        path = of_plugins.get(name, runtime) / name
+        if not path.is_file():
+            raise UsageError(f"there is no header {path}, which a kernel of a plugin names")
+        files[name] = path.read_text()
         waiting.update(set(_INCLUDE.findall(files[name])) - set(files))
     return dict(sorted(files.items()))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,7 @@ class Kernel(ABC):
     name       the C function that does the work; also the kernel's name in reports
     library    "tinyfuse" or "cmsis-nn"
     headers    what the generated file includes for it: files of runtime_c/, or arm_nnfunctions.h
+    folder     where its headers lie that are neither (a plugin's)
     by_row     `call` accepts a site with a row: computes one output row
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
@@ -209,6 +211,7 @@ class Kernel(ABC):
     name: str
     library: str = "tinyfuse"
     headers: tuple[str, ...] = ()
+    folder: Path | None = None
     by_row: bool = False
     whole: bool = True
     rings: bool = False
@@ -262,7 +265,8 @@ class Operator(ABC):
     def attributes(self, options: Mapping[str, Any]) -> Any:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
-        file may leave any field out: use the schema's default. None where there are no options."""
+        file may leave any field out: use the schema's default. None where there are no options.
+        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer)."""
         return None
 
     def kernels_for(self, op: Op) -> tuple[Kernel, ...]:

@@ -15,6 +15,7 @@ from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
@@ -28,7 +29,7 @@ Pass = Callable[[Graph], Graph]
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
-FUSING: tuple[Pass, ...] = (fold_pad, fold_activation, drop_identities, share_results)
+FUSING: tuple[Pass, ...] = (replace_patterns, fold_pad, fold_activation, drop_identities, share_results)
 
 #: what `rows` adds
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)

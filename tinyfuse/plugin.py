@@ -1,0 +1,90 @@
+"""What a plugin file is written with (docs/plugins.md): operators and patterns that tinyfuse does not know.
+
+A file given with `--plugin` has one variable, `PLUGIN`, a Plugin. It is Python, and is run: use files that
+you trust.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyfuse.errors import UsageError
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.rows import extent, input_pointer, row_pointer
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import (
+    SAME_ROW,
+    Call,
+    Constant,
+    Context,
+    Kernel,
+    Let,
+    Operator,
+    RowWindow,
+    Rule,
+    Site,
+    Statement,
+    View,
+)
+from tinyfuse.rewrite.patterns import PATTERNS, Pattern
+
+__all__ = [
+    "Call", "Constant", "Context", "Kernel", "Let", "Op", "Operator", "Pattern", "Plugin", "RowWindow", "Rule",
+    "SAME_ROW", "Site", "Statement", "Tensor", "View", "extent", "input_pointer", "row_pointer",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """operators: families of kinds that tinyfuse has not ("CUSTOM name" for a file's custom operators);
+    patterns: chains of operators to be replaced by one of them."""
+
+    operators: tuple[Operator, ...] = ()
+    patterns: tuple[Pattern, ...] = ()
+
+
+@contextmanager
+def plugins(paths: Sequence[str]) -> Iterator[None]:
+    """Makes the plugins of these files known, until the context ends. UsageError, with the file's name,
+    where one can't be loaded or names a kind that exists."""
+    added: list[str] = []
+    patterns = len(PATTERNS)
+    try:
+        for path in paths:
+            plugin = _load(path)
+            for operator in plugin.operators:
+                if operator.kind in FAMILIES:
+                    raise UsageError(f"--plugin {path}: there is an operator {operator.kind} already")
+                FAMILIES[operator.kind] = operator
+                added.append(operator.kind)
+            for pattern in plugin.patterns:
+                if pattern.kind not in FAMILIES:
+                    raise UsageError(f"--plugin {path}: pattern {pattern.name!r} makes an unknown {pattern.kind}")
+                PATTERNS.append(pattern)
+        yield
+    finally:
+        for kind in added:
+            del FAMILIES[kind]
+        del PATTERNS[patterns:]
+
+
+def _load(path: str) -> Plugin:
+    if not Path(path).is_file():
+        raise UsageError(f"--plugin {path}: there is no such file")
+    spec = importlib.util.spec_from_file_location(f"tinyfuse_plugin_{Path(path).stem}", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--plugin {path}: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UsageError(f"--plugin {path}: {type(error).__name__}: {error}") from error
+    found: Any = getattr(module, "PLUGIN", None)
+    if not isinstance(found, Plugin):
+        raise UsageError(f"--plugin {path}: it has no PLUGIN, a tinyfuse.plugin.Plugin")
+    return found
