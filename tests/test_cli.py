@@ -202,6 +202,17 @@ def test_report_json_is_what_the_docs_say() -> None:
     assert (port["shape"], port["dtype"]) == ([1, 8, 6, 4], "int8")
 
 
+@pytest.mark.parametrize("size", [1, 21, 22])
+def test_the_lower_bound_of_a_minimal_arena_is_the_arena(size: int) -> None:
+    """Both are rounded to what a C array takes."""
+    sketch = Sketch(1)
+    a, b = sketch.value((1, size)), sketch.value((1, size))
+    Path("odd.tflite").write_bytes(sketch.build([a, b], [sketch.add(a, b)]))
+    value = json_of(tinyfuse_("report", "odd.tflite", "--target", "host", "--json"))
+    assert value["placement_optimal"] is True
+    assert value["arena_lower_bound"] == value["arena_bytes"]
+
+
 def test_gen_json_is_what_the_docs_say_and_its_hashes_are_the_files(folder: Path) -> None:
     value = json_of(tinyfuse_("gen", "small.tflite", "--target", "host", "--json", "-o", "out"))
     assert_keys(value, expected_keys("Every answer about a model", "report, and gen"))

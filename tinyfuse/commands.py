@@ -123,7 +123,7 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
         state = f" and the state {plan.state_bytes:,}" if plan.states else ""
         raise DoesNotFit(
             f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows "
-            f"{limit:,} (lower bound of this schedule: {plan.placement.lower_bound + plan.state_bytes:,})"
+            f"{limit:,} (lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,})"
         )
     return plan, tree
 

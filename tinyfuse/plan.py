@@ -100,6 +100,10 @@ class Group:
         return sum(t.bytes for op in self.ops for t in op.activations + op.outputs)
 
 
+def _array_bytes(placed: int) -> int:
+    return max(ARENA_ALIGN, -(-placed // 4) * 4)
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Everything that generation needs. `storage` covers every activation, aliases included.
@@ -124,7 +128,12 @@ class Plan:
     @cached_property
     def arena_bytes(self) -> int:
         """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
-        return max(ARENA_ALIGN, -(-self.placement.arena_bytes // 4) * 4)
+        return _array_bytes(self.placement.arena_bytes)
+
+    @cached_property
+    def arena_lower_bound(self) -> int:
+        """No placement of this schedule gives a smaller `arena_bytes`."""
+        return _array_bytes(self.placement.lower_bound)
 
     @cached_property
     def state_bytes(self) -> int:

@@ -43,8 +43,8 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "macs": plan.macs,
         "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
         "arena_bytes": plan.arena_bytes,
-        "arena_lower_bound": plan.placement.lower_bound,
-        "placement_optimal": plan.placement.optimal,
+        "arena_lower_bound": plan.arena_lower_bound,
+        "placement_optimal": plan.arena_lower_bound == plan.arena_bytes,
         "unfused_arena_bytes": unfused_arena_bytes,
         "state_bytes": plan.state_bytes,
         "states": [
