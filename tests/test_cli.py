@@ -304,6 +304,9 @@ ERRORS = {
     "bad kernels": (["gen", "small.tflite", "--target", "host", "--kernels", "best"], "'best'"),
     "bad version": (["gen", "small.tflite", "--target", "host", "--cmsis-nn-version", "3.0"], "'3.0'"),
     "bad name": (["gen", "small.tflite", "--target", "host", "--name", "2nd net"], "--name '2nd net'"),
+    "empty name": (["gen", "small.tflite", "--target", "host", "--name", ""], "--name ''"),
+    "name of a header": (["gen", "small.tflite", "--target", "host", "--name", "string"], "hide the header string.h"),
+    "empty output": (["gen", "small.tflite", "--target", "host", "-o", ""], "-o '' names no folder"),
     "bad size": (["gen", "small.tflite", "--target", "host", "--max-ram", "much"], "'much' is not a size"),
     "negative size": (["gen", "small.tflite", "--target", "host", "--max-flash", "-1"], "not a size"),
     "no runs": (["verify", "small.tflite", "--target", "host", "--runs", "0"], "--runs"),
@@ -518,6 +521,22 @@ def test_names_of_a_model_cannot_drive_the_terminal() -> None:
     ):
         assert not set(result.output) & set("\x1b\x07\r"), result.output
     assert tinyfuse_("gen", "bad.tflite", "--target", "host").exit_code == 2
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_full_disk_is_one_line(as_json: list[str]) -> None:
+    command = [sys.executable, "-m", "tinyfuse", "report", "small.tflite", "--target", "host", *as_json]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=60)  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "tinyfuse: No space left on device\n")
+
+
+@pytest.mark.parametrize(("target", "code"), [("host", 0), ("hosts", 2)])
+def test_closed_streams_are_no_traceback(target: str, code: int) -> None:
+    command = f"{shlex.quote(sys.executable)} -m tinyfuse report small.tflite --target {target} >&- 2>&-"
+    done = subprocess.run(["bash", "-c", command], env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=60)
+    assert done.returncode == code
 
 
 def test_a_reader_that_leaves_early_is_no_traceback() -> None:

@@ -77,6 +77,19 @@ def test_two_modules_link_and_follow_their_model(tmp_path):
     assert "Building C object" not in again.stdout
 
 
+def test_a_file_whose_name_is_no_c_name_needs_no_other(tmp_path):
+    """gen says what the module is called; the CMake function has no rule of its own."""
+    call = 'tinyfuse_add_model(app::net "models/9 lives-int8.v2.tflite" TARGET host)'
+    project = Project(tmp_path, call, "app::net")
+    project.model.rename(project.model.with_name("9 lives-int8.v2.tflite"))
+    (project.source / "main.c").write_text(
+        '#include "model_9_lives_int8_v2.h"\nint main(void) { return model_9_lives_int8_v2_run(0) == 0; }\n'
+    )
+    for step in (project.configure, project.build):
+        done = step()
+        assert done.returncode == 0, done.stdout
+
+
 def test_a_model_that_became_bad_stops_the_build(tmp_path):
     project = Project(tmp_path, TWO_MODULES)
     assert project.configure().returncode == 0

@@ -42,8 +42,10 @@ class _Group(click.Group):
     def main(self, args=None, **extra):
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
-        for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(errors="backslashreplace")  # paths may hold what the terminal can't show
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by the caller
+                setattr(sys, name, open(os.devnull, "w"))
+            getattr(sys, name).reconfigure(errors="backslashreplace")  # paths may hold what it can't show
         try:
             code = super().main(args=arguments, standalone_mode=False, **extra)
         except click.exceptions.Exit as leave:
@@ -60,9 +62,19 @@ class _Group(click.Group):
         except TinyfuseError as error:
             code = _fail(str(error), error.exit_code, as_json, error)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             code = 1
+        except OSError as error:
+            # the files of a command have errors of their own: this is a full disk, under stdout too
+            _drop_output()
+            place = "" if error.filename is None else f"{error.filename}: "
+            code = _fail(f"{place}{error.strerror or error}", 2, False, None)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _drop_output() -> None:
+    """What is still to be written to stdout can't be: Python would try again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:

@@ -84,6 +84,8 @@ def generate(
     request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False
 ) -> Answer:
     """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
+    if output == "":
+        raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     plan, tree = make_plan(request, say, needs_tree=bundle)
     facts = plan_envelope(plan) | _facts(plan, tree, say)
     files = {name: text.encode() for name, text in emit(plan, selftest).items()}
@@ -96,7 +98,7 @@ def generate(
         assert tree is not None
         files |= cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
     files[MANIFEST] = manifest_text(told, files).encode()
-    folder = Path(output or f"{plan.options.name}_tinyfuse")
+    folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
     say(f"writing {folder}")
     write_folder(folder, files, force)
     hashes = {name: _sha256(data) for name, data in sorted(files.items())}
@@ -194,7 +196,7 @@ def _lacking_in_version(plan: Plan) -> list[str]:
 
 def _options(request: Request) -> Options:
     return Options(
-        name=module_name(request.name) if request.name else default_module_name(request.model),
+        name=default_module_name(request.model) if request.name is None else module_name(request.name),
         kernels=request.kernels,
         fusion=request.fusion,
         optimize=request.optimize,

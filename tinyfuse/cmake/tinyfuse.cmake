@@ -15,7 +15,7 @@
 #
 #   <model.tflite>  absolute, or relative to the current source directory
 #   TARGET          a core that `tinyfuse targets` lists; the compiler's CPU flags are the project's
-#   NAME            prefix of the module's C names; the model file's name in lower case without one
+#   NAME            prefix of the module's C names; as `tinyfuse gen` derives it from the file's without one
 #   FEED_ROWS       the image is brought row by row: NAME_begin, NAME_feed_rows, NAME_finish
 #   OPTIONS         further options of `tinyfuse gen`, such as --kernels tinyfuse or --bundle
 #
@@ -31,22 +31,21 @@ function(tinyfuse_add_model library model)
     message(FATAL_ERROR "tinyfuse_add_model: TARGET is missing, for example: TARGET cortex-m4")
   endif()
   get_filename_component(model "${model}" ABSOLUTE)
-  if(NOT arg_NAME)
-    get_filename_component(arg_NAME "${model}" NAME_WLE)
-    string(TOLOWER "${arg_NAME}" arg_NAME)
-    string(MAKE_C_IDENTIFIER "${arg_NAME}" arg_NAME)
+  if(arg_NAME)
+    list(APPEND arg_OPTIONS --name "${arg_NAME}")
   endif()
   if(arg_FEED_ROWS)
     list(APPEND arg_OPTIONS --feed-rows)
   endif()
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse/${arg_NAME}")
+  string(MAKE_C_IDENTIFIER "${library}" folder)
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse/${folder}")
 
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     "${model}" "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../__init__.py")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   execute_process(
     COMMAND "${Python3_EXECUTABLE}" -m tinyfuse gen "${model}"
-      --target "${arg_TARGET}" --name "${arg_NAME}" -o "${folder}" ${arg_OPTIONS}
+      --target "${arg_TARGET}" -o "${folder}" ${arg_OPTIONS}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(result)
     string(REPLACE "\n" "\n  " output "${output}") # indented lines are printed as they are
@@ -54,7 +53,9 @@ function(tinyfuse_add_model library model)
   endif()
 
   add_subdirectory("${folder}" "${folder}.build")
-  if(NOT library STREQUAL arg_NAME)
-    add_library("${library}" ALIAS "${arg_NAME}")
+  file(READ "${folder}/manifest.json" manifest)
+  string(JSON name GET "${manifest}" options name)
+  if(NOT library STREQUAL name)
+    add_library("${library}" ALIAS "${name}")
   endif()
 endfunction()

@@ -44,5 +44,5 @@ def find_emulator(kind: str, target: Target, renode: str | None = None) -> Emula
         emulator.check(target)
         return emulator
     if target.qemu_machine is None:
-        raise UsageError(f"QEMU has no board with a {target.name}; use another --emulator")
+        raise UsageError(f"QEMU has no board for {target.name}; use another --emulator")
     return Qemu()
