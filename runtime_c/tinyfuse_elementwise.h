@@ -6,6 +6,13 @@
 #include "tinyfuse_broadcast.h"
 #include "tinyfuse_requantize.h"
 
+#if defined(__ARM_FEATURE_MVE) && !defined(TINYFUSE_NO_ASM)
+#define TINYFUSE_VECTORS 1
+#include <arm_mve.h>
+#else
+#define TINYFUSE_VECTORS 0
+#endif
+
 /* Left shift of ADD's operands before they are rescaled: the bits that keep the fraction. */
 #define TINYFUSE_ADD_SHIFT 20
 
@@ -94,11 +101,68 @@ TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int
     return (int8_t)tinyfuse_clamp_s8(scaled + p->out_zero_point, p->act_min, p->act_max);
 }
 
+#if TINYFUSE_VECTORS
+
+/* The functions above for four elements: VQRDMULH is the rounding doubling high multiply, VRSHL rounds
+   halves up. */
+
+TINYFUSE_INLINE int32x4_t tinyfuse_scale_down4(int32x4_t value, int32_t right)
+{
+    return right == 0 ? value : vrshlq_n_s32(vaddq_s32(value, vshrq_n_s32(value, 31)), -right);
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_add_operand4(int32x4_t value, int32_t multiplier, int32_t right)
+{
+    if (multiplier == 1 << 30 && right == 0) {
+        return vshlq_n_s32(value, TINYFUSE_ADD_SHIFT - 1);
+    }
+    return tinyfuse_scale_down4(
+        vqrdmulhq_n_s32(vshlq_n_s32(value, TINYFUSE_ADD_SHIFT), multiplier), right);
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_binary_stored4(int32x4_t value, const tinyfuse_binary *p)
+{
+    const int32x4_t stored = vaddq_n_s32(value, p->out_zero_point);
+    return vminq_s32(vmaxq_s32(stored, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_add4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
+{
+    const int32x4_t sum = vaddq_s32(
+        tinyfuse_add_operand4(vsubq_n_s32(a, p->a_zero_point), p->a_multiplier, p->a_right),
+        tinyfuse_add_operand4(vsubq_n_s32(b, p->b_zero_point), p->b_multiplier, p->b_right));
+    const int32x4_t high = vqrdmulhq_n_s32(sum, p->out_multiplier);
+    return tinyfuse_binary_stored4(tinyfuse_scale_down4(high, -p->out_shift), p);
+}
+
+/* out_shift is at most 0. */
+TINYFUSE_INLINE int32x4_t tinyfuse_mul4(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
+{
+    const int32x4_t product =
+        vmulq_s32(vsubq_n_s32(a, p->a_zero_point), vsubq_n_s32(b, p->b_zero_point));
+    const int32x4_t high = vqrdmulhq_n_s32(product, p->out_multiplier);
+    return tinyfuse_binary_stored4(tinyfuse_scale_down4(high, -p->out_shift), p);
+}
+
+/* `element` of a and b into out, eight at a time; i becomes how many were computed. */
+#define TINYFUSE_VECTOR_ELEMENTS(element)                                                           \
+    for (; i + 8 <= count; i += 8) {                                                                \
+        const int32x4_t first = element(p, vldrbq_s32(a + i), vldrbq_s32(b + i));                   \
+        const int32x4_t second = element(p, vldrbq_s32(a + i + 4), vldrbq_s32(b + i + 4));          \
+        vstrbq_s32(out + i, first);                                                                 \
+        vstrbq_s32(out + i + 4, second);                                                            \
+    }
+
+#endif
+
 /* `count` elements of equal-shaped operands; `out` may be `a` or `b`, or lie below them. */
 TINYFUSE_INLINE void tinyfuse_add_s8(const tinyfuse_binary *p, const int8_t *a, const int8_t *b,
                                      int8_t *out, int32_t count)
 {
     int32_t i = 0;
+#if TINYFUSE_VECTORS
+    TINYFUSE_VECTOR_ELEMENTS(tinyfuse_add4)
+#endif
     for (; i + 4 <= count; i += 4) {
         out[i] = tinyfuse_add_one(p, a[i], b[i]);
         out[i + 1] = tinyfuse_add_one(p, a[i + 1], b[i + 1]);
@@ -116,6 +180,24 @@ TINYFUSE_INLINE void tinyfuse_add_broadcast_s8(const tinyfuse_binary *p, const t
     TINYFUSE_EACH_BROADCAST(int8_t, int8_t, tinyfuse_add_one(p, x, y))
 }
 
-TINYFUSE_DEFINE_BINARY(mul, s8, tinyfuse_binary, int8_t, int8_t, tinyfuse_mul_one(p, x, y))
+TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, const int8_t *b,
+                                     int8_t *out, int32_t count)
+{
+    int32_t i = 0;
+#if TINYFUSE_VECTORS
+    if (p->out_shift <= 0) {
+        TINYFUSE_VECTOR_ELEMENTS(tinyfuse_mul4)
+    }
+#endif
+    for (; i < count; ++i) {
+        out[i] = tinyfuse_mul_one(p, a[i], b[i]);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_mul_broadcast_s8(const tinyfuse_binary *p, const tinyfuse_broadcast *s,
+                                               const int8_t *a, const int8_t *b, int8_t *out)
+{
+    TINYFUSE_EACH_BROADCAST(int8_t, int8_t, tinyfuse_mul_one(p, x, y))
+}
 
 #endif

@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import NAMED, RANDOM
-from cases.common import inputs_of, operator, seeds, tensor
+from cases.common import broken_rules, inputs_of, operator, seeds, tensor
 from hypothesis import HealthCheck, Phase, given, settings
 from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
+from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
@@ -106,3 +107,20 @@ def test_all_headers_together_name_nothing_twice(tmp_path) -> None:
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{folder}"]
     done = subprocess.run(["gcc", *flags, source], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("target", ("cortex-m4", "cortex-m55"))
+def test_add_and_mul_of_far_apart_scales(target: str, tmp_path: Path) -> None:
+    """Every shift of the vector forms, none and the largest among them, and a rest beside the vectors."""
+    core = target_or_skip(target)
+    rng, cases = np.random.default_rng(5), []
+    for scale in (1.0, 0.5, 0.3, 1e-2, 1e-4, 1e-7):
+        for kind in ("ADD", "MUL"):
+            operands = [tensor((3, 17), 1.0, int(rng.integers(-128, 128))), tensor((3, 17), scale, -128)]
+            for out_scale in (scale, 2.0, 300.0):
+                output = tensor((3, 17), out_scale, int(rng.integers(-128, 128)))
+                op = operator(kind, operands, output, Binary(str(rng.choice(["NONE", "RELU"]))))
+                if not broken_rules(op):
+                    cases += all_cases(op, core)
+    assert len(cases) > 60
+    assert_exact(cases, core, tmp_path)
