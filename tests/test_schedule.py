@@ -17,6 +17,7 @@ from tinyfuse.ops.base import Context, RowWindow
 from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.partition import partition
+from tinyfuse.rewrite import rewrite
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
@@ -90,6 +91,28 @@ def test_the_output_lies_over_the_input_rows_that_are_used_up() -> None:
     (overlap,) = (o for o in plan.overlaps if (o.below, o.above) == (output, source))
     assert overlap.distance == 5 * 16  # one row: the window's first row is still needed
     assert plan.arena_bytes < 2 * x.shape[1] * 5 * 16
+
+
+def test_rings_lie_over_the_input_rows_that_are_used_up() -> None:
+    """The ring of the average's sums begins when the image's first rows are gone; its result comes last."""
+    sketch = Sketch(8)
+    x = sketch.value((1, 30, 8, 16))
+    y = sketch.depthwise(sketch.conv(x, 16, (5, 3), (2, 1), "VALID"), (5, 3), padding="VALID")
+    data = sketch.build([x], [sketch.pool(y, "AVERAGE_POOL_2D", y.shape[1:3], (1, 1))])
+    graph = read_tflite("model.tflite", data)
+    streamed = rewrite(graph, "rows", "auto")
+    plan = plan_groups(graph, streamed, [list(streamed.ops)], Context(M4), Options("net"))
+    source = plan.storage[plan.graph.inputs[0]].buffer
+    inner = {plan.storage[t].buffer for t in plan.storage} - {source}
+    above_none = [o for o in plan.overlaps if o.above == source and o.below in inner and o.distance == 0]
+    assert above_none
+    offsets, size = plan.placement.offsets, {b.name: b.bytes for b in plan.buffers}
+    start, end = offsets[source], offsets[source] + size[source]
+    assert any(start <= offsets[o.below] < end for o in above_none)
+    wrong = dict(offsets)
+    wrong[plan.storage[plan.graph.ops[0].output].buffer] = start  # the first ring needs the first rows' place
+    with pytest.raises(AssertionError):
+        verify_plan(replace(plan, placement=replace(plan.placement, offsets=wrong)))
 
 
 def test_an_input_that_is_an_output_too_is_not_overwritten() -> None:

@@ -16,7 +16,7 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.schedule.search import least_ram_partition
+from tinyfuse.schedule.search import pareto_front
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import _Player
@@ -96,7 +96,8 @@ def test_random_networks_with_all_rings_sliding(data: bytes, fed: bool) -> None:
     rewritten = rewrite(graph, "rows", "auto")
     if fed and graph.inputs[0] not in graph.outputs:
         by_rows = feed_rows(rewritten)
-        rewritten = by_rows if least_ram_partition(by_rows, context, 1 << 30) else rewritten
-    groups = least_ram_partition(rewritten, context, 1 << 30)
+        rewritten = by_rows if pareto_front(by_rows, context, 1 << 30) else rewritten
+    least = min(pareto_front(rewritten, context, 1 << 30), key=lambda candidate: candidate.ram)
+    groups = [list(group) for group in least.groups]
     plan = plan_groups(graph, rewritten, groups, context, Options("net"))
     assert_exact(plan, runs=4)

@@ -61,6 +61,7 @@ def lower(
         overlaps += _overlaps(group, stream, storage, roots, survivors(index))
         if stream:
             overlaps += _inner_overlaps(group, stream, storage)
+            overlaps += _input_overlaps(group, stream, storage, roots, survivors(index))
             for s, stage in enumerate(stages):
                 if stage.op.output in kept:
                     number = whole_buffers[storage[stage.op.output].buffer]
@@ -250,22 +251,48 @@ def _overlaps(
     return found
 
 
+def _held_bytes(group: Group, storage, moments: np.ndarray) -> dict[str, np.ndarray]:
+    """Of each ring, scratch and output the bytes that it holds, moment by moment (Stream.extents)."""
+    held = {}
+    for s, stage in enumerate(group.stages):
+        held[storage[stage.op.output].buffer] = moments[:, 1 + s] * row_bytes(stage.op.output)
+    for s, name in enumerate(group.scratch):
+        if name:
+            held[name] = np.where(moments[:, 0] == s, group.stages[s].scratch_bytes, 0)
+    return held
+
+
 def _inner_overlaps(group: Group, stream: Stream, storage) -> list[Overlap]:
     """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
     start, but seldom all of them, and at some moments none."""
-    running, rows = stream.extents[:, 0], stream.extents[:, 1:]
-    held: dict[str, np.ndarray] = {}  # buffer -> bytes that it holds, moment by moment
-    for s, stage in enumerate(group.stages):
-        held[storage[stage.op.output].buffer] = rows[:, s] * row_bytes(stage.op.output)
-    for s, name in enumerate(group.scratch):
-        if name:
-            held[name] = np.where(running == s, group.stages[s].scratch_bytes, 0)
+    held = _held_bytes(group, storage, stream.extents)
     lasting = {storage[tensor].buffer for tensor in group.outputs}  # they meet in later groups too
     found = []
     for below, above in permutations(held, 2):
         distance = int(held[below][held[above] > 0].max(initial=0))
         if distance < held[below].max() and not {below, above} <= lasting:
             found.append(Overlap(below, above, distance))
+    return found
+
+
+def _input_overlaps(group: Group, stream: Stream, storage, roots, survivors: set[Tensor]) -> list[Overlap]:
+    """How near rings and scratch may lie below an input whose rows are used up, and which of them come
+    when it is used up for good. (Outputs: `_overlaps`.)"""
+    found = []
+    lasting = {storage[tensor].buffer for tensor in group.outputs}
+    origins = [roots.get(tensor, tensor) for tensor in group.inputs]
+    for source, root in zip(group.inputs, origins, strict=True):
+        if root in survivors or origins.count(root) > 1:
+            continue
+        moments, rows = stream.played_with(source)
+        dead, whole = rows * row_bytes(source), storage[root].buffer
+        for name, held in _held_bytes(group, storage, moments).items():
+            together = (held > 0) & (dead < source.bytes)
+            below = int((held - dead)[together].max(initial=0))
+            if name not in lasting and below < held.max():
+                found.append(Overlap(name, whole, below))
+            if name not in lasting and not together.any():
+                found.append(Overlap(whole, name, 0))
     return found
 
 

@@ -229,6 +229,17 @@ class Stream:
         stage that computes, then the rows of each stage's output that hold bytes."""
         return np.array(sorted({(e.stage, *rows) for e, rows in self.rows_during(self.sliding)}), np.int64)
 
+    def played_with(self, source: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Event by event what `extents` holds, and how many rows at the start of `source`, a tensor from
+        outside, no reader needs any more; int64 [events, 1 + stages] and [events]."""
+        uses, done, dead, held = self._uses(source), [0] * len(self.stages), [], []
+        for event, rows in self.rows_during(self.sliding):
+            oldest = self._oldest_needed(uses, done)
+            dead.append(height(source) if oldest is None else min(oldest, height(source)))
+            held.append((event.stage, *rows))
+            done[event.stage] += 1
+        return np.array(held, np.int64), np.array(dead, np.int64)
+
     @cached_property
     def inner_bytes(self) -> int:
         """The most bytes of rings and scratch that are alive at one moment."""
