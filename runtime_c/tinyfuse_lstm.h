@@ -2,6 +2,7 @@
 #ifndef TINYFUSE_LSTM_H
 #define TINYFUSE_LSTM_H
 
+#include "tinyfuse_dot.h"
 #include "tinyfuse_requantize.h"
 
 /* A real multiplier as tinyfuse_requantize takes it. */
@@ -59,45 +60,21 @@ TINYFUSE_INLINE int32_t tinyfuse_tanh_int16(const uint16_t *table, int32_t value
     return (scaled < 0 ? (1 << 23) - found + (1 << 7) - 1 : found - (1 << 23) + (1 << 7)) >> 8;
 }
 
-/* Adds the products of `count` values with each of four rows of weights, which lie value by value:
-   weights [count][4]. The sums wrap. */
-TINYFUSE_INLINE void tinyfuse_lstm_products(const int8_t *values, const int8_t *weights, int32_t count,
-                                            int32_t sums[4])
-{
-    uint32_t a = (uint32_t)sums[0], b = (uint32_t)sums[1], c = (uint32_t)sums[2], d = (uint32_t)sums[3];
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        const int32_t value = values[i];
-        a += (uint32_t)(value * weights[0]);
-        b += (uint32_t)(value * weights[1]);
-        c += (uint32_t)(value * weights[2]);
-        d += (uint32_t)(value * weights[3]);
-        weights += 4;
-    }
-    sums[0] = (int32_t)a;
-    sums[1] = (int32_t)b;
-    sums[2] = (int32_t)c;
-    sums[3] = (int32_t)d;
-}
-
 /* One unit's step: the cell advances, the hidden state's new value is returned. `weights` are the unit's,
-   [inputs + units][4], and so is `bias`, [2][4]: what the gates' products with the input and with the
+   [4][inputs + units], and so is `bias`, [2][4]: what the gates' products with the input and with the
    hidden state begin with. -zero point * sum of weights is folded in. */
 TINYFUSE_INLINE int8_t tinyfuse_lstm_unit(const tinyfuse_lstm *p, const int8_t *in, const int8_t *hidden,
                                           int16_t *cell, const int8_t *weights,
                                           const int32_t *bias, const uint16_t *table)
 {
-    int32_t of_input[4], of_hidden[4], gate[4], entered, shown, value;
+    int32_t gate[4], entered, shown, value;
     int32_t g;
     for (g = 0; g < 4; ++g) {
-        of_input[g] = bias[g];
-        of_hidden[g] = bias[4 + g];
-    }
-    tinyfuse_lstm_products(in, weights, p->inputs, of_input);
-    tinyfuse_lstm_products(hidden, weights + 4 * p->inputs, p->units, of_hidden);
-    for (g = 0; g < 4; ++g) {
-        const int32_t sum = tinyfuse_to_int16(tinyfuse_rescale_to_int16(of_input[g], p->of_input[g]) +
-                                              tinyfuse_rescale_to_int16(of_hidden[g], p->of_hidden[g]));
+        const int32_t of_input = tinyfuse_dot_s8(in, weights, p->inputs, bias[g]);
+        const int32_t of_hidden = tinyfuse_dot_s8(hidden, weights + p->inputs, p->units, bias[4 + g]);
+        const int32_t sum = tinyfuse_to_int16(tinyfuse_rescale_to_int16(of_input, p->of_input[g]) +
+                                              tinyfuse_rescale_to_int16(of_hidden, p->of_hidden[g]));
+        weights += p->inputs + p->units;
         gate[g] = g == 2 ? tinyfuse_tanh_int16(table, sum, 3, 0) : tinyfuse_logistic_int16(table, sum);
     }
     entered = tinyfuse_rescale_to_int16(gate[1] * gate[2], p->entry);
@@ -111,7 +88,7 @@ TINYFUSE_INLINE int8_t tinyfuse_lstm_unit(const tinyfuse_lstm *p, const int8_t *
     return (int8_t)tinyfuse_clamp(shown, INT8_MIN, INT8_MAX);
 }
 
-/* hidden [batches][units] and cell [batches][units] are the state; weights [units][inputs + units][4],
+/* hidden [batches][units] and cell [batches][units] are the state; weights [units][4][inputs + units],
    bias [units][2][4]. The output must not overlap the input. */
 TINYFUSE_INLINE void tinyfuse_lstm_s8(const tinyfuse_lstm *p, const int8_t *in, int8_t *hidden,
                                       int16_t *cell, int8_t *out, const int8_t *weights,

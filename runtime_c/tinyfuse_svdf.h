@@ -3,25 +3,22 @@
 #ifndef TINYFUSE_SVDF_H
 #define TINYFUSE_SVDF_H
 
+#include "tinyfuse_dot.h"
 #include "tinyfuse_requantize.h"
 
 /* An output unit adds up `rank` filters, which lie side by side. */
 typedef struct {
     int32_t batches, inputs, units, rank, memory;
-    int32_t in_zero_point, state_zero_point, out_zero_point;
+    int32_t state_zero_point, out_zero_point;
     int32_t feature_multiplier, feature_shift, time_multiplier, time_shift;
 } tinyfuse_svdf;
 
 /* A filter's product with an input vector, in units of the state, not yet clamped. */
 TINYFUSE_INLINE int32_t tinyfuse_svdf_feature(const tinyfuse_svdf *p, const int8_t *in,
-                                              const int8_t *weights)
+                                              const int8_t *weights, int32_t offset)
 {
-    uint32_t sum = 0; /* wraps */
-    int32_t i;
-    for (i = 0; i < p->inputs; ++i) {
-        sum += (uint32_t)((in[i] - p->in_zero_point) * weights[i]);
-    }
-    return tinyfuse_requantize((int32_t)sum, p->feature_multiplier, p->feature_shift);
+    const int32_t sum = tinyfuse_dot_s8(in, weights, p->inputs, offset);
+    return tinyfuse_requantize(sum, p->feature_multiplier, p->feature_shift);
 }
 
 TINYFUSE_INLINE int8_t tinyfuse_svdf_output(const tinyfuse_svdf *p, uint32_t sum)
@@ -31,15 +28,17 @@ TINYFUSE_INLINE int8_t tinyfuse_svdf_output(const tinyfuse_svdf *p, uint32_t sum
 }
 
 /* in [batches][inputs], state [batches][units * rank][memory], out [batches][units]; features
-   [units * rank][inputs], time [units * rank][memory], bias [units]. The state moves by one step: the
-   oldest value of each filter leaves, the newest comes last. */
+   [units * rank][inputs], offsets [units * rank] (-zero point * sum of a filter's weights), time
+   [units * rank][memory], bias [units]. The state moves by one step: the oldest value of each filter
+   leaves, the newest comes last. */
 TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in, int16_t *state,
-                                       int8_t *out, const int8_t *features, const int16_t *time,
-                                       const int32_t *bias)
+                                       int8_t *out, const int8_t *features, const int32_t *offsets,
+                                       const int16_t *time, const int32_t *bias)
 {
     int32_t b, u, r, m;
     for (b = 0; b < p->batches; ++b) {
         const int8_t *feature = features;
+        const int32_t *offset = offsets;
         const int16_t *weight = time;
         for (u = 0; u < p->units; ++u) {
             uint32_t sum = (uint32_t)bias[u]; /* wraps */
@@ -48,7 +47,8 @@ TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in,
                     state[m] = state[m + 1];
                     sum += (uint32_t)(state[m] * weight[m]);
                 }
-                state[m] = (int16_t)tinyfuse_clamp(tinyfuse_svdf_feature(p, in, feature), INT16_MIN, INT16_MAX);
+                state[m] = (int16_t)tinyfuse_clamp(tinyfuse_svdf_feature(p, in, feature, *offset++),
+                                                   INT16_MIN, INT16_MAX);
                 sum += (uint32_t)(state[m] * weight[m]);
                 feature += p->inputs;
                 weight += p->memory;
@@ -63,12 +63,13 @@ TINYFUSE_INLINE void tinyfuse_svdf_s16(const tinyfuse_svdf *p, const int8_t *in,
 /* The same with a state and time weights of int8; the state has a zero point, and wraps when that is
    added to the clamped product. */
 TINYFUSE_INLINE void tinyfuse_svdf_s8(const tinyfuse_svdf *p, const int8_t *in, int8_t *state,
-                                      int8_t *out, const int8_t *features, const int8_t *time,
-                                      const int32_t *bias)
+                                      int8_t *out, const int8_t *features, const int32_t *offsets,
+                                      const int8_t *time, const int32_t *bias)
 {
     int32_t b, u, r, m;
     for (b = 0; b < p->batches; ++b) {
         const int8_t *feature = features;
+        const int32_t *offset = offsets;
         const int8_t *weight = time;
         for (u = 0; u < p->units; ++u) {
             uint32_t sum = (uint32_t)bias[u]; /* wraps */
@@ -78,7 +79,7 @@ TINYFUSE_INLINE void tinyfuse_svdf_s8(const tinyfuse_svdf *p, const int8_t *in, 
                     state[m] = state[m + 1];
                     sum += (uint32_t)((state[m] - p->state_zero_point) * weight[m]);
                 }
-                newest = tinyfuse_clamp(tinyfuse_svdf_feature(p, in, feature), INT8_MIN, INT8_MAX);
+                newest = tinyfuse_clamp(tinyfuse_svdf_feature(p, in, feature, *offset++), INT8_MIN, INT8_MAX);
                 state[m] = (int8_t)(uint8_t)(newest + p->state_zero_point);
                 sum += (uint32_t)((state[m] - p->state_zero_point) * weight[m]);
                 feature += p->inputs;

@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis_common import SUCCESS, CmsisKernel, dims, int32s
+from tinyfuse.kernels.svdf import svdf_constants
 from tinyfuse.ops.base import Call, Constant, Context, Let, Site, Statement
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -24,11 +25,7 @@ class CmsisSvdf(CmsisKernel):
         return fits and largest << max(feature, 0) < 2**31 and time <= 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        ctype = f"{op.inputs[2].dtype}_t"
-        return tuple(
-            Constant(name, np.ascontiguousarray(op.inputs[i].data).reshape(-1), kind)
-            for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
-        )
+        return svdf_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         """What each filter gives, and what each unit does, as int32."""

@@ -19,14 +19,14 @@ from tinyfuse.ops.lstm_scaling import (
 )
 
 class LstmWhole(Kernel):
-    """Any LSTM, in portable C. The output must not overlap the input."""
+    """Any LSTM. The output must not overlap the input."""
 
     headers = ("tinyfuse_lstm.h",)
     name = "tinyfuse_lstm_s8"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         gates = [[op.inputs[i].data for i in gate] for gate in GATES.values()]
-        # [units, 4 gates, inputs + units] -> [units, inputs + units, 4 gates]
+        # [units, 4 gates, inputs + units]
         rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
         bias = np.zeros((op.inputs[HIDDEN].shape[1], 2, 4), np.int32)
         for g, (weights, recurrent, given) in enumerate(gates):
@@ -34,7 +34,7 @@ class LstmWhole(Kernel):
             bias[:, 0, g] = folded.astype(np.int32)  # wraps as the sums do
             bias[:, 1, g] = -op.inputs[HIDDEN].zero_point * recurrent.sum(axis=1, dtype=np.int64)
         return (
-            Constant("weights", np.ascontiguousarray(rows.transpose(0, 2, 1)).reshape(-1), "int8_t"),
+            Constant("weights", rows.reshape(-1), "int8_t"),
             Constant("bias", bias.reshape(-1), "int32_t"),
             Constant("table", logistic_table(), "uint16_t"),
         )

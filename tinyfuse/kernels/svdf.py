@@ -9,17 +9,26 @@ from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statem
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
+def svdf_constants(op: Op) -> tuple[Constant, ...]:
+    """Weights and bias in the order of the file."""
+    ctype = f"{op.inputs[2].dtype}_t"
+    return tuple(
+        Constant(name, np.ascontiguousarray(op.inputs[i].data).reshape(-1), kind)
+        for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
+    )
+
+
 class SvdfWhole(Kernel):
-    """Any SVDF, in portable C. The output must not overlap the input."""
+    """Any SVDF. The output must not overlap the input."""
 
     headers = ("tinyfuse_svdf.h",)
     name = "tinyfuse_svdf"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        ctype = f"{op.inputs[2].dtype}_t"
-        return tuple(
-            Constant(name, np.ascontiguousarray(op.inputs[i].data).reshape(-1), kind)
-            for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
+        offsets = -op.input.zero_point * op.inputs[1].data.sum(axis=1, dtype=np.int64)
+        return (
+            *svdf_constants(op),
+            Constant("offsets", offsets.astype(np.int32), "int32_t"),  # wraps as the sums do
         )
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
@@ -28,7 +37,7 @@ class SvdfWhole(Kernel):
         params = Let("tinyfuse_svdf", "p", {
             "batches": batches, "inputs": inputs, "units": filters // op.attributes.rank,
             "rank": op.attributes.rank, "memory": memory,
-            "in_zero_point": op.input.zero_point, "state_zero_point": op.inputs[4].zero_point,
+            "state_zero_point": op.inputs[4].zero_point,
             "out_zero_point": op.output.zero_point,
             "feature_multiplier": feature[0], "feature_shift": feature[1],
             "time_multiplier": time[0], "time_shift": time[1],
@@ -36,6 +45,6 @@ class SvdfWhole(Kernel):
         suffix = "s16" if op.inputs[4].dtype == "int16" else "s8"
         arguments = (
             "&p", site.inputs[0].pointer, site.inputs[4].pointer, site.outputs[0].pointer,
-            site.constant("features"), site.constant("time"), site.constant("bias"),
+            site.constant("features"), site.constant("offsets"), site.constant("time"), site.constant("bias"),
         )  # fmt: skip
         return params, Call(f"{self.name}_{suffix}", arguments)
