@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from cmsis_harness import tree_or_skip
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from stream_models import STREAM_MODELS
 from test_generated_api import program
@@ -71,3 +72,29 @@ def test_the_api_from_cpp(tmp_path: Path) -> None:
     plan = plan_of(STREAM_MODELS["every kind of state"])
     shown = program(tmp_path, [plan], CPP_MAIN, compiler="g++")
     assert shown == "1 1 3: the arena or the state is not aligned\n"
+
+
+# --- CMSIS-NN ----------------------------------------------------------------------------------
+
+
+@emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("name", ["svdf of int16", "svdf of int8", "svdf of two batches", "keyword spotter"])
+def test_cmsis_nn(name: str, target: str) -> None:
+    tree = tree_or_skip("newest")
+    version = ".".join(map(str, tree.version))
+    plan = plan_of(STREAM_MODELS[name], target, kernels="cmsis-nn", cmsis_nn_version=version)
+    assert any("svdf" in function for function in plan.cmsis_nn_functions)
+    assert_exact(plan, EMULATED_FRAMES, tree=tree)
+
+
+@pytest.mark.parametrize("version", ["4.0", "7.0"])
+def test_what_cmsis_nn_does_otherwise_is_ours(version: str) -> None:
+    """Its LSTM forgets, its SVDF knows no zero point of the state, and 4.0's writes behind it with MVE."""
+    def functions(name: str, target: str) -> set[str]:
+        plan = plan_of(STREAM_MODELS[name], target, kernels="cmsis-nn", cmsis_nn_version=version)
+        return plan.cmsis_nn_functions
+
+    assert not functions("lstm of one step", "cortex-m4") | functions("svdf whose state wraps", "cortex-m4")
+    assert functions("svdf of int8", "cortex-m4") == {"arm_svdf_s8"}
+    assert functions("svdf of int8", "cortex-m55") == (set() if version == "4.0" else {"arm_svdf_s8"})
