@@ -150,6 +150,11 @@ def _shrunk(begin: int, stride: int) -> Op:
     return replace(op, inputs=(*op.inputs[:3], strides), attributes=attributes)
 
 
+def _zero_point_of_int32(name: str) -> Op:
+    op = NAMED["QUANTIZE"][name]
+    return replace(op, outputs=(replace(op.output, quant=Quant((0.1,), (1,))),))
+
+
 def _alternating(kind: str) -> Op:
     """Operands that are repeated in every other dimension: no two dimensions make one loop."""
     op = _case(kind)
@@ -163,7 +168,8 @@ _ANY_QUANTIZATION = {
     "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
-_STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT")
+_STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
+                  "CAST", "NEG", "SQUARE")  # fmt: skip
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
 _INT8_KINDS = (
     *_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "SUM", "REDUCE_MAX",
@@ -331,6 +337,13 @@ _INT8_KINDS = (
         (_numbers("GATHER", 1, (0, 9, 1)), "inside the axis"),
         (_numbers("GATHER", 1, (0, -1, 1)), "inside the axis"),
         (_output("QUANTIZE", dtype="uint8"), "dtypes"),
+        (_zero_point_of_int32("int8 to int32"), "zero point of int32"),
+        (replace(NAMED["QUANTIZE"]["int32 to int8"], outputs=(replace(NAMED["QUANTIZE"]["int32 to int8"].output, quant=Quant((0.06,), (0,))),)),
+         "scale is below"),
+        (_input("CAST", dtype="uint8"), "from int8"),
+        (_output("CAST", dtype="bool"), "to int8"),
+        (_output("CAST", shape=(1, 3, 4, 4)), "one shape"),
+        *((_input(kind, dtype="int8"), "are float32") for kind in ("NEG", "SQUARE")),
         (_output("QUANTIZE", shape=(1, 5, 8, 9)), "one shape"),
         (_output("DEQUANTIZE", dtype="int8"), "dtypes"),
         (_input("DEQUANTIZE", quant=None), "one scale"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cases import (
     activations,
+    cast,
     concatenation,
     elementwise,
     indexed,
@@ -28,6 +29,7 @@ from tinyfuse.ir import Op
 
 _MODULES = (
     activations,
+    cast,
     concatenation,
     elementwise,
     indexed,

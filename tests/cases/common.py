@@ -93,7 +93,7 @@ def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
 
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
     if t.dtype == "float32":
-        return _floats(t.shape, op.output, how, rng)
+        return _floats(t.shape, op.output, how, rng) if op.output.quant else _unbounded(t.shape, how, rng)
     low, high = _range_of(t, op)
     if how == "random":
         return rng.integers(low, high + 1, t.shape).astype(t.dtype)
@@ -111,12 +111,20 @@ def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
     return stored_range(t.dtype)
 
 
+def _unbounded(shape, how: str, rng: np.random.Generator) -> np.ndarray:
+    """Floats of any size and sign, infinity included."""
+    value = {"low": -np.inf, "high": 3e38, "zero": -0.0}.get(how)
+    if value is not None:
+        return np.full(shape, value, np.float32)
+    return (rng.uniform(-1, 1, shape) * 2.0 ** rng.uniform(-3, 34, shape)).astype(np.float32)
+
+
 def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.ndarray:
     """Floats for a QUANTIZE: around and beyond its range, many halfway between two stored values."""
-    if how not in ("random", "every") or quantized.quant is None:
+    if how not in ("random", "every"):
         value = {"low": -3e38, "high": 3e38, "zero": -0.0}.get(how, 1.0)
         # TFLM converts a float beyond int32 to whatever the machine does
-        limit = 2.0**30 * (quantized.scale if quantized.quant else 1.0)
+        limit = 2.0**30 * quantized.scale
         return np.full(shape, np.clip(value, -limit, limit), np.float32)
     low, high = RANGE[quantized.dtype]
     steps = rng.uniform(1.3 * low, 1.3 * high, shape) - quantized.zero_point

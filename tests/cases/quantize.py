@@ -12,6 +12,7 @@ _QUANTIZES = ("float32", "int8"), ("float32", "int16")
 _RESCALES = (
     ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"),
     ("int8", "int16"), ("int16", "int8"), ("int16", "int16"),
+    ("int8", "int32"), ("int16", "int32"), ("int32", "int8"), ("int32", "int16"),
 )  # fmt: skip
 _DEQUANTIZES = ("int8", "float32"), ("uint8", "float32"), ("int16", "float32")
 _IMAGE = (1, 5, 8, 8)
@@ -21,7 +22,7 @@ def _op(kind, pair, source=(0.1, 3), result=(0.07, -5), shape=_IMAGE) -> Op:
     def end(dtype: str, scale: float, zero_point: int):
         if dtype == "float32":
             return tensor(shape, None, dtype=dtype)
-        low, high = RANGE[dtype]
+        low, high = RANGE.get(dtype, (0, 0))
         return tensor(shape, scale, min(max(zero_point, low), high), dtype)
 
     return operator(kind, [end(pair[0], *source)], end(pair[1], *result))
@@ -35,7 +36,10 @@ def _random(draw, kind: str, pairs) -> Op:
 
 NAMED = {
     "QUANTIZE": {
-        **{f"{a} to {b}": _op("QUANTIZE", (a, b)) for a, b in _QUANTIZES + _RESCALES},
+        **{f"{a} to {b}": _op("QUANTIZE", (a, b), (0.07 if a == "int32" else 0.1, 3), (0.08, -5))
+           for a, b in _QUANTIZES + _RESCALES},
+        "int32 to int8, from bits that count": _op("QUANTIZE", ("int32", "int8"), (2.0**-28, 0), (0.9, 7)),
+        "int32 to int16, from bits that count": _op("QUANTIZE", ("int32", "int16"), (2.0**-20, 0), (0.9, 7)),
         "float, coarse": _op("QUANTIZE", ("float32", "int8"), result=(1e6, 127)),
         "float, fine": _op("QUANTIZE", ("float32", "int8"), result=(1e-6, -128)),
         "float, powers of two": _op("QUANTIZE", ("float32", "int16"), result=(2.0**-7, 0)),

@@ -87,6 +87,18 @@ def test_floats_that_tflm_leaves_undefined(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_a_cast_of_nan_is_zero(target: str, tmp_path: Path) -> None:
+    core = target_or_skip(target)
+    data, cases = np.array([np.nan, -np.nan, 1.9], np.float32), []
+    for dtype in ("int8", "int16", "int32"):
+        op = operator("CAST", [tensor((3,), None, dtype="float32")], tensor((3,), None, dtype=dtype))
+        (got,) = FAMILIES["CAST"].reference(op, data)
+        assert got.tolist() == [0, 0, 1]
+        cases += list(cases_of(op, Context(core, library="tinyfuse"), [data]))
+    assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_softmax_beyond_what_tflm_can(target: str, tmp_path: Path) -> None:
     """Where 512 or more exps of about one add up, TFLM aborts: every probability rounds to zero."""
     core = target_or_skip(target)

@@ -7,7 +7,7 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.rows import extent, input_pointer
 from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
 
-_SUFFIX = {"int8": "s8", "uint8": "u8", "int16": "s16", "float32": "f32"}
+_SUFFIX = {"int8": "s8", "uint8": "u8", "int16": "s16", "int32": "s32", "float32": "f32"}
 
 
 class Convert(Kernel):

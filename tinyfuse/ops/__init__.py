@@ -12,6 +12,7 @@ from tinyfuse.ops.activations import (
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import Operator
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
@@ -51,7 +52,7 @@ from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
-from tinyfuse.ops.unary_math import AbsOperator, RsqrtOperator
+from tinyfuse.ops.unary_math import AbsOperator, NegOperator, RsqrtOperator, SquareOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
     CallOnceOperator,
@@ -93,6 +94,9 @@ FAMILIES: dict[str, Operator] = {
         EluOperator(),
         AbsOperator(),
         RsqrtOperator(),
+        NegOperator(),
+        SquareOperator(),
+        CastOperator(),
         MeanOperator(),
         SumOperator(),
         ReduceMaxOperator(),

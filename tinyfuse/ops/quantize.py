@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import RANGE, multiply_by_quantized_multiplier, quantize_multiplier
+from tinyfuse.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
@@ -12,6 +12,7 @@ from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 _RESCALES = (
     ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"),
     ("int8", "int16"), ("int16", "int8"), ("int16", "int16"),
+    ("int8", "int32"), ("int16", "int32"), ("int32", "int8"), ("int32", "int16"),
 )  # fmt: skip
 _QUANTIZES = (("float32", "int8"), ("float32", "int16"), *_RESCALES)
 _DEQUANTIZES = (("int8", "float32"), ("uint8", "float32"), ("int16", "float32"))
@@ -55,11 +56,20 @@ class QuantizeOperator(_Elementwise):
             "the input's scale is below 2^13 times the output's",
             lambda op: op.input.dtype != "float32" and quantize_multiplier(op.input.scale / op.output.scale)[1] > 13,
         ),
+        Rule(
+            "the zero point of int32 is 0",
+            lambda op: next((t for t in (op.input, op.output) if t.dtype == "int32" and t.zero_point), None),
+        ),
+        Rule(
+            "an int32 input's scale is below the output's",
+            lambda op: op.input.dtype == "int32" and quantize_multiplier(op.input.scale / op.output.scale)[1] > 0,
+            "TensorFlow Lite Micro would overflow",
+        ),
     )
     kernels = tuple(Convert(*pair) for pair in _QUANTIZES)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        low, high = RANGE[op.output.dtype]
+        low, high = RANGE.get(op.output.dtype, (INT32_MIN, INT32_MAX))
         if op.input.dtype == "float32":
             with np.errstate(over="ignore", invalid="ignore"):
                 quotient = inputs[0] / np.float32(op.output.scale)

@@ -73,9 +73,9 @@ class TransposeConvOperator(Operator):
             "convert the model with fixed shapes",
         ),
         *map(_on_convolution, TENSOR_RULES[1:]),
-        *map(_on_convolution, SHAPE_RULES[:2]),
+        *map(_on_convolution, SHAPE_RULES[:1]),
         Rule("the strides are from 1 to 32767", lambda op: not all(1 <= s <= 32767 for s in op.attributes.stride)),
-        Rule("the output's batch is 1", lambda op: op.output if op.output.shape[0] != 1 else None),
+        Rule("the batch is 1", lambda op: next((t for t in (op.inputs[2], op.output) if t.shape[0] != 1), None)),
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )

@@ -1,4 +1,4 @@
-"""ABS and RSQRT of int8 tensors, where TFLM has them in int8."""
+"""ABS and RSQRT of int8 tensors; NEG and SQUARE of float ones, for TFLM has no others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ import numpy as np
 
 from tinyfuse.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Rule
-from tinyfuse.ops.unary import RATIO_RULE, UNARY_RULES, UnaryOperator, saturate, scale_ratio
+from tinyfuse.kernels.cast import FloatFunction
+from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.unary import (
+    ONE_INPUT,
+    ONE_SHAPE,
+    RATIO_RULE,
+    UNARY_RULES,
+    UnaryOperator,
+    saturate,
+    scale_ratio,
+)
 
 
 class AbsOperator(UnaryOperator):
@@ -64,3 +73,39 @@ class RsqrtOperator(UnaryOperator):
         results = np.array([one(v) for v in range(256)]) + op.output.zero_point
         offsets = values.astype(np.int64) - op.input.zero_point
         return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
+
+
+class _FloatOperator(Operator):
+    """Between a DEQUANTIZE and a QUANTIZE, where a converter leaves what has no int8 form."""
+
+    rules = (
+        ONE_INPUT,
+        Rule(
+            "input and output are float32",
+            lambda op: next((t for t in (op.input, op.output) if t.dtype != "float32"), None),
+            "TensorFlow Lite Micro computes it in float32 alone; take a product or a difference for int8",
+        ),
+        ONE_SHAPE,
+    )
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None
+
+
+class NegOperator(_FloatOperator):
+    kind = "NEG"
+    summary = "-x of floats"
+    kernels = (FloatFunction("NEG"),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        return (-inputs[0],)
+
+
+class SquareOperator(_FloatOperator):
+    kind = "SQUARE"
+    summary = "x * x of floats"
+    kernels = (FloatFunction("SQUARE"),)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        with np.errstate(over="ignore", under="ignore"):
+            return (inputs[0] * inputs[0],)

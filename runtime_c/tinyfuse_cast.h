@@ -1,0 +1,50 @@
+/* CAST between stored numbers, and functions of floats that take one exact operation. All go forward,
+   element by element: the output may be the input, or lie below it, where its elements are not larger. */
+#ifndef TINYFUSE_CAST_H
+#define TINYFUSE_CAST_H
+
+#include "tinyfuse_requantize.h"
+
+/* Towards zero, saturated; 0 for NaN. */
+TINYFUSE_INLINE int32_t tinyfuse_float_to_int32(float value)
+{
+    if (value >= 2147483648.0f) {
+        return INT32_MAX;
+    }
+    if (value <= -2147483648.0f) {
+        return INT32_MIN;
+    }
+    return value == value ? (int32_t)value : 0;
+}
+
+#define TINYFUSE_DEFINE_EACH_ELEMENT(name, in_type, out_type, expression)                              \
+    TINYFUSE_INLINE void tinyfuse_##name(const in_type *in, out_type *out, int32_t count)             \
+    {                                                                                                  \
+        int32_t i;                                                                                     \
+        for (i = 0; i < count; ++i) {                                                                  \
+            const in_type x = in[i];                                                                   \
+            out[i] = (out_type)(expression);                                                           \
+        }                                                                                              \
+    }
+
+/* The low bits of a wider integer. */
+#define TINYFUSE_DEFINE_CASTS(suffix, in_type)                                                         \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s8, in_type, int8_t, x)                               \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s16, in_type, int16_t, x)                             \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s32, in_type, int32_t, x)                             \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_f32, in_type, float, x)
+
+TINYFUSE_DEFINE_CASTS(s8, int8_t)
+TINYFUSE_DEFINE_CASTS(s16, int16_t)
+TINYFUSE_DEFINE_CASTS(s32, int32_t)
+TINYFUSE_DEFINE_CASTS(bool, uint8_t)
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s8, float, int8_t, tinyfuse_clamp(tinyfuse_float_to_int32(x), -128, 127))
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,
+                             tinyfuse_clamp(tinyfuse_float_to_int32(x), -32768, 32767))
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s32, float, int32_t, tinyfuse_float_to_int32(x))
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_f32, float, float, x)
+
+TINYFUSE_DEFINE_EACH_ELEMENT(neg_f32, float, float, -x)
+TINYFUSE_DEFINE_EACH_ELEMENT(square_f32, float, float, x *x)
+
+#endif

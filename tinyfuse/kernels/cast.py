@@ -1,0 +1,43 @@
+"""Our kernels of CAST, and of NEG and SQUARE of floats (runtime_c/tinyfuse_cast.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+
+#: the dtypes that TFLM casts from, and to
+SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
+_SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "bool": "bool", "float32": "f32"}
+
+
+class _Elements(Kernel):
+    """Element by element, going forward."""
+
+    headers = ("tinyfuse_cast.h",)
+    by_row, rings = True, True
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, extent(op.output, site))),)
+
+
+class Cast(_Elements):
+    """One pair of dtypes."""
+
+    def __init__(self, source: str, result: str):
+        self.source, self.result = source, result
+        self.name = f"tinyfuse_cast_{_SUFFIX[source]}_{_SUFFIX[result]}"
+        # C lets bytes, and numbers of one type, take the place of others
+        self.in_place = (0,) if result == "int8" or result == source else ()
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (op.input.dtype, op.output.dtype) == (self.source, self.result)
+
+
+class FloatFunction(_Elements):
+    """A function of floats that is exact in one operation."""
+
+    in_place = (0,)
+
+    def __init__(self, kind: str):
+        self.name = f"tinyfuse_{kind.lower()}_f32"

@@ -1,0 +1,37 @@
+"""CAST: stored numbers under another dtype, whatever their quantization."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.cast import RESULTS, SOURCES, Cast
+from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
+
+
+class CastOperator(Operator):
+    """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0."""
+
+    kind = "CAST"
+    summary = "stored numbers as another dtype"
+    rules = (
+        ONE_INPUT,
+        Rule(
+            f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}",
+            lambda op: op.input.dtype not in SOURCES or op.output.dtype not in RESULTS,
+            "TensorFlow Lite Micro has no kernel for other pairs",
+        ),
+        ONE_SHAPE,
+    )
+    kernels = tuple(Cast(source, result) for source in SOURCES for result in RESULTS)
+
+    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        data = inputs[0]
+        if op.input.dtype == "float32" and op.output.dtype != "float32":
+            limits = np.iinfo(op.output.dtype)
+            data = np.nan_to_num(np.trunc(data.astype(np.float64)), nan=0.0).clip(limits.min, limits.max)
+        return (data.astype(op.output.dtype),)
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None
