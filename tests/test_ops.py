@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import NAMED, RANDOM, elementwise, indexed, movement
-from cases.common import broken_rules, inputs_of, model_of, references, seeds
+from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -205,10 +205,12 @@ _INT8_KINDS = (
         *((_output(kind, quant=Quant((1e-45,), (0,))), "below 2^21 times") for kind in ("RELU", "LEAKY_RELU", "ELU", "ABS")),
         (_attributes("LEAKY_RELU", alpha=3e6), "alpha times"),
         (_attributes("LEAKY_RELU", alpha=float("nan")), "alpha times"),
-        (_output("HARD_SWISH", quant=Quant((1e-5,), (0,))), "at most 128 times"),
-        (_output("HARD_SWISH", quant=Quant((1e5,), (0,))), "from 2^-9 times"),
-        (_input("HARD_SWISH", quant=Quant((1e-8,), (0,))), "from 2^-9 times"),
+        (_output("HARD_SWISH", quant=Quant((1e-5,), (0,))), "to 128 times"),
+        (_output("HARD_SWISH", quant=Quant((1e5,), (0,))), "from 2^-9 to 128"),
+        (_input("HARD_SWISH", quant=Quant((1e-8,), (0,))), "from 2^-22"),
         (_output("ELU", quant=Quant((1e-7,), (0,))), "above 2^-21"),
+        (replace(_input("ELU", quant=Quant((1e31,), (0,))), outputs=_output("ELU", quant=Quant((1e31,), (0,))).outputs),
+         "below 2^100"),
         (_output("TANH", quant=Quant((1 / 128,), (-128,))), "1/128"),
         (_input("TANH", quant=Quant((1e10,), (0,))), "to 2^30"),
         (_input("RSQRT", quant=Quant((1.0,), (-127,))), "zero point is -128"),
@@ -357,3 +359,21 @@ _INT8_KINDS = (
 def test_rules(op: Op, message: str) -> None:
     found = broken_rules(op)
     assert found and message in found[0], found
+
+
+_FAR_SCALES = (1.4e-45, 2.0**-126, 1e-30, 1e-7, 1.0, 1e7, 1e30, 3.4e38)
+
+
+@pytest.mark.parametrize("kind", (*_UNARY_KINDS, *elementwise.INT8))
+@pytest.mark.filterwarnings("error")
+def test_any_scales_are_computed_or_refused(kind: str) -> None:
+    """Of all float32 scales: no rule and no reference overflows, divides by zero or warns."""
+    op = _case(kind)
+    for first in _FAR_SCALES:
+        for result in _FAR_SCALES:
+            inputs = [replace(op.input, quant=Quant((f32(first),), (-128,)))]
+            inputs += [replace(t, quant=Quant((f32(s),), (9,))) for t, s in zip(op.inputs[1:], (1e-3,), strict=False)]
+            quant = Quant((f32(result),), (0,)) if op.output.quant else None
+            far = replace(op, inputs=tuple(inputs), outputs=(replace(op.output, quant=quant),))
+            if not broken_rules(far):
+                references(far, [np.resize(np.arange(-128, 128), t.shape).astype(np.int8) for t in inputs])

@@ -67,8 +67,9 @@ class LeakyRelu:
 
 
 def _alpha_multiplier(op: Op) -> float:
-    scaled = np.float32(op.input.scale) * np.float32(op.attributes.alpha)
-    return float(scaled / np.float32(op.output.scale))
+    with np.errstate(over="ignore"):
+        scaled = np.float32(op.input.scale) * np.float32(op.attributes.alpha)
+        return float(scaled / np.float32(op.output.scale))
 
 
 class LeakyReluOperator(UnaryOperator):
@@ -116,15 +117,14 @@ class HardSwishOperator(UnaryOperator):
     rules = (
         *UNARY_RULES,
         Rule(
-            "the input's scale is at most 128 times the output's",
-            lambda op: _hard_swish_multipliers(op)[0][1] > 0,
-            "TensorFlow Lite Micro refuses it too",
+            "the input's scale is from 2^-22 to 2^24",
+            lambda op: op.input if not 2.0**-22 <= op.input.scale <= 2.0**24 else None,
         ),
         Rule(
-            "the input's scale is from 2^-9 times the output's, and from 2^-22 to 2^24",
-            lambda op: op.input
-            if _hard_swish_multipliers(op)[0][1] < -15 or not 2.0**-22 <= op.input.scale <= 2.0**24
-            else None,
+            "the input's scale is from 2^-9 to 128 times the output's",
+            lambda op: not 2.0**-10 < op.input.scale / op.output.scale < 2.0**8
+            or not -15 <= _hard_swish_multipliers(op)[0][1] <= 0,
+            "TensorFlow Lite Micro refuses larger ones too",
         ),
     )
 
@@ -150,9 +150,12 @@ class EluOperator(UnaryOperator):
     summary = "x, or exp(x) - 1 where x is negative"
     rules = (
         *UNARY_RULES,
-        Rule("the input's scale is below 2^21 times the output's, which is above 2^-21",
-             lambda op: op.input.scale / op.output.scale >= 2.0**21 or op.output.scale <= 2.0**-21),
-    )  # fmt: skip
+        RATIO_RULE,
+        Rule(
+            "the input's scale is below 2^100, and the output's above 2^-21",
+            lambda op: op.input.scale >= 2.0**100 or op.output.scale <= 2.0**-21,
+        ),
+    )
 
     def function(self, op: Op, values: np.ndarray) -> np.ndarray:
         inverse = np.float32(1) / np.float32(op.output.scale)

@@ -37,10 +37,10 @@ class AbsOperator(UnaryOperator):
 _FRACTION_BITS = 20
 
 
-def _rsqrt_multiplier(op: Op) -> tuple[int, int]:
-    """(multiplier, shift) from 1 / sqrt(stored value) to the output: 1 / (sqrt(scale) * output scale)."""
-    root = np.sqrt(np.float32(op.input.scale)) * np.float32(op.output.scale)
-    return quantize_multiplier(1.0 / float(root))
+def _rsqrt_root(op: Op) -> float:
+    """sqrt(input scale) * output scale: what 1 / sqrt(stored value) is divided by, in float32."""
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.float32(op.input.scale)) * np.float32(op.output.scale))
 
 
 class RsqrtOperator(UnaryOperator):
@@ -58,12 +58,12 @@ class RsqrtOperator(UnaryOperator):
         ),
         Rule(
             "sqrt(input scale) times output scale is above 2^-30 and at most 2^12",
-            lambda op: not -11 <= _rsqrt_multiplier(op)[1] <= 30,
+            lambda op: not 2.0**-30 < _rsqrt_root(op) <= 2.0**12,
         ),
     )
 
     def function(self, op: Op, values: np.ndarray) -> np.ndarray:
-        multiplier, shift = _rsqrt_multiplier(op)
+        multiplier, shift = quantize_multiplier(1.0 / _rsqrt_root(op))
 
         def one(value: int) -> int:
             inverse, inverse_shift = inverse_sqrt_multiplier(value)
