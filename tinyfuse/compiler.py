@@ -15,6 +15,7 @@ from tinyfuse.plan import Plan, states_bytes
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.choose import Choices
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
@@ -29,6 +30,9 @@ Say = Callable[[str], None]
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
 MOST_SLIDE_TRIALS = 8
 
+#: operators that `--optimize ram` tries to run again for later readers; each takes a search
+MOST_RECOMPUTED = 3
+
 
 def compile_model(path: str, target: Target, options: Options) -> Plan:
     """The plan of the model file at `path`. CompileError names every reason why there is none."""
@@ -42,8 +46,23 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
         return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
     # what the state leaves for the arena
     limit = None if options.max_ram is None else options.max_ram - states_bytes(place_states(graph))
-    plan = choices(source, graph, context, options, say).choose(options.optimize, limit)
+
+    def chosen(graph: Graph) -> Plan:
+        return choices(source, graph, context, options, say).choose(options.optimize, limit)
+
+    plan = chosen(graph)
+    if options.optimize == "ram":
+        plan = _recomputing(plan, chosen)
     return _without_idle_slides(plan)
+
+
+def _recomputing(plan: Plan, chosen: Callable[[Graph], Plan]) -> Plan:
+    """The plan in which cheap operators run again for later readers, where that takes less RAM."""
+    for op in recomputable(plan.graph)[:MOST_RECOMPUTED]:
+        if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
+            found = chosen(recompute(plan.graph, op))
+            plan = found if found.arena_bytes < plan.arena_bytes else plan
+    return plan
 
 
 def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Context]:
