@@ -73,9 +73,45 @@ def network() -> bytes:
     return n.model.build([x], [out, averaged, gate])
 
 
-def test_references_equal_tflm() -> None:
+def elementwise_network() -> bytes:
+    """Squeeze and excitation, functions of one and of two values, comparisons, logic and casts; its inputs
+    are int16 and bool, its outputs int32, bool and float."""
+    n, rng = _Network(), np.random.default_rng(9)
+    shape = (1, 6, 5, 7)
+
+    def constant(*extents: int) -> int:
+        return n.tensor(extents, (), "int8", rng.integers(-127, 128, extents).astype(np.int8))
+
+    x, mask = n.tensor(shape, (0.001, 0), "int16"), n.tensor(shape, None, "bool")
+    quantized = n.op("QUANTIZE", [x], quant=(0.05, 3))
+    swish = n.op("HARD_SWISH", [quantized], table=False)
+    whole = {"filter_height": 6, "filter_width": 5, "stride_h": 1, "stride_w": 1, "padding": "VALID"}
+    squeezed = n.same("AVERAGE_POOL_2D", [swish], (1, 1, 1, 7), **whole)
+    gate = n.op("TANH", [squeezed], quant=(1 / 128, 0), table=False)
+    excited = n.op("MUL", [swish, gate])
+    bent = n.op("PRELU", [excited, constant(1, 1, 7)])
+    rest = n.op("SUB", [bent, n.op("LEAKY_RELU", [excited], alpha=0.1)], fused_activation_function="RELU")
+    far = n.op("SQUARED_DIFFERENCE", [rest, constant(7)])
+    clipped = n.same("MINIMUM", [n.same("MAXIMUM", [far, constant()], shape), constant(1, 6, 1, 1)], shape)
+    size = n.op("ABS", [n.op("ELU", [clipped], table=False)])
+    greater = n.op("GREATER", [size, rest], quant=None, dtype="bool")
+    equal = n.op("LESS_EQUAL", [size, constant(5, 1)], quant=None, dtype="bool")
+    chosen = n.op("LOGICAL_OR", [n.op("LOGICAL_AND", [greater, mask], quant=None, dtype="bool"), equal], quant=None,
+                  dtype="bool")  # fmt: skip
+    kept = n.op("LOGICAL_NOT", [chosen], quant=None, dtype="bool")
+    number = n.op("CAST", [kept], quant=None, dtype="float32")
+    negated = n.op("NEG", [n.op("SQUARE", [number], quant=None, dtype="float32")], quant=None, dtype="float32")
+    wide = n.op("QUANTIZE", [size], quant=(0.003, 0), dtype="int32")
+    return n.model.build([x, mask], [wide, kept, negated])
+
+
+NETWORKS = {"with a float border": network, "elementwise": elementwise_network}
+
+
+@pytest.mark.parametrize("make", NETWORKS.values(), ids=NETWORKS)
+def test_references_equal_tflm(make) -> None:
     pytest.importorskip("tflite_micro")
-    assert_reference_is_tflm(network(), runs=20)
+    assert_reference_is_tflm(make(), runs=20)
 
 
 @pytest.mark.parametrize("fusion", ["none", "basic", "rows"])
