@@ -1,4 +1,4 @@
-"""One network of every operator family but the convolutions', from a float input to a float output:
+"""Networks of the operator families but the convolutions', with float, int16, int32 and bool borders:
 compiled, run on the host and emulated, compared with TFLM through the references."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from executors import assert_exact, assert_reference_is_tflm, plan_of
+from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
 
 
@@ -119,5 +119,5 @@ def test_references_equal_tflm(make) -> None:
 def test_generated_code_is_exact(target: str, fusion: str) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
-    plan = plan_of(network(), target, kernels="tinyfuse", fusion=fusion)
-    assert_exact(plan, runs=8)
+    plans = [plan_of(make(), target, kernels="tinyfuse", fusion=fusion) for make in NETWORKS.values()]
+    assert_all_exact(plans, runs=8)
