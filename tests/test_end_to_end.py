@@ -48,7 +48,7 @@ def test_networks_are_exact_on_emulated_cores(target: str, models: list[tuple[by
 
 @pytest.mark.campaign
 @settings(max_examples=25, deadline=None)
-@given(cases(20, most_layers=40, largest_limit=9000), st.booleans())
+@given(cases(8, most_layers=40, largest_limit=9000), st.booleans())
 def test_many_networks_are_exact_on_the_host(models: list[tuple[bytes, dict]], shared: bool) -> None:
     assert_all_exact([plan_of(data, **options) for data, options in models], shared=shared)
 
