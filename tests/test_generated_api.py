@@ -208,8 +208,8 @@ def test_a_cpp_application_links_two_modules(tmp_path: Path, compiler: str) -> N
 
 def test_modules_take_turns_in_one_arena() -> None:
     """As large as the largest needs; each finds there what the others left, run after run."""
-    plans = [plan_of(make(), fusion=fusion) for make in (separable, network, two_ends) for fusion in ("rows", "none")]
-    assert len({plan.arena_bytes for plan in plans}) > 3
+    plans = [plan_of(make()) for make in (separable, network, two_ends)]
+    assert len({plan.arena_bytes for plan in plans}) == 3
     assert_all_exact(plans, runs=7, shared=True)
 
 
