@@ -78,8 +78,8 @@ def check(data: bytes, optimize: str, limit: float, feed: bool) -> None:
 WAYS = (st.sampled_from(OPTIMIZE), st.sampled_from([1.0, 1.0, 0.9, 0.6]), st.booleans())
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(branchy(), *WAYS)
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(branchy(most_operators=20), *WAYS)
 def test_branchy_graphs_are_exact(data: bytes, optimize: str, limit: float, feed: bool) -> None:
     check(data, optimize, limit, feed)
 
