@@ -1,10 +1,12 @@
 """Compiles hostile files in a process of its own, with the limits that a user is promised:
 
-    python hostile_worker.py SECONDS SEED FOLDER
+    python hostile_worker.py SECONDS SEED FOLDER [EXACT]
 
 For SECONDS it makes mutants of many small models and compiles each for some target, as `gen` does. What is
 neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
-a name that begins with what happened. The last line is JSON: {files, read, compiled, c_checked, finds}.
+a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
+sanitizers, and is compared with the references. The last line is JSON: {files, read, compiled, c_checked,
+exact, finds}.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -27,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cases import NAMED
 from cases.common import model_of
+from executors import assert_exact, plan_of
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 from test_hostile_files import assert_clear, assert_sound, sample
@@ -113,16 +117,22 @@ def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
     signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, SECONDS_A_FILE)
     try:
-        return compiled(data, chance)
+        with limited_memory():
+            return compiled(data, chance)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def limit_memory() -> None:
+@contextmanager
+def limited_memory() -> Iterator[None]:
     """An allocation that would take the process over what it has now by BYTES_A_FILE fails."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + BYTES_A_FILE
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES_A_FILE, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def c_problem(module: dict[str, str]) -> str | None:
@@ -137,10 +147,9 @@ def c_problem(module: dict[str, str]) -> str | None:
     return done.stderr[:2000] if done.returncode else None
 
 
-def main(seconds: float, seed: int, folder: Path) -> None:
-    limit_memory()
+def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
     end = time.monotonic() + seconds
-    figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0}
+    figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
     finds: dict[str, str] = {}
 
     def keep(what: str, name: str, data: bytes, details: str) -> None:
@@ -170,8 +179,14 @@ def main(seconds: float, seed: int, folder: Path) -> None:
                 problem = c_problem(result)
                 if problem:
                     keep("C", name, data, problem)
+            if exact and figures["compiled"] % exact == 0:
+                figures["exact"] += 1
+                try:
+                    assert_exact(plan_of(data, "host"), runs=4)
+                except Exception as error:
+                    keep(f"inexact-{type(error).__name__}", name, data, traceback.format_exc())
     print(json.dumps(figures | {"finds": list(finds.values())}))
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))
