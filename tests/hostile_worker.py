@@ -109,18 +109,18 @@ def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
 
 
 def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
-    """The same; TooLong or MemoryError beyond the limits."""
+    """The same; TooLong or MemoryError beyond the limits: of CPU time, as the machine may be busy."""
 
     def too_long(*_) -> None:
         raise TooLong
 
-    signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS_A_FILE)
+    signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE)
     try:
         with limited_memory():
             return compiled(data, chance)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 @contextmanager

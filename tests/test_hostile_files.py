@@ -24,7 +24,7 @@ from tflite_mutations import mutants, patch, sites
 from tinyfuse.errors import CompileError
 from tinyfuse.ir import ITEM_BYTES, Graph
 from tinyfuse.tflite_reader import MAX_FILE_BYTES, read_tflite
-from tinyfuse.tflite_tensors import MAX_PROBLEMS
+from tinyfuse.tflite_tensors import MAX_PROBLEMS, MAX_TENSOR_BYTES
 
 MODELS = sorted((Path(__file__).parents[2] / "shared" / "models").glob("*.tflite"))
 SECONDS = float(os.environ.get("TINYFUSE_FUZZ_SECONDS", "20"))
@@ -81,7 +81,7 @@ def assert_sound(graph: Graph) -> None:
     assert known.issuperset(graph.outputs)
     for tensor in known | {t for op in graph.ops for t in op.inputs if t is not None}:
         assert tensor.dtype in ITEM_BYTES and all(extent > 0 for extent in tensor.shape)
-        assert len(tensor.shape) <= 8 and tensor.bytes <= 1 << 28
+        assert len(tensor.shape) <= 8 and tensor.bytes <= MAX_TENSOR_BYTES
         if tensor.data is not None:
             assert tensor.data.dtype == tensor.dtype and tensor.data.shape == tensor.shape
             assert not tensor.data.flags.writeable
@@ -172,7 +172,7 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.tensors[3].is_variable", 1, "is computed, but a variable"),
         (f"{SUBGRAPH}.tensors[3].shape[2]", -1, "dimension 2 is -1 (hint: give the model a fixed"),
         (f"{SUBGRAPH}.tensors[3].shape[0]", 0, "dimension 0 is 0"),
-        (f"{SUBGRAPH}.tensors[3].shape[3]", 1 << 30, f"has more than {1 << 28} bytes"),
+        (f"{SUBGRAPH}.tensors[3].shape[3]", 1 << 30, f"has more than {MAX_TENSOR_BYTES} bytes"),
         (f"{SUBGRAPH}.tensors[0].shape_signature[2]", -1, "dimension 2 is open (-1)"),
         (f"{QUANTIZATION}.scale[1]", math.nan, "a scale is nan"),
         (f"{QUANTIZATION}.scale[1]", math.inf, "a scale is inf"),
@@ -364,21 +364,21 @@ def chain(length: int, faulty: bool = False) -> bytes:
 )
 def test_small_files_with_large_claims(make, message):
     data = make()
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with pytest.raises(CompileError) as caught:
         read_tflite("m", data)
     assert_clear(caught.value)
     assert len(caught.value.problems) <= MAX_PROBLEMS + 1 and len(str(caught.value)) < 20 << 20
     assert message in str(caught.value)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10  # of CPU: the machine may be busy
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert after - before < 1 << 20  # KiB
 
 
 def test_a_file_as_large_as_allowed_is_read_in_time():
-    start = time.monotonic()
+    start = time.process_time()
     assert_sound(read_tflite("m", chain(9_000)))
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_constants_that_share_a_buffer_count_each():
@@ -388,7 +388,7 @@ def test_constants_that_share_a_buffer_count_each():
     constants = [model.tensor("c", (size,), data=Outside(8, size)) for _ in range(300)]
     model.op("ADD_N", [x, *constants], [y])
     (told,) = problems(model.build([x], [y]) + bytes(size))
-    assert f"all constants together have more than {1 << 28} bytes" in told
+    assert f"all constants together have more than {MAX_TENSOR_BYTES} bytes" in told
 
 
 # --- fuzzing ---------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_constants_that_share_a_buffer_count_each():
 
 def attempt(data: bytes) -> bool:
     """Whether a file was read; anything but a sound Graph or a clear CompileError fails."""
-    start = time.monotonic()
+    start = time.process_time()
     try:
         assert_sound(read_tflite("m.tflite", data))
         return True
@@ -404,7 +404,7 @@ def attempt(data: bytes) -> bool:
         assert_clear(error)
         return False
     finally:
-        assert time.monotonic() - start < 10
+        assert time.process_time() - start < 10
 
 
 def test_every_prefix_of_a_file():

@@ -9,11 +9,15 @@ from tinyfuse.tflite_reader import unsupported
 
 _HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
 
+#: rows of all operators' outputs together; a plan for so many takes up to ten seconds
+MOST_ROWS = 1 << 15
+
 
 def check(graph: Graph) -> None:
     """CompileError with every reason why `graph` can't be compiled; None where there is none."""
     problems = [problem for op in graph.ops for problem in _operator_problems(op)]
     problems += _border_problems(graph)
+    problems += _size_problems(graph)
     if problems:
         raise CompileError(graph.path, problems)
 
@@ -38,6 +42,15 @@ def _operator_problems(op: Op) -> list[Problem]:
             # later rules rely on this one, so they would only repeat it in other words
             return [problem]
     return []
+
+
+def _size_problems(graph: Graph) -> list[Problem]:
+    """A plan is played row by row, several times: in seconds, for as many rows as models have."""
+    rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
+    if rows <= MOST_ROWS:
+        return []
+    message = f"its images have {rows:,} rows in all, more than {MOST_ROWS:,}"
+    return [Problem(message, hint="make the images smaller, or let the longer side be the columns")]
 
 
 def _border_problems(graph: Graph) -> list[Problem]:

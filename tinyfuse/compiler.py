@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
 from tinyfuse.cost.predict import group_slides, plan_instructions
-from tinyfuse.errors import UsageError
+from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options
@@ -29,6 +29,8 @@ Say = Callable[[str], None]
 
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
 MOST_SLIDE_TRIALS = 8
+#: more than any microcontroller has; verify_plan takes eight times as much
+MAX_ARENA_BYTES = 1 << 26
 
 #: operators that `--optimize ram` tries to run again for later readers; each takes a search
 MOST_RECOMPUTED = 3
@@ -135,5 +137,8 @@ def plan_groups(
         states=place_states(graph),
         warnings=graph.warnings,
     )
+    if plan.arena_bytes > MAX_ARENA_BYTES:
+        message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
+        raise CompileError(graph.path, Problem(message, hint="no microcontroller has that memory: make it smaller"))
     verify_plan(plan)
     return plan

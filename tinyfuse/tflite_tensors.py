@@ -16,8 +16,9 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.flatbuffer_check import enumerators
 from tinyfuse.ir import ITEM_BYTES, Op, Quant, Tensor
 
-#: bytes of one tensor, and of all constants together (which may share a buffer of the file)
-MAX_TENSOR_BYTES = 1 << 28
+#: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
+#: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
+MAX_TENSOR_BYTES = 1 << 25
 #: ranks beyond this are of no kernel of TensorFlow Lite
 MAX_RANK = 8
 #: problems that are told one by one; more are only counted

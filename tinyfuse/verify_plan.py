@@ -8,11 +8,17 @@ formula they came from.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
+
 import numpy as np
 
 from tinyfuse.arena_check import check_placement
 from tinyfuse.ir import Tensor
 from tinyfuse.plan import FEED_STATE, Group, Plan
+
+#: bytes of a row that are stamped at a time: a stamp is eight times as large
+_PART = 1 << 20
 
 
 def verify_plan(plan: Plan) -> None:
@@ -82,17 +88,22 @@ class _Player:
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
-        self.bytes[self._span(tensor, row)] = self._stamp(tensor, row)
+        for part, stamp in self._stamps(tensor, row):
+            self.bytes[part] = stamp
 
     def _read(self, tensor: Tensor, row: int, reader: str) -> None:
-        found = self.bytes[self._span(tensor, row)]
-        assert (found == self._stamp(tensor, row)).all(), f"{reader} reads row {row} of {tensor}: overwritten"
+        for part, stamp in self._stamps(tensor, row):
+            intact = (self.bytes[part] == stamp).all()
+            assert intact, f"{reader} reads row {row} of {tensor}: overwritten"
 
-    def _stamp(self, tensor: Tensor, row: int):
-        """What each byte of a row carries: one number, unless an alias of another shape reads it."""
-        size = tensor.bytes // self._rows(tensor)
-        base = self._value(tensor, 0) * (1 << 32)
-        return base + row * size + np.arange(size)
+    def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """What each byte of a row carries, a part of the row at a time: one number, unless an alias of
+        another shape reads it."""
+        span, size = self._span(tensor, row), tensor.bytes // self._rows(tensor)
+        base = self._value(tensor, 0) * (1 << 32) + row * size
+        for start in range(0, size, _PART):
+            end = min(start + _PART, size)
+            yield slice(span.start + start, span.start + end), base + np.arange(start, end)
 
     def _write_whole(self, tensor: Tensor) -> None:
         for row in range(self._rows(tensor)):
@@ -149,8 +160,7 @@ class _Player:
             height = group.stages[s].op.inputs[i].shape[1]
             start = done[s] * rows.stride - rows.pad_top
             places = range(0, height * rows.spread, rows.spread)  # of the input's rows
-            before = sum(place < start for place in places)
-            return range(before, sum(place < start + rows.kernel for place in places))
+            return range(bisect_left(places, start), bisect_left(places, start + rows.kernel))
 
         def lacks(s: int) -> bool:
             return any(

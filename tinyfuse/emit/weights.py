@@ -67,9 +67,11 @@ def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
 def _rows(data: np.ndarray) -> list[str]:
     if data.dtype.names:
         return ["{" + ", ".join(scalar(v) for v in record) + "}" for record in data.tolist()]
-    per_row = 16 if data.itemsize == 1 else 8
-    texts = [scalar(v) for v in data.tolist()]
-    return [", ".join(texts[i : i + per_row]) for i in range(0, len(texts), per_row)]
+    if data.itemsize == 1:  # megabytes of them: a table of texts, and no list of all
+        texts = [scalar(v) for v in np.arange(256, dtype=np.uint8).view(data.dtype).tolist()]
+        stored = data.tobytes()
+        return [", ".join([texts[b] for b in stored[i : i + 16]]) for i in range(0, len(stored), 16)]
+    return [", ".join(map(scalar, data[i : i + 8].tolist())) for i in range(0, data.size, 8)]
 
 
 def scalar(value: int | float) -> str:

@@ -112,16 +112,17 @@ def bounded(op: Op) -> Bounded | None:
 def accumulator_range(op: Op) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
     int8, too); None where one may leave int32, there or on its way."""
-    wide, bias = channel_weights(op).astype(np.int64), folded_bias(op)
-    if (np.abs(bias) + 128 * np.abs(wide).sum(1) >= 2**31).any():
+    weights, bias = channel_weights(op), folded_bias(op)
+    positive = np.maximum(weights, 0).sum(1, dtype=np.int64)
+    negative = np.minimum(weights, 0).sum(1, dtype=np.int64)
+    if (np.abs(bias) + 128 * (positive - negative) >= 2**31).any():
         return None, None
-    positive, negative = np.maximum(wide, 0).sum(1), np.minimum(wide, 0).sum(1)
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
 def folded_bias(op: Op) -> np.ndarray:
     """bias - input zero point * sum of weights, int64; padding then counts as the zero point."""
-    return bias_values(op) - op.input.zero_point * channel_weights(op).astype(np.int64).sum(1)
+    return bias_values(op) - op.input.zero_point * channel_weights(op).sum(1, dtype=np.int64)
 
 
 def channel_weights(op: Op) -> np.ndarray:

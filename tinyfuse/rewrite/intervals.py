@@ -22,6 +22,9 @@ from tinyfuse.ops.convolution import (
 
 Interval = tuple[np.ndarray, np.ndarray]
 
+#: weights whose products are held at a time
+_PRODUCTS = 1 << 20
+
 
 def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
     """Of each int8 activation: (least, greatest) stored value of every index of its last dimension,
@@ -71,7 +74,7 @@ def _accumulated(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
 def _sums(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
     """(least, greatest) accumulator of each output channel without its bias; `low` and `high` are the
     ends of the input channels less the zero point."""
-    weights = op.inputs[1].data.astype(np.int64)
+    weights = op.inputs[1].data
     if op.kind == "FULLY_CONNECTED":
         taps = weights[:, None, None, :]
         padded = False
@@ -91,10 +94,17 @@ def _sums(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
         low = np.repeat(low, multiplier)[:, None, None, None]
         high = np.repeat(high, multiplier)[:, None, None, None]
         padded = is_padded(op)
-    least, greatest = np.minimum(taps * low, taps * high), np.maximum(taps * low, taps * high)
-    if padded:
-        least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
-    return least.sum(axis=(1, 2, 3)), greatest.sum(axis=(1, 2, 3))
+    # some channels at a time: products of int64 take sixteen times the weights' memory
+    at_a_time = max(1, _PRODUCTS // max(1, taps[0].size))
+    parts = []
+    for start in range(0, taps.shape[0], at_a_time):
+        some = slice(start, start + at_a_time)
+        ends = [taps[some] * (end[some] if end.ndim == 4 else end) for end in (low, high)]
+        least, greatest = np.minimum(*ends), np.maximum(*ends)
+        if padded:
+            least, greatest = np.minimum(least, 0), np.maximum(greatest, 0)
+        parts.append((least.sum(axis=(1, 2, 3)), greatest.sum(axis=(1, 2, 3))))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def is_padded(op: Op) -> bool:

@@ -147,8 +147,8 @@ def _fits_bias(reader: Op, tensor: Tensor, value: np.ndarray, constant: np.ndarr
 
 def _weight_sums(reader: Op) -> np.ndarray:
     """[out channels, in channels]: each input channel's weights added up over the kernel."""
-    weights = reader.inputs[1].data.astype(np.int64)
-    return weights.sum(axis=(1, 2)) if weights.ndim == 4 else weights
+    weights = reader.inputs[1].data
+    return weights.sum(axis=(1, 2), dtype=np.int64) if weights.ndim == 4 else weights.astype(np.int64)
 
 
 def _without_inputs(op: Op, kept, constants) -> Op:
