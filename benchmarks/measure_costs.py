@@ -32,7 +32,6 @@ from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
 from tinyfuse.emulation.inputs import input_set  # noqa: E402
 from tinyfuse.emulation.module import build_module  # noqa: E402
 from tinyfuse.emulation.qemu import Qemu  # noqa: E402
-from tinyfuse.errors import TinyfuseError  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.ops.base import Context, Kernel  # noqa: E402
@@ -120,29 +119,26 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 
 
 def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str) -> tuple[list[Sample], str]:
-    """Samples of the operators of a kind that the kernel of that name may compute."""
+    """Samples of the operators of a kind that the kernel of that name may compute, on every path that
+    some --optimize takes."""
+    kernels = [kernel for kernel in FAMILIES[kind].kernels if kernel.name == name]
+    if kernels[0].library == "cmsis-nn" and tree is None:
+        return [], ""
     others = frozenset(kernel.name for kernel in FAMILIES[kind].kernels) - {name}
-    version = tree.version if tree else (7, 0)
-    contexts = [Context(target, version, "auto", others, optimize) for optimize in OPTIMIZE]
-    drawn = operators(kind, DRAWN)
-    accepted = [[op for op in drawn if _accepts(op, name, context)] for context in contexts]
-    context, ops = max(zip(contexts, accepted, strict=True), key=lambda pair: len(pair[1]))
-    library = {kernel.library for kernel in FAMILIES[kind].kernels if kernel.name == name}
-    if len(ops) < FEWEST or ("cmsis-nn" in library and tree is None):
-        return [], ""
-    plan = grid_plan(ops, context)
-    if tree and tree.missing(plan.cmsis_nn_functions):
-        return [], ""
-    try:
+    drawn, seen, samples, compiler = operators(kind, DRAWN), set(), [], ""
+    for optimize in OPTIMIZE:
+        context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize)
+        paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}
+        ops = [op for op, path in paths.items() if (op, path) not in seen]
+        seen.update((op, paths[op]) for op in ops)
+        if len(ops) < FEWEST:
+            continue
+        plan = grid_plan(ops, context)
+        if tree and tree.missing(plan.cmsis_nn_functions):
+            continue
         profile, compiler = counted(plan, tree)
-    except TinyfuseError as error:
-        print(f"({str(error).splitlines()[0]}) ", end="", file=sys.stderr)
-        return [], ""
-    return list(_samples(plan, profile, kind)), compiler
-
-
-def _accepts(op: Op, name: str, context: Context) -> bool:
-    return any(k.name == name and k.accepts(op, context) for k in FAMILIES[op.kind].kernels)
+        samples += _samples(plan, profile, kind)
+    return samples, compiler
 
 
 def grid_plan(ops: list[Op], context: Context) -> Plan:

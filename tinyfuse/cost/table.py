@@ -8,8 +8,6 @@ from functools import cache
 
 from tinyfuse.cost.features import Features, features
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis_conv_paths import convolve_path, row_call, whole_call
-from tinyfuse.kernels.cmsis_depthwise import depthwise_path
 from tinyfuse.ops.base import Context, Kernel
 from tinyfuse.plan import Stage
 from tinyfuse.resources import resource_dir
@@ -54,16 +52,8 @@ def _sum(factors: dict[str, float], counts: Features) -> float:
 
 
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
-    """The kernel's name in a table. CMSIS-NN's wrappers choose between functions of their own: each of
-    these has an entry."""
-    if kernel.name not in ("arm_convolve_wrapper_s8", "arm_depthwise_conv_wrapper_s8"):
-        return kernel.name
-    call = whole_call(op)
-    if by_row:  # a row in the middle
-        call = row_call(call, call.kernel_h, 0)
-    if op.kind == "CONV_2D":
-        return f"{kernel.name} {convolve_path(call, context.cmsis_nn)}"
-    return f"{kernel.name} {depthwise_path(call, context)}"
+    """The kernel's name in a table: each of its paths has an entry of its own."""
+    return f"{kernel.name} {kernel.path(op, by_row, context)}".strip()
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Features]:

@@ -17,7 +17,9 @@ from tinyfuse.kernels.cmsis_common import (
 from tinyfuse.kernels.cmsis_conv_paths import (
     all_calls,
     convolve_exact,
+    convolve_path,
     convolve_scratch,
+    middle_call,
     whole_call,
 )
 from tinyfuse.ops.base import Call, Constant, Context, Let, RowWindow, Site, Statement
@@ -41,6 +43,9 @@ class CmsisConv(CmsisRows):
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(convolve_scratch(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))

@@ -66,6 +66,12 @@ def all_calls(op: Op) -> list[ConvCall]:
     ]
 
 
+def middle_call(op: Op, by_row: bool) -> ConvCall:
+    """The whole call, or that for a row in the middle of the image."""
+    whole = whole_call(op)
+    return row_call(whole, whole.kernel_h, 0) if by_row else whole
+
+
 def row_call(whole: ConvCall, rows: int, pad_top: int) -> ConvCall:
     """One output row: its vertical stride means nothing, and 1 keeps the path for stride 1 open."""
     return replace(whole, in_h=rows, out_h=1, stride_h=1, pad_h=pad_top)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis_common import MAX_EXTENT, CmsisRows, channel_constants
 from tinyfuse.kernels.cmsis_conv import image_call
-from tinyfuse.kernels.cmsis_conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch
+from tinyfuse.kernels.cmsis_conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
 from tinyfuse.ops.base import Constant, Context, RowWindow, Site, Statement
 from tinyfuse.ops.convolution import geometry
 
@@ -32,6 +32,9 @@ class CmsisDepthwise(CmsisRows):
 
     def scratch(self, op: Op, context: Context) -> int:
         return max(depthwise_scratch(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return depthwise_path(middle_call(op, by_row), context)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         params = {"ch_mult": op.attributes.depth_multiplier}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
-from tinyfuse.kernels.matmul import block_pixels, column_bytes, matmul_constants, matmul_depth, matmul_layer
+from tinyfuse.kernels.matmul import (
+    block_pixels,
+    column_bytes,
+    form_name,
+    matmul_constants,
+    matmul_depth,
+    matmul_layer,
+)
 from tinyfuse.kernels.packing import (
     conv_params,
     general_channels,
@@ -62,6 +69,9 @@ class PackedConvRow(Kernel):
         columns = block_pixels(context) * column_bytes(context)
         return matmul_depth(op) * (columns + by_bytes) + rows
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{form_name(matmul_layer(op, context).form)}, blocks of {block_pixels(context)}"
+
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
@@ -85,6 +95,9 @@ class Pointwise(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return block_pixels(context) * column_bytes(context) * op.input.shape[3]
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{form_name(matmul_layer(op, context).form)}, blocks of {block_pixels(context)}"
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)

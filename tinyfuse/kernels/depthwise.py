@@ -98,6 +98,9 @@ class PackedDepthwiseRow(Kernel):
         g = geometry(op)
         return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + g.in_c
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "line" if on_line(op) else "bounded"
+
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
@@ -140,6 +143,9 @@ class Depthwise3x3Row(Kernel):
         g = geometry(op)
         quad = 144 + 3 * pointer_bytes(context)  # sizeof(tinyfuse_quad)
         return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + g.in_w * g.in_c
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "line" if on_line(op) else "bounded"
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(

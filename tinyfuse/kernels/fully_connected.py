@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.matmul import column_bytes, dense_layer, matmul_depth
+from tinyfuse.kernels.matmul import column_bytes, dense_layer, form_name, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
     bounded,
@@ -63,6 +63,9 @@ class Dense(Kernel):
             Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
             Constant("channels", channels, "tinyfuse_requant"),
         )
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(dense_layer(op, context).form)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         batches = op.output.elements // op.output.shape[-1]

@@ -32,6 +32,11 @@ class Matmul:
         return Constant("channels", self.channels, "tinyfuse_line" if on_line else "tinyfuse_requant")
 
 
+def form_name(form: str) -> str:
+    """"wide", "lanes" or "line"."""
+    return form.removeprefix("TINYFUSE_").lower()
+
+
 def matmul_depth(op: Op) -> int:
     """Terms of an output, rounded up to a multiple of 4."""
     return -(-channel_weights(op).shape[1] // 4) * 4

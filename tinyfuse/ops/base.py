@@ -239,6 +239,11 @@ class Kernel(ABC):
         """Bytes of scratch for any call (whole or any row), aligned to 16."""
         return 0
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        """Which of its ways the C function goes, where they differ so much that each has costs of its own
+        (tinyfuse/cost); "" where there is one."""
+        return ""
+
     @abstractmethod
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         """The C that computes the site's output (or its row)."""

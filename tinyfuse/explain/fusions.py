@@ -1,0 +1,117 @@
+"""Each fusion that was considered for a plan: taken or refused, with predicted costs both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tinyfuse.cost.predict import known_total, stage_instructions
+from tinyfuse.ir import Op
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import Group, Plan
+from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.lower import make_stages
+from tinyfuse.schedule.rows import Stream
+from tinyfuse.schedule.search import Weigher
+
+
+@dataclass(frozen=True)
+class Cost:
+    """instructions: predicted, None where a kernel was not measured; ram_bytes: estimated bytes alive
+    while it runs, None for operators that are not neighbours in the order of execution."""
+
+    instructions: int | None
+    ram_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Operators that are one group (`taken`), or two groups that could be one; `fused` is None where
+    they can't. `groups` are numbers of the plan's groups."""
+
+    taken: bool
+    groups: tuple[int, ...]
+    ops: tuple[Op, ...]
+    fused: Cost | None
+    apart: Cost
+    reason: str
+
+
+def fusions(plan: Plan) -> Iterator[Fusion]:
+    """Every group of several operators, and every border between a group and the next one that reads
+    what it makes."""
+    weigh = _Weigh(plan)
+    for group in plan.groups:
+        if len(group.ops) > 1:
+            fused, apart = weigh.one(group.ops), weigh.several([(op,) for op in group.ops])
+            yield Fusion(True, (group.index,), group.ops, fused, apart, _gain(fused, apart))
+    for before, behind in _borders(plan.groups):
+        ops = before.ops + behind.ops
+        apart = weigh.several([before.ops, behind.ops])
+        refusal = weigh.legality.refusal(ops)
+        fused = None if refusal else weigh.one(ops)
+        reason = str(refusal) if refusal else _loss(plan, fused, apart)
+        yield Fusion(False, (before.index, behind.index), ops, fused, apart, reason)
+
+
+def _borders(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
+    for before in groups:
+        readers = (g for g in groups[before.index + 1 :] if not set(before.outputs).isdisjoint(g.inputs))
+        behind = next(readers, None)
+        if behind is not None:
+            yield before, behind
+
+
+class _Weigh:
+    """Costs of groups of the plan's graph, made or not."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.legality = Legality(plan.graph, plan.context)
+        order = tuple(op for op in plan.graph.ops if not FAMILIES[op.kind].alias)
+        self.position = {op: i for i, op in enumerate(order)}
+        self.weigher = Weigher(plan.graph, order, plan.context)
+
+    def one(self, ops: Sequence[Op]) -> Cost:
+        stages = make_stages(list(ops), self.plan.context, self.weigher.memo)
+        kept = self.legality.leaving(ops)
+        stream = Stream(stages, kept) if stages[0].by_row else None
+        return Cost(known_total(stage_instructions(stages, stream, self.plan.context)), self._ram(ops))
+
+    def _ram(self, ops: Sequence[Op]) -> int | None:
+        places = [self.position.get(op) for op in ops]
+        if None in places or places != list(range(places[0], places[0] + len(ops))):
+            return None
+        weight = self.weigher.weigh(places[0], places[-1] + 1)
+        return weight.ram if weight else None
+
+    def several(self, groups: Sequence[Sequence[Op]]) -> Cost:
+        costs = [self.one(ops) for ops in groups]
+        ram = [cost.ram_bytes for cost in costs]
+        return Cost(
+            known_total([cost.instructions for cost in costs]),
+            None if None in ram else max(ram),
+        )
+
+
+def _gain(fused: Cost, apart: Cost) -> str:
+    words = []
+    if None not in (fused.ram_bytes, apart.ram_bytes):
+        words.append(f"{apart.ram_bytes - fused.ram_bytes:+,} bytes of RAM saved".replace("+", ""))
+    if None not in (fused.instructions, apart.instructions):
+        words.append(f"{fused.instructions - apart.instructions:+,} instructions")
+    return ", ".join(words) or "not predicted"
+
+
+def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
+    """Why a legal group was not made: what is known of it says so, in the order of what matters."""
+    if None in (fused.ram_bytes, apart.ram_bytes):
+        return "its operators are not neighbours in the order of execution"
+    if fused.ram_bytes >= apart.ram_bytes:
+        return f"takes {fused.ram_bytes - apart.ram_bytes:,} bytes more RAM while it runs"
+    slower = None
+    if None not in (fused.instructions, apart.instructions):
+        slower = fused.instructions - apart.instructions
+    if slower is not None and slower > 0 and apart.ram_bytes == plan.placement.arena_bytes:
+        return f"{slower:,} instructions more, which --optimize {plan.options.optimize} does not spend"
+    return f"saves RAM where the arena of {plan.arena_bytes:,} bytes is not full"
