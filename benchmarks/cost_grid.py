@@ -12,8 +12,9 @@ from tinyfuse.ops import FAMILIES
 
 from tinyfuse.ops.row_sum import AverageOfSum
 
-#: multiply-accumulates, or elements, of one operator: enough that its call hardly counts
-MOST_MACS, MOST_ELEMENTS = 150_000, 4_000
+#: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
+#: call hardly counts, and few enough that a firmware of a hundred runs in seconds
+MACS, MOST_ELEMENTS = range(3_000, 800_000), 8_000
 
 _CHANNELS = (1, 3, 4, 8, 10, 12, 16, 16, 24, 32, 32, 48, 64, 64, 96, 128)
 _EXTENTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 16, 20, 24, 25, 32)
@@ -28,8 +29,8 @@ def operators(kind: str, count: int) -> list[Op]:
     while len(found) < count:
         op = _DRAWS[kind](rng, kind)
         family = FAMILIES[kind]
-        small = op.output.elements <= MOST_ELEMENTS and family.macs(op) <= MOST_MACS
-        if small and not any(rule.broken(op) for rule in family.rules):
+        fits = op.output.elements <= MOST_ELEMENTS and (not family.macs(op) or family.macs(op) in MACS)
+        if fits and not any(rule.broken(op) for rule in family.rules):
             found.append(op)
     return found
 
@@ -91,7 +92,7 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
     shape = _image(rng)
     depthwise = kind == "DEPTHWISE_CONV_2D"
     pointwise = not depthwise and rng.random() < 0.5
-    kernel = (1, 1) if pointwise else rng.choice([(3, 3), (3, 3), (3, 3), (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)])
+    kernel = (1, 1) if pointwise else rng.choice([*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)])
     stride = (1, 1) if pointwise else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
     out_c = shape[3] if depthwise else rng.choice(_CHANNELS)
     padding = "SAME" if kernel[0] > shape[1] or kernel[1] > shape[2] else rng.choice(["SAME", "VALID"])

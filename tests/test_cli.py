@@ -22,7 +22,7 @@ import tinyfuse
 from tinyfuse.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
-MODEL_COMMANDS = ("gen", "report", "verify", "profile", "run")
+MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run")
 CROSS, QEMU = shutil.which("arm-none-eabi-gcc"), shutil.which("qemu-system-arm")
 needs_qemu = pytest.mark.skipif(not (CROSS and QEMU), reason="no cross compiler, or no QEMU")
 
@@ -190,7 +190,7 @@ def expected_keys(*sections: str, without: tuple[str, ...] = ()) -> dict:
 def test_report_json_is_what_the_docs_say() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--json"))
     keys = expected_keys("Every answer about a model", "report, and gen", without=("files", "output"))
-    assert len(keys) == 24
+    assert len(keys) == 26
     assert_keys(value, keys)
     assert value["model"] == "small.tflite"
     assert value["model_sha256"] == hashlib.sha256(small()).hexdigest()
@@ -213,9 +213,26 @@ def test_the_lower_bound_of_a_minimal_arena_is_the_arena(size: int) -> None:
     assert value["arena_lower_bound"] == value["arena_bytes"]
 
 
+def test_explain_json_is_what_the_docs_say() -> None:
+    value = json_of(tinyfuse_("explain", "small.tflite", "--target", "cortex-m4", "--json"))
+    assert_keys(value, expected_keys("Every answer about a model", "explain"))
+    assert {fusion["taken"] for fusion in value["fusions"]} <= {True, False}
+    text = tinyfuse_("explain", "small.tflite", "--target", "cortex-m4").stdout
+    assert f"arena {value['arena_bytes']:,} bytes" in text
+
+
+def test_report_pareto_is_a_table_and_a_list() -> None:
+    command = ("report", "small.tflite", "--target", "cortex-m4", "--pareto")
+    front = json_of(tinyfuse_(*command, "--json"))["pareto"]
+    assert {"arena_bytes", "predicted_instructions", "slower", "groups", "optimize"} == set(front[0])
+    assert f"{front[0]['arena_bytes']:,}" in tinyfuse_(*command).stdout
+    refused = tinyfuse_(*command, "--fusion", "none")
+    assert refused.exit_code == 2 and "--pareto needs --fusion rows" in refused.stderr
+
+
 def test_gen_json_is_what_the_docs_say_and_its_hashes_are_the_files(folder: Path) -> None:
     value = json_of(tinyfuse_("gen", "small.tflite", "--target", "host", "--json", "-o", "out"))
-    assert_keys(value, expected_keys("Every answer about a model", "report, and gen"))
+    assert_keys(value, expected_keys("Every answer about a model", "report, and gen", without=("pareto",)))
     assert value["output"] == "out"
     written = {
         name: hashlib.sha256((folder / "out" / name).read_bytes()).hexdigest()

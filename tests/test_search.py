@@ -72,14 +72,10 @@ def test_each_way_to_optimize_keeps_its_promise(data: bytes) -> None:
 class _Planned:
     arena_bytes: int
 
-    @property
-    def ram_bytes(self) -> int:
-        return self.arena_bytes
-
 
 def choices(*figures: tuple[int, int, float]) -> Choices:
     """Of candidates whose estimate, arena and instructions are these."""
-    candidates = {Candidate((), frozenset(), ram, instructions): _Planned(arena) for ram, arena, instructions in figures}
+    candidates = {Candidate(Context(M4), (), frozenset(), ram, instructions): _Planned(arena) for ram, arena, instructions in figures}
     return Choices(list(candidates), candidates.__getitem__)
 
 

@@ -183,22 +183,40 @@ def gen(request, as_json, output, bundle, selftest, force):
 Examples:
   tinyfuse report kws.tflite --target cortex-m4
   tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
+  tinyfuse report kws.tflite --target cortex-m4 --pareto
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
 """)
 @generation_options
+@click.option("--pareto", is_flag=True, help="Also every plan that no other one beats in both RAM and instructions.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
-def report(request, as_json, svg, rows_svg):
+def report(request, as_json, pareto, svg, rows_svg):
     """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing but pictures."""
     from tinyfuse.arena.svg import arena_svg
     from tinyfuse.output_folder import write_file
     from tinyfuse.report import rows_svg as rows_picture
 
-    result = commands.report(request, say=_progress)
+    result = commands.report(request, say=_progress, pareto=pareto)
     if svg:
         write_file(Path(svg), arena_svg(result.plan.buffers, result.plan.placement))
     if rows_svg:
         write_file(Path(rows_svg), rows_picture.rows_svg(result.plan))
+    if as_json:
+        return _print_json(result.facts)
+    click.echo(result.text, nl=False)
+    return 0
+
+
+@main.command(epilog="""\b
+Examples:
+  tinyfuse explain kws.tflite --target cortex-m4
+  tinyfuse explain kws.tflite --target cortex-m55 --optimize ram --json
+""")
+@generation_options
+def explain(request, as_json):
+    """Say why the plan of MODEL is as it is: each fusion taken or refused, with predicted costs both
+    ways, and what the model's author could change."""
+    result = commands.explain(request, say=_progress)
     if as_json:
         return _print_json(result.facts)
     click.echo(result.text, nl=False)

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyfuse import __version__, cmsis_nn
-from tinyfuse.compiler import compile_graph
+from tinyfuse.compiler import choices, compile_graph
 from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
+from tinyfuse.explain.facts import explain_facts
+from tinyfuse.explain.text import explain_text
 from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.ir import Graph
 from tinyfuse.ops import FAMILIES
@@ -21,8 +23,10 @@ from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
 from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
+from tinyfuse.report.pareto import pareto_facts, pareto_lines
 from tinyfuse.report.text import report_text, summary_lines
 from tinyfuse.streams import default_frames, join, split
+from tinyfuse.schedule.choose import Choices
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
@@ -73,11 +77,29 @@ class Answer:
 # --- gen and report ----------------------------------------------------------------------------
 
 
-def report(request: Request, say: Say) -> Answer:
-    """The report of a model, nothing written. DoesNotFit where a limit is broken."""
+def report(request: Request, say: Say, pareto: bool = False) -> Answer:
+    """The report of a model, nothing written; with `pareto` all plans that no other one beats in both
+    arena and instructions. DoesNotFit where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=False)
-    facts = plan_envelope(plan) | _facts(plan, tree, say)
-    return Answer(facts, summary_lines(facts), report_text(plan, facts), plan=plan)
+    facts = plan_envelope(plan) | _facts(plan, tree, say) | {"pareto": None}
+    text = report_text(plan, facts)
+    if pareto:
+        facts["pareto"] = pareto_facts(_all_choices(plan, say))
+        text += "\n".join(["", *pareto_lines(facts["pareto"])]) + "\n"
+    return Answer(facts, summary_lines(facts), text, plan=plan)
+
+
+def _all_choices(plan: Plan, say: Say) -> Choices:
+    if plan.options.fusion != "rows":
+        raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
+    return choices(plan.source, plan.graph, plan.context, plan.options, say=say)
+
+
+def explain(request: Request, say: Say) -> Answer:
+    """Why the plan of a model is as it is. DoesNotFit where the arena exceeds --max-ram."""
+    plan, _ = make_plan(request, say, needs_tree=False)
+    facts = plan_envelope(plan) | explain_facts(plan)
+    return Answer(facts, [], explain_text(facts))
 
 
 def generate(
@@ -136,7 +158,7 @@ def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, 
     say(f"reading {request.model}")
     graph = read_tflite(request.model)
     say(f"planning for {target.name}")
-    plan = compile_graph(graph, target, options)
+    plan = compile_graph(graph, target, options, say)
     if not plan.uses_cmsis_nn:
         return plan, None
     asked = request.cmsis_nn_version

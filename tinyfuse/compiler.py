@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
@@ -10,7 +11,7 @@ from tinyfuse.cost.predict import group_slides, plan_instructions
 from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
-from tinyfuse.options import CMSIS_NN_VERSIONS, Options
+from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
 from tinyfuse.plan import Plan, states_bytes
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
@@ -19,12 +20,22 @@ from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.choose import Choices
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
-from tinyfuse.schedule.search import Candidate, pareto_front
+from tinyfuse.schedule.search import Candidate, Streams, pareto_front
 from tinyfuse.targets import Target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
 
 Say = Callable[[str], None]
+
+#: (--optimize, with --max-ram) -> whose preferred kernels the search tries
+POLICIES = {
+    ("speed", False): ("speed",),
+    ("speed", True): OPTIMIZE,
+    ("balanced", False): OPTIMIZE,
+    ("balanced", True): OPTIMIZE,
+    ("ram", False): ("ram",),
+    ("ram", True): ("ram",),
+}
 
 
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
@@ -48,9 +59,10 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
         return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
     # what the state leaves for the arena
     limit = None if options.max_ram is None else options.max_ram - states_bytes(place_states(graph))
+    policies = POLICIES[options.optimize, limit is not None]
 
     def chosen(graph: Graph) -> Plan:
-        return choices(source, graph, context, options, say).choose(options.optimize, limit)
+        return choices(source, graph, context, options, policies, say).choose(options.optimize, limit)
 
     plan = chosen(graph)
     if options.optimize == "ram":
@@ -81,26 +93,34 @@ def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Con
     return graph, context
 
 
-def choices(source: Graph, graph: Graph, context: Context, options: Options, say: Say = lambda text: None) -> Choices:
-    """The partitions that `--fusion rows` chooses from: the search's, and two that follow rules."""
+def choices(
+    source: Graph, graph: Graph, context: Context, options: Options, policies: Sequence[str] = OPTIMIZE,
+    say: Say = lambda text: None,
+) -> Choices:  # fmt: skip
+    """The partitions that `--fusion rows` chooses from: the search's, and two that follow rules; each
+    with the kernels that one of the `policies` (of OPTIMIZE) prefers."""
     plans: dict[Candidate, Plan] = {}
+    streams: Streams = {}
 
     def planned(candidate: Candidate) -> Plan:
         if candidate not in plans:
             groups = [list(group) for group in candidate.groups]
-            plans[candidate] = plan_groups(source, graph, groups, context, options, candidate.fixed)
+            plans[candidate] = plan_groups(source, graph, groups, candidate.context, options, candidate.fixed)
         return plans[candidate]
 
-    found = []
-    for fusion in ("basic", "rows"):
-        groups = partition(graph, context, fusion)
-        plan = plan_groups(source, graph, groups, context, options)
-        found.append(Candidate(tuple(map(tuple, groups)), frozenset(), plan.arena_bytes, plan_instructions(plan)))
-        plans[found[-1]] = plan
-    if context.library != "cmsis-nn":
-        # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
-        # don't take, so the search would trade them for ours.
-        found += pareto_front(graph, context, max(c.ram for c in found), say)
+    found: list[Candidate] = []
+    for policy in policies:
+        preferring = replace(context, optimize=policy)
+        for fusion in ("basic", "rows"):
+            groups = partition(graph, preferring, fusion)
+            plan = plan_groups(source, graph, groups, preferring, options)
+            partitioned = tuple(map(tuple, groups))
+            found.append(Candidate(preferring, partitioned, frozenset(), plan.arena_bytes, plan_instructions(plan)))
+            plans[found[-1]] = plan
+        if context.library != "cmsis-nn":
+            # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
+            # don't take, so the search would trade them for ours.
+            found += pareto_front(graph, preferring, max(c.ram for c in found), streams, say)
     return Choices(found, planned)
 
 

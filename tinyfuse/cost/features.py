@@ -12,13 +12,21 @@ weights serves (three in portable code, two with Helium).
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.each_image import image_op
 from tinyfuse.ops.convolution import clamp_range, geometry
 
 Features = dict[str, float]
 
 
+#: kinds whose batches are computed image by image
+_IMAGES = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+
 def features(op: Op, by_row: bool) -> Features:
     """The counts of an operator that is computed by one call, or (`by_row`) by one an output row."""
+    images = op.input.shape[0] if op.kind in _IMAGES else 1
+    if images > 1:
+        return {name: images * count for name, count in features(image_op(op), by_row).items()}
     calls = op.output.shape[1] if by_row else 1
     if op.kind in ("CONV_2D", "FULLY_CONNECTED"):
         return _convolution(op, calls)

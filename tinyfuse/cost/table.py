@@ -20,16 +20,16 @@ class CostTable:
 
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
-    kernels  (operator kind, kernel as entry_name gives it) -> factors of tinyfuse.cost.features
+    kernels  entry_name of a kernel -> factors of tinyfuse.cost.features
     """
 
     about: dict[str, str]
     loop: dict[str, float]
-    kernels: dict[tuple[str, str], dict[str, float]]
+    kernels: dict[str, dict[str, float]]
 
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
-        factors = self.kernels.get((op.kind, entry_name(op, kernel, by_row, context)))
+        factors = self.kernels.get(entry_name(op, kernel, by_row, context))
         return None if factors is None else _sum(factors, features(op, by_row))
 
     def stages(
@@ -79,9 +79,5 @@ def cost_table(name: str | None) -> CostTable | None:
     if not path.is_file():
         return None
     fields = tomllib.loads(path.read_text())
-    kernels = {
-        (kind, name): entry["factors"]
-        for kind, entries in fields["kernels"].items()
-        for name, entry in entries.items()
-    }
+    kernels = {name: entry["factors"] for name, entry in fields["kernels"].items()}
     return CostTable(fields["about"], fields["loop"]["factors"], kernels)

@@ -82,8 +82,8 @@ class _Weigh:
         places = [self.position.get(op) for op in ops]
         if None in places or places != list(range(places[0], places[0] + len(ops))):
             return None
-        weight = self.weigher.weigh(places[0], places[-1] + 1)
-        return weight.ram if weight else None
+        weights = self.weigher.weigh(places[0], places[-1] + 1)
+        return min(weight.ram for weight in weights) if weights else None
 
     def several(self, groups: Sequence[Sequence[Op]]) -> Cost:
         costs = [self.one(ops) for ops in groups]
@@ -97,7 +97,7 @@ class _Weigh:
 def _gain(fused: Cost, apart: Cost) -> str:
     words = []
     if None not in (fused.ram_bytes, apart.ram_bytes):
-        words.append(f"{apart.ram_bytes - fused.ram_bytes:+,} bytes of RAM saved".replace("+", ""))
+        words.append(f"saves {apart.ram_bytes - fused.ram_bytes:,} bytes of RAM while it runs")
     if None not in (fused.instructions, apart.instructions):
         words.append(f"{fused.instructions - apart.instructions:+,} instructions")
     return ", ".join(words) or "not predicted"
@@ -107,11 +107,12 @@ def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
     """Why a legal group was not made: what is known of it says so, in the order of what matters."""
     if None in (fused.ram_bytes, apart.ram_bytes):
         return "its operators are not neighbours in the order of execution"
-    if fused.ram_bytes >= apart.ram_bytes:
-        return f"takes {fused.ram_bytes - apart.ram_bytes:,} bytes more RAM while it runs"
+    more = fused.ram_bytes - apart.ram_bytes
+    if more >= 0:
+        return f"would take {more:,} bytes more RAM while it runs" if more else "would save no RAM"
     slower = None
     if None not in (fused.instructions, apart.instructions):
         slower = fused.instructions - apart.instructions
     if slower is not None and slower > 0 and apart.ram_bytes == plan.placement.arena_bytes:
-        return f"{slower:,} instructions more, which --optimize {plan.options.optimize} does not spend"
-    return f"saves RAM where the arena of {plan.arena_bytes:,} bytes is not full"
+        return f"would take {slower:,} instructions more, which --optimize {plan.options.optimize} does not spend"
+    return f"would save RAM where the arena of {plan.arena_bytes:,} bytes is not full"

@@ -23,6 +23,9 @@ class EachImage(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return self.kernel.constants(image_op(op), context)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return self.kernel.path(image_op(op), not self.kernel.whole, context)
+
     def scratch(self, op: Op, context: Context) -> int:
         return self.kernel.scratch(image_op(op), context)
 

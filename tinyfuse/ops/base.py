@@ -181,8 +181,9 @@ class Context:
 
     `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
     "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
-    `optimize` is what to spend the other on: "speed", "balanced" or "ram". `weights`: "unpacked" lets
-    kernels keep weights in flash as they multiply them, at twice the bytes.
+    `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
+    what the user asked for: the search tries all three. `weights`: "unpacked" lets kernels keep weights
+    in flash as they multiply them, at twice the bytes.
     """
 
     target: Target

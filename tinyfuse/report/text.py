@@ -46,7 +46,14 @@ def summary_lines(facts: dict) -> list[str]:
         f"weights  {facts['weight_bytes']:>11,} bytes",
         f"code     {facts['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {facts['macs']:>11,}{_removed(facts)}",
+        *_instructions_line(facts),
     ]
+
+
+def _instructions_line(facts: dict) -> list[str]:
+    if facts["predicted_instructions"] is None:
+        return []
+    return [f"speed    {facts['predicted_instructions']:>11,} instructions an inference, predicted"]
 
 
 def _state_line(facts: dict) -> list[str]:

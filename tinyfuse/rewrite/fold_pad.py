@@ -20,7 +20,7 @@ _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 
 
 def fold_pad(graph: Graph) -> Graph:
-    folded = {op.output: op for op in graph.ops if op.kind in ("PAD", "PADV2") and _folds(graph, op)}
+    folded = {op.output: op for op in graph.ops if op.kind in ("PAD", "PADV2") and why_pad_stays(graph, op) is None}
     if not folded:
         return graph
     ops = []
@@ -32,19 +32,21 @@ def fold_pad(graph: Graph) -> Graph:
     return replace(graph, ops=tuple(ops))
 
 
-def _folds(graph: Graph, pad: Op) -> bool:
+def why_pad_stays(graph: Graph, pad: Op) -> str | None:
+    """Why a PAD can't become its readers' padding, for people; None where it can."""
     amounts = pad.inputs[1].data.tolist()
     consumers = graph.consumers.get(pad.output, ())
-    return (
-        len(amounts) == 4
-        and amounts[0] == amounts[3] == [0, 0]
-        and pad.input.quant == pad.output.quant
-        and pad_value(pad) == pad.output.zero_point
-        and pad.output not in graph.outputs
-        and pad.input not in graph.outputs
-        and all(op.kind in _CONVOLUTIONS and op.inputs[1] is not pad.output for op in consumers)
-        and bool(consumers)
-    )
+    if len(amounts) != 4 or not amounts[0] == amounts[3] == [0, 0]:
+        return "it pads more than rows and columns"
+    if pad.input.quant != pad.output.quant:
+        return "its output has another scale or zero point than its input"
+    if pad_value(pad) != pad.output.zero_point:
+        return "it pads with a value other than the zero point"
+    if pad.output in graph.outputs or pad.input in graph.outputs:
+        return "the model's caller wants its input or output"
+    if not consumers or any(op.kind not in _CONVOLUTIONS or op.inputs[1] is pad.output for op in consumers):
+        return "not only convolutions read it"
+    return None
 
 
 def _absorb(op: Op, pad: Op) -> Op:

@@ -22,6 +22,9 @@ SLOWER = 0.05
 #: not be the one with the least arena
 _PLANNED = 3
 
+#: points of the front that are planned at most: a plan of hundreds of operators takes seconds
+_SHOWN = 16
+
 
 class Choices:
     """Candidates, of which at least one, and the plans of those that were looked at."""
@@ -42,10 +45,10 @@ class Choices:
         if optimize == "balanced":
             most = self._by_speed[0].instructions * (1 + SLOWER)
             plan = self._smallest([c for c in self._by_speed if c.instructions <= most])
-            if max_ram is None or plan.ram_bytes <= max_ram:
+            if max_ram is None or plan.arena_bytes <= max_ram:
                 return plan
         for candidate in self._by_speed:
-            if max_ram is None or (candidate.ram <= max_ram and self.plan(candidate).ram_bytes <= max_ram):
+            if max_ram is None or (candidate.ram <= max_ram and self.plan(candidate).arena_bytes <= max_ram):
                 return self.plan(candidate)
         return self._smallest(self._by_speed)
 
@@ -55,10 +58,17 @@ class Choices:
         return min((self.plan(c) for c in sorted(least, key=lambda c: c.instructions)), key=lambda p: p.arena_bytes)
 
     def front(self) -> list[tuple[Candidate, Plan]]:
-        """Candidates that no other one beats in both arena and predicted instructions, by least arena."""
-        every = sorted(
-            ((c, self.plan(c)) for c in self._by_speed), key=lambda found: (found[1].arena_bytes, found[0].instructions)
-        )
+        """Candidates that no other one beats in both arena and predicted instructions, by least arena; of
+        those that the estimates allow, at most _SHOWN evenly spread ones are planned."""
+        hopeful: list[Candidate] = []
+        for candidate in sorted(self._by_speed, key=lambda c: (c.ram, c.instructions)):
+            if not hopeful or candidate.instructions < hopeful[-1].instructions:
+                hopeful.append(candidate)
+        last = len(hopeful) - 1
+        if last >= _SHOWN:
+            hopeful = [hopeful[k * last // (_SHOWN - 1)] for k in range(_SHOWN)]
+        every = [(c, self.plan(c)) for c in hopeful]
+        every.sort(key=lambda found: (found[1].arena_bytes, found[0].instructions))
         kept: list[tuple[Candidate, Plan]] = []
         for candidate, plan in every:
             if not kept or candidate.instructions < kept[-1][0].instructions:

@@ -76,8 +76,15 @@ class Stream:
         """The same loop with rings that may slide; it isn't played again."""
         twin = copy(self)
         twin._slide = True
-        for name in ("sliding", "moments", "extents", "inner_bytes"):
+        for name in ("sliding", "slides", "moments", "extents", "inner_bytes"):
             twin.__dict__.pop(name, None)
+        return twin
+
+    def of(self, stages: tuple[Stage, ...]) -> Stream:
+        """The same loop where other kernels compute the same operators."""
+        twin = copy(self)
+        twin.stages = stages
+        twin.__dict__.pop("inner_bytes", None)  # their scratch differs
         return twin
 
     def _uses(self, tensor: Tensor) -> list[tuple[int, list[int], list[int]]]:

@@ -1,0 +1,125 @@
+"""`tinyfuse explain`: fusions taken and refused, with costs both ways, and advice; `report --pareto`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_graphs import Sketch
+
+from tinyfuse.compiler import choices, compile_graph, plan_groups
+from tinyfuse.explain.advice import advice
+from tinyfuse.explain.facts import explain_facts
+from tinyfuse.explain.fusions import fusions
+from tinyfuse.explain.text import explain_text
+from tinyfuse.ops.base import Context
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.report.facts import plan_envelope
+from tinyfuse.report.pareto import pareto_facts, pareto_lines
+from tinyfuse.targets import load_target
+from tinyfuse.tflite_reader import read_tflite
+
+M4 = load_target("cortex-m4")
+
+
+def plan_of(data: bytes, target: str = "cortex-m4", **options) -> Plan:
+    return compile_graph(read_tflite("model.tflite", data), load_target(target), Options("net", **options))
+
+
+def separable() -> bytes:
+    sketch = Sketch(1)
+    x = sketch.value((1, 24, 16, 8))
+    y = sketch.conv(sketch.depthwise(sketch.conv(x, 16, (1, 1)), (3, 3)), 8, (1, 1))
+    return sketch.build([x], [sketch.fully_connected(y, 4)])
+
+
+def test_every_group_and_every_border_is_told_with_its_costs() -> None:
+    plan = plan_of(separable(), optimize="ram")
+    found = list(fusions(plan))
+    taken = [fusion for fusion in found if fusion.taken]
+    assert [fusion.groups for fusion in taken] == [(g.index,) for g in plan.groups if len(g.ops) > 1] != []
+    for fusion in taken:
+        assert fusion.fused.ram_bytes < fusion.apart.ram_bytes
+        assert None not in (fusion.fused.instructions, fusion.apart.instructions)
+    (border,) = [fusion for fusion in found if not fusion.taken]
+    assert border.fused is None and "is no image" in border.reason
+
+
+def test_a_border_says_what_a_group_in_its_place_would_cost() -> None:
+    graph = read_tflite("model.tflite", separable())
+    plan = plan_groups(graph, graph, [[op] for op in graph.ops], Context(M4), Options("net"))
+    first = next(fusions(plan))
+    assert not first.taken and first.groups == (0, 1)
+    assert first.fused.ram_bytes != first.apart.ram_bytes
+    facts = plan_envelope(plan) | explain_facts(plan)
+    text = explain_text(facts)
+    assert "refused  groups 0, 1: CONV_2D + DEPTHWISE_CONV_2D" in text
+    assert f"{first.fused.instructions:,} instructions" in text
+
+
+def topics(data: bytes, **options) -> list[str]:
+    return [found.topic for found in advice(plan_of(data, **options))]
+
+
+def test_a_model_without_faults_gets_no_advice() -> None:
+    assert topics(separable()) == []
+
+
+def test_a_padding_of_another_zero_point_is_told() -> None:
+    sketch = Sketch(2)
+    x = sketch.value((1, 8, 8, 4), 0.05, 3)
+    padded = sketch.value((1, 10, 10, 4), 0.05, 5)
+    amounts = sketch.model.tensor("amounts", (4, 2), "int32", data=np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    sketch.model.op("PAD", [x.index, amounts], [padded.index])
+    data = sketch.build([x], [sketch.conv(padded, 8, (3, 3), padding="VALID")])
+    (found,) = advice(plan_of(data))
+    assert found.topic == "padding" and "another scale or zero point" in found.message
+
+
+def test_what_is_left_of_a_batch_normalization_is_told() -> None:
+    sketch = Sketch(3)
+    x = sketch.value((1, 8, 8, 4))
+    y = sketch.scale_channels(sketch.scale_channels(sketch.conv(x, 8, (3, 3)), "MUL"), "ADD")
+    assert topics(sketch.build([x], [y])) == ["batch normalization"] * 2
+
+
+def test_an_activation_that_rescales_is_told() -> None:
+    sketch = Sketch(4)
+    x = sketch.value((1, 8, 8, 4))
+    assert topics(sketch.build([x], [sketch.relu(sketch.conv(x, 8, (3, 3)), same=False)])) == ["activation"]
+
+
+def test_dead_channels_are_told() -> None:
+    sketch = Sketch(5, dead=0.5)
+    x = sketch.value((1, 8, 8, 8))
+    y = sketch.conv(sketch.conv(x, 32, (1, 1)), 8, (1, 1))
+    assert "dead channels" in topics(sketch.build([x], [y]))
+
+
+@pytest.mark.parametrize(("target", "channels", "told"), [
+    ("cortex-m4", 5, True), ("cortex-m4", 6, False), ("cortex-m55", 5, True), ("cortex-m55", 8, False),
+])  # fmt: skip
+def test_idle_lanes_are_told_but_not_of_the_last_layer(target: str, channels: int, told: bool) -> None:
+    sketch = Sketch(6)
+    x = sketch.value((1, 8, 8, 8))
+    y = sketch.conv(sketch.conv(x, channels, (3, 3)), 5, (3, 3))
+    assert topics(sketch.build([x], [sketch.relu(y)]), target=target).count("idle lanes") == told
+
+
+def test_a_general_kernel_is_told_with_its_reason() -> None:
+    sketch = Sketch(7)
+    x = sketch.value((1, 8, 8, 4))
+    (found,) = advice(plan_of(sketch.build([x], [sketch.depthwise(x, (3, 3), multiplier=2)])))
+    assert found.topic == "general kernel" and "depth multiplier" in found.message
+
+
+def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
+    plan = plan_of(separable())
+    front = pareto_facts(choices(plan.source, plan.graph, plan.context, plan.options))
+    arenas = [point["arena_bytes"] for point in front]
+    speeds = [point["predicted_instructions"] for point in front]
+    assert arenas == sorted(set(arenas)) and speeds == sorted(set(speeds), reverse=True)
+    assert front[-1]["slower"] == 0 and "ram" in front[0]["optimize"] and "speed" in front[-1]["optimize"]
+    assert sum("balanced" in point["optimize"] for point in front) == 1
+    lines = pareto_lines(front)
+    assert len(lines) == len(front) + 1 and f"{arenas[0]:,}" in lines[1]

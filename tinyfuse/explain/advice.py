@@ -1,0 +1,152 @@
+"""What a model's author could change, with what it would bring where that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.ir import Op
+from tinyfuse.plan import Plan
+from tinyfuse.rewrite.fold_pad import why_pad_stays
+from tinyfuse.schedule.partition import is_pointwise_function
+
+#: lanes that stand idle are told from this share of a layer on
+_IDLE = 0.1
+
+_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+#: our kernels that take any shape and number, and are slow
+_GENERAL = {
+    "tinyfuse_conv_row_s8", "tinyfuse_depthwise_row_s8", "tinyfuse_fully_connected_s8",
+}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """topic: what kind of finding; message: what was found; hint: what to change, or what was done."""
+
+    topic: str
+    op: Op
+    message: str
+    hint: str
+
+
+def advice(plan: Plan) -> Iterator[Advice]:
+    """In the order of the operators."""
+    predicted = {
+        stage.op: known_total([instructions])
+        for group, figures in zip(plan.groups, plan_stages(plan), strict=True)
+        for stage, instructions in zip(group.stages, figures, strict=True)
+    }
+    kernels = {stage.op: stage.kernel.name for group in plan.groups for stage in group.stages}
+    source = {op.index: op for op in plan.source.ops}
+    for op in plan.graph.ops:
+        yield from _padding(plan, op, predicted.get(op))
+        yield from _normalization(plan, op, predicted.get(op))
+        yield from _activation(plan, op, predicted.get(op))
+        yield from _dead_channels(source.get(op.index), op)
+        yield from _idle_lanes(plan, op)
+        yield from _general_kernel(op, kernels.get(op))
+
+
+def _takes(instructions: int | None) -> str:
+    return "" if instructions is None else f"; it takes {instructions:,} instructions"
+
+
+def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
+    if op.kind == "PAD" and plan.options.fusion != "none":
+        reason = why_pad_stays(plan.graph, op)
+        if reason:
+            yield Advice(
+                "padding", op, f"stays an operator: {reason}{_takes(instructions)}",
+                "pad inside the convolution (padding 'same'), or give input and output of the padding one "
+                "scale and zero point",
+            )  # fmt: skip
+
+
+def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
+    """MUL or ADD by a constant of one value a channel, behind a layer with weights."""
+    if op.kind not in ("MUL", "ADD") or len(op.activations) != 1:
+        return
+    constant = next(t for t in op.inputs if t is not None and t.is_constant)
+    maker = plan.graph.producer.get(op.activations[0])
+    while maker is not None and maker.kind in ("MUL", "ADD") and len(maker.activations) == 1:
+        maker = plan.graph.producer.get(maker.activations[0])
+    if constant.elements == op.output.shape[-1] and maker is not None and maker.kind in _WEIGHTED:
+        yield Advice(
+            "batch normalization", op, f"is left of a batch normalization behind {maker}{_takes(instructions)}",
+            "fold it into the weights before quantizing: int8 weights can't take it exactly",
+        )  # fmt: skip
+
+
+def _activation(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
+    if op.kind not in ("RELU", "RELU6") or plan.options.fusion == "none" or not is_pointwise_function(op):
+        return
+    maker = plan.graph.producer.get(op.input)
+    if maker is not None and maker.kind in _WEIGHTED and op.input.quant != op.output.quant:
+        yield Advice(
+            "activation", op, f"rescales, so that {maker}'s clamp can't take it over{_takes(instructions)}",
+            "fuse the activation into the layer before quantizing: both then share scale and zero point",
+        )  # fmt: skip
+
+
+def _dead_channels(before: Op | None, op: Op) -> Iterator[Advice]:
+    if before is None or op.kind not in _WEIGHTED or before.kind != op.kind:
+        return
+    had, has = before.output.shape[-1], op.output.shape[-1]
+    if has < had:
+        yield Advice(
+            "dead channels", op, f"{had - has} of {had} channels hold one value, or only zero weights read them",
+            "they were cut, exactly; a narrower layer would train faster and might use them",
+        )  # fmt: skip
+
+
+def _idle_lanes(plan: Plan, op: Op) -> Iterator[Advice]:
+    """Channels are computed in pairs or fours (with Helium fours or eights): a count that is no multiple
+    leaves some idle."""
+    if op.kind not in _WEIGHTED:
+        return
+    depthwise, helium = op.kind == "DEPTHWISE_CONV_2D", plan.context.target.mve
+    lanes = {(False, False): 2, (True, False): 4, (False, True): 4, (True, True): 8}[depthwise, helium]
+    channels = op.output.shape[-1]
+    full = -(-channels // lanes) * lanes
+    if channels >= lanes and full - channels >= _IDLE * channels and _feeds_a_layer(plan, op):
+        yield Advice(
+            "idle lanes", op, f"{channels} channels cost what {full} would",
+            f"take a multiple of {lanes} channels",
+        )  # fmt: skip
+
+
+def _feeds_a_layer(plan: Plan, op: Op) -> bool:
+    """Whether the output reaches another layer with weights: the last one has as many channels as the
+    task."""
+    waiting, seen = list(plan.graph.consumers.get(op.output, ())), set()
+    while waiting:
+        reader = waiting.pop()
+        if reader.kind in _WEIGHTED:
+            return True
+        if reader not in seen:
+            seen.add(reader)
+            waiting += [r for tensor in reader.outputs for r in plan.graph.consumers.get(tensor, ())]
+    return False
+
+
+def _general_kernel(op: Op, kernel: str | None) -> Iterator[Advice]:
+    if kernel not in _GENERAL:
+        return
+    if any(op.inputs[1].quant.zero_point):
+        reason = "its weights have a zero point"
+    elif op.kind == "CONV_2D" and op.inputs[1].shape[3] != op.input.shape[3]:
+        reason = "it is a convolution of several groups"
+    elif op.kind == "DEPTHWISE_CONV_2D" and op.input.shape[3] != op.output.shape[3]:
+        reason = "its depth multiplier is not 1"
+    elif op.kind == "DEPTHWISE_CONV_2D" and op.output.shape[3] < 4:
+        reason = "it has fewer than four channels"
+    else:
+        reason = "no fast requantization is proven exact for its scales, biases and weights"
+    yield Advice(
+        "general kernel", op, f"{kernel} computes it, several times slower: {reason}",
+        "quantize weights symmetrically, and with scales that fit the range of the values",
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""An explanation for a terminal: what was fused, what was not, and advice."""
+
+from __future__ import annotations
+
+import textwrap
+
+_WIDTH = 100
+
+
+def explain_text(facts: dict) -> str:
+    """What a person is shown of the facts of docs/json.md."""
+    lines = [
+        f"{facts['options']['name']} for {facts['target']}, --optimize {facts['options']['optimize']}: arena "
+        f"{facts['arena_bytes']:,} bytes, {_number(facts['predicted_instructions'])} instructions predicted",
+        "",
+    ]
+    for fusion in facts["fusions"]:
+        lines += _fusion(fusion)
+    lines += ["", "advice" if facts["advice"] else "no advice"]
+    for advice in facts["advice"]:
+        lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
+        lines += _wrapped(f"-> {advice['hint']}", "     ")
+    lines += [f"warning: {warning}" for warning in facts["warnings"]]
+    return "\n".join(lines) + "\n"
+
+
+def _fusion(fusion: dict) -> list[str]:
+    numbers = ", ".join(map(str, fusion["groups"]))
+    what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
+    lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
+    if fusion["fused"]:
+        lines.append(f"           fused {_cost(fusion['fused'])}; apart {_cost(fusion['apart'])}")
+    return lines + _wrapped(fusion["reason"], "           ")
+
+
+def _operators(operators: list[dict]) -> str:
+    """The kinds, with how often one follows itself."""
+    shown: list[tuple[str, int]] = []
+    for op in operators:
+        if shown and shown[-1][0] == op["kind"]:
+            shown[-1] = (op["kind"], shown[-1][1] + 1)
+        else:
+            shown.append((op["kind"], 1))
+    return " + ".join(kind if count == 1 else f"{count} {kind}" for kind, count in shown)
+
+
+def _cost(cost: dict) -> str:
+    return f"{_number(cost['instructions'])} instructions, {_number(cost['ram_bytes'])} bytes of RAM"
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    start = indent if first is None else first
+    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=indent + "  ") or [start]
