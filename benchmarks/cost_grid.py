@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 
 from tinyfuse.ops.row_sum import AverageOfSum
+from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
 #: call hardly counts, and few enough that a firmware of a hundred runs in seconds
@@ -195,6 +196,26 @@ def _draw_average(rng: random.Random, kind: str) -> Op:
     return Op(kind, (sums,), (tensor((1, 1, 1, shape[3])),), AverageOfSum(shape[1] * shape[2]))
 
 
+def _draw_split(rng: random.Random, kind: str) -> Op:
+    """A part of a layer whose window is as high as its image (rewrite/split_full_height.py)."""
+    if kind == "MEAN_OF_SUM":
+        layer = _draw_mean(rng, "MEAN")
+    else:
+        layer_kind = rng.choice(["CONV_2D", "DEPTHWISE_CONV_2D"])
+        shape = (1, rng.choice([3, 4, 6, 9, 13]), *_image(rng)[2:])
+        kernel = (shape[1], min(shape[2], rng.choice([1, 3, 5])))
+        out_c = shape[3] if layer_kind == "DEPTHWISE_CONV_2D" else rng.choice(_CHANNELS)
+        weights = (1, *kernel, out_c) if layer_kind == "DEPTHWISE_CONV_2D" else (out_c, *kernel, shape[3])
+        layer = operator(
+            layer_kind, [tensor(shape), *_weights(rng, weights, out_c, 3 if weights[0] == 1 else 0)],
+            tensor((1, 1, shape[2] - kernel[1] + 1, out_c), 0.08), padding="VALID", stride_h=1, stride_w=1,
+            depth_multiplier=1, fused_activation_function="RELU",
+        )  # fmt: skip
+    graph = Graph("grid", "", (layer,), (layer.input,), (layer.output,))
+    parts = [op for split in (split_full_height, split_dense) for op in split(graph).ops if op.kind == kind]
+    return parts[0] if parts else _draw_split(rng, kind)
+
+
 _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "CONV_2D": _draw_convolution,
     "DEPTHWISE_CONV_2D": _draw_convolution,
@@ -215,4 +236,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "MEAN": _draw_mean,
     "ROW_SUM": _draw_row_sum,
     "AVERAGE_OF_SUM": _draw_average,
+    "ROW_MACS": _draw_split,
+    "OUTPUT_OF_SUMS": _draw_split,
+    "MEAN_OF_SUM": _draw_split,
 }

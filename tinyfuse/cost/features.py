@@ -179,9 +179,14 @@ def _elements(op: Op, calls: int) -> Features:
     depth = result.shape[-1] if result.shape else 1
     rows = result.elements // max(1, depth)
     call = result.elements // calls
+    kernel, macs = 0, 0
+    if op.kind == "ROW_MACS":
+        kernel, macs = op.inputs[1].shape[1], op.inputs[1].elements * op.output.shape[2]
     return {
         "calls": calls,
         "rows": rows,
+        "taps": rows * kernel,
+        "macs": macs,
         "inputs": inputs,
         "outputs": result.elements,
         "call_words": calls * _up(call, 4),

@@ -25,6 +25,9 @@ class RowMacsRow(Kernel):
         weights = op.inputs[1].data
         return (Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "depthwise" if op.attributes.depthwise else "dense"
+
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         _, _, columns, units = op.output.shape
         _, _, width, channels = op.input.shape
