@@ -39,7 +39,8 @@ def test_every_group_and_every_border_is_told_with_its_costs() -> None:
     taken = [fusion for fusion in found if fusion.taken]
     assert [fusion.groups for fusion in taken] == [(g.index,) for g in plan.groups if len(g.ops) > 1] != []
     for fusion in taken:
-        assert fusion.fused.ram_bytes < fusion.apart.ram_bytes
+        # a part of a layer can't run alone
+        assert fusion.apart.ram_bytes is None or fusion.fused.ram_bytes < fusion.apart.ram_bytes
         assert None not in (fusion.fused.instructions, fusion.apart.instructions)
     (border,) = [fusion for fusion in found if not fusion.taken]
     assert border.fused is None and "is no image" in border.reason
