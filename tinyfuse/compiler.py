@@ -27,17 +27,6 @@ from tinyfuse.verify_plan import verify_plan
 
 Say = Callable[[str], None]
 
-#: (--optimize, with --max-ram) -> whose preferred kernels the search tries
-POLICIES = {
-    ("speed", False): ("speed",),
-    ("speed", True): OPTIMIZE,
-    ("balanced", False): OPTIMIZE,
-    ("balanced", True): OPTIMIZE,
-    ("ram", False): ("ram",),
-    ("ram", True): ("ram",),
-}
-
-
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
 MOST_SLIDE_TRIALS = 8
 #: more than any microcontroller has; verify_plan takes eight times as much
@@ -59,7 +48,7 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
         return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
     # what the state leaves for the arena
     limit = None if options.max_ram is None else options.max_ram - states_bytes(place_states(graph))
-    policies = POLICIES[options.optimize, limit is not None]
+    policies = ("ram",) if options.optimize == "ram" else OPTIMIZE
 
     def chosen(graph: Graph) -> Plan:
         return choices(source, graph, context, options, policies, say).choose(options.optimize, limit)
