@@ -115,7 +115,7 @@ def test_a_general_kernel_is_told_with_its_reason() -> None:
 
 def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
     plan = plan_of(separable())
-    front = pareto_facts(choices(plan.source, plan.graph, plan.context, plan.options))
+    front = pareto_facts(choices(plan.source, M4, plan.options))
     arenas = [point["arena_bytes"] for point in front]
     speeds = [point["predicted_instructions"] for point in front]
     assert arenas == sorted(set(arenas)) and speeds == sorted(set(speeds), reverse=True)

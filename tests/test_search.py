@@ -65,17 +65,22 @@ def test_each_way_to_optimize_keeps_its_promise(data: bytes) -> None:
     # least cost under --max-ram
     limited = compile_graph(graph, M4, Options("net", optimize="speed", max_ram=balanced.arena_bytes))
     assert limited.arena_bytes <= balanced.arena_bytes
-    assert plan_instructions(limited) <= plan_instructions(balanced) + 1
+    # rings that need not slide are found once a plan is chosen
+    assert plan_instructions(limited) <= plan_instructions(balanced) * 1.01 + 1
 
 
 @dataclass(frozen=True)
 class _Planned:
     arena_bytes: int
 
+    @property
+    def ram_bytes(self) -> int:
+        return self.arena_bytes
+
 
 def choices(*figures: tuple[int, int, float]) -> Choices:
     """Of candidates whose estimate, arena and instructions are these."""
-    candidates = {Candidate(Context(M4), (), frozenset(), ram, instructions): _Planned(arena) for ram, arena, instructions in figures}
+    candidates = {Candidate(None, Context(M4), (), frozenset(), ram, instructions): _Planned(arena) for ram, arena, instructions in figures}
     return Choices(list(candidates), candidates.__getitem__)
 
 

@@ -92,7 +92,7 @@ def report(request: Request, say: Say, pareto: bool = False) -> Answer:
 def _all_choices(plan: Plan, say: Say) -> Choices:
     if plan.options.fusion != "rows":
         raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
-    return choices(plan.source, plan.graph, plan.context, plan.options, say=say)
+    return choices(plan.source, plan.context.target, plan.options, say=say)
 
 
 def explain(request: Request, say: Say) -> Answer:

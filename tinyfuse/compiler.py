@@ -12,7 +12,7 @@ from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
-from tinyfuse.plan import Plan, states_bytes
+from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -20,7 +20,7 @@ from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.choose import Choices
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
-from tinyfuse.schedule.search import Candidate, Streams, pareto_front
+from tinyfuse.schedule.search import Candidate, pareto_front
 from tinyfuse.targets import Target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
@@ -43,27 +43,23 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 
 def compile_graph(source: Graph, target: Target, options: Options, say: Say = lambda text: None) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `say` gets progress."""
-    graph, context = prepare(source, target, options)
     if options.fusion != "rows":
+        graph, context = prepare(source, target, options)
         return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
-    # what the state leaves for the arena
-    limit = None if options.max_ram is None else options.max_ram - states_bytes(place_states(graph))
     policies = ("ram",) if options.optimize == "ram" else OPTIMIZE
-
-    def chosen(graph: Graph) -> Plan:
-        return choices(source, graph, context, options, policies, say).choose(options.optimize, limit)
-
-    plan = chosen(graph)
+    found = choices(source, target, options, policies, say)
+    plan = found.choose(options.optimize, options.max_ram)
     if options.optimize == "ram":
-        plan = _recomputing(plan, chosen)
+        plan = _recomputing(plan, say)
     return _without_idle_slides(plan)
 
 
-def _recomputing(plan: Plan, chosen: Callable[[Graph], Plan]) -> Plan:
+def _recomputing(plan: Plan, say: Say) -> Plan:
     """The plan in which cheap operators run again for later readers, where that takes less RAM."""
     for op in recomputable(plan.graph)[:MOST_RECOMPUTED]:
         if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
-            found = chosen(recompute(plan.graph, op))
+            graph = recompute(plan.graph, op)
+            found = _choices(plan.source, plan.options, [(graph, plan.context)], say).choose("ram", None)
             plan = found if found.arena_bytes < plan.arena_bytes else plan
     return plan
 
@@ -83,33 +79,45 @@ def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Con
 
 
 def choices(
-    source: Graph, graph: Graph, context: Context, options: Options, policies: Sequence[str] = OPTIMIZE,
-    say: Say = lambda text: None,
-) -> Choices:  # fmt: skip
-    """The partitions that `--fusion rows` chooses from: the search's, and two that follow rules; each
-    with the kernels that one of the `policies` (of OPTIMIZE) prefers."""
+    source: Graph, target: Target, options: Options, policies: Sequence[str] = OPTIMIZE, say: Say = lambda text: None
+) -> Choices:
+    """What `--fusion rows` chooses from: the partitions of the graphs and for the kernels that each of the
+    `policies` (of OPTIMIZE) prefers. CompileError where none of them can be computed."""
+    return _choices(source, options, [prepare(source, target, replace(options, optimize=p)) for p in policies], say)
+
+
+def _choices(source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], say: Say) -> Choices:
+    """The candidates of each graph: the search's, and two that follow rules."""
     plans: dict[Candidate, Plan] = {}
-    streams: Streams = {}
 
     def planned(candidate: Candidate) -> Plan:
         if candidate not in plans:
             groups = [list(group) for group in candidate.groups]
-            plans[candidate] = plan_groups(source, graph, groups, candidate.context, options, candidate.fixed)
+            plans[candidate] = plan_groups(
+                source, candidate.graph, groups, candidate.context, options, candidate.fixed
+            )
         return plans[candidate]
 
     found: list[Candidate] = []
-    for policy in policies:
-        preferring = replace(context, optimize=policy)
-        for fusion in ("basic", "rows"):
-            groups = partition(graph, preferring, fusion)
-            plan = plan_groups(source, graph, groups, preferring, options)
+    refused: CompileError | None = None
+    for graph, context in prepared:
+        try:
+            by_rule = [partition(graph, context, fusion) for fusion in ("basic", "rows")]
+        except CompileError as error:  # --feed-rows; what another policy makes of the model may stream
+            refused = error
+            continue
+        for groups in by_rule:
+            plan = plan_groups(source, graph, groups, context, options)
             partitioned = tuple(map(tuple, groups))
-            found.append(Candidate(preferring, partitioned, frozenset(), plan.arena_bytes, plan_instructions(plan)))
+            instructions = plan_instructions(plan)
+            found.append(Candidate(graph, context, partitioned, frozenset(), plan.arena_bytes, instructions))
             plans[found[-1]] = plan
         if context.library != "cmsis-nn":
             # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
             # don't take, so the search would trade them for ours.
-            found += pareto_front(graph, preferring, max(c.ram for c in found), streams, say)
+            found += pareto_front(graph, context, max(c.ram for c in found if c.graph is graph), say)
+    if refused is not None and not found:
+        raise refused
     return Choices(found, planned)
 
 

@@ -39,16 +39,17 @@ class Choices:
         return self._plans[candidate]
 
     def choose(self, optimize: str, max_ram: int | None) -> Plan:
-        """The plan that the options ask for; where none fits into `max_ram`, the smallest."""
+        """The plan that the options ask for; where none fits into `max_ram`, its state included, the
+        smallest."""
         if optimize == "ram":
             return self._smallest(self._by_speed)
         if optimize == "balanced":
             most = self._by_speed[0].instructions * (1 + SLOWER)
             plan = self._smallest([c for c in self._by_speed if c.instructions <= most])
-            if max_ram is None or plan.arena_bytes <= max_ram:
+            if max_ram is None or plan.ram_bytes <= max_ram:
                 return plan
         for candidate in self._by_speed:
-            if max_ram is None or (candidate.ram <= max_ram and self.plan(candidate).arena_bytes <= max_ram):
+            if max_ram is None or (candidate.ram <= max_ram and self.plan(candidate).ram_bytes <= max_ram):
                 return self.plan(candidate)
         return self._smallest(self._by_speed)
 

@@ -80,13 +80,6 @@ class Stream:
             twin.__dict__.pop(name, None)
         return twin
 
-    def of(self, stages: tuple[Stage, ...]) -> Stream:
-        """The same loop where other kernels compute the same operators."""
-        twin = copy(self)
-        twin.stages = stages
-        twin.__dict__.pop("inner_bytes", None)  # their scratch differs
-        return twin
-
     def _uses(self, tensor: Tensor) -> list[tuple[int, list[int], list[int]]]:
         """(stage, rows needed before its row y, first row needed for its row y) of each reader."""
         found = []

@@ -38,9 +38,10 @@ MOST_LABELS = 48
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A partition with its estimated bytes of RAM and predicted instructions, for the kernels of
-    `context`; in the groups whose numbers are `fixed`, no ring slides."""
+    """A partition of `graph` with its estimated bytes of RAM and predicted instructions, for the kernels
+    of `context`; in the groups whose numbers are `fixed`, no ring slides."""
 
+    graph: Graph
     context: Context
     groups: tuple[tuple[Op, ...], ...]
     fixed: frozenset[int]
@@ -60,25 +61,18 @@ class _Label:
     came_from: tuple[int, _Label, Weight] | None
 
 
-#: the loops of the groups that were weighed, by the numbers of their operators: with rings that stay,
-#: and with rings that slide. They are the same for other kernels.
-Streams = dict[tuple[int, int], tuple[Stream, Stream]]
-
-
 def pareto_front(
-    graph: Graph, context: Context, budget: int, streams: Streams | None = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> list[Candidate]:  # fmt: skip
+    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None
+) -> list[Candidate]:
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
-    at all where there is none within the budget. `streams` is kept between calls for one graph; `say`
-    gets progress.
+    at all where there is none within the budget. `say` gets progress.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
     ops = tuple(op for op in graph.ops if not FAMILIES[op.kind].alias)
-    weigher = Weigher(graph, ops, context, streams)
+    weigher = Weigher(graph, ops, context)
     edges = _edges(ops, weigher, budget, say)
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
@@ -91,7 +85,7 @@ def pareto_front(
                         label.bytes + weight.ram, label.groups + 1, (i, label, weight),
                     )
                 )  # fmt: skip
-    return [_candidate(context, ops, label) for label in _worthwhile(labels[-1])]
+    return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
 
 
 def _edges(
@@ -132,7 +126,7 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
     return kept if airy in kept else [*kept, airy]
 
 
-def _candidate(context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
+def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
     groups, slides, end, at = [], [], len(ops), label
     while at.came_from is not None:
         start, at, weight = at.came_from
@@ -140,7 +134,7 @@ def _candidate(context: Context, ops: tuple[Op, ...], label: _Label) -> Candidat
         slides.append(weight.slides)
         end = start
     fixed = frozenset(index for index, slide in enumerate(reversed(slides)) if not slide)
-    return Candidate(context, tuple(reversed(groups)), fixed, label.ram, label.instructions)
+    return Candidate(graph, context, tuple(reversed(groups)), fixed, label.ram, label.instructions)
 
 
 @dataclass(frozen=True)
@@ -157,9 +151,8 @@ class Weight:
 class Weigher:
     """Bytes alive while a group of consecutive operators runs, and its predicted instructions."""
 
-    def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context, streams: Streams | None = None):
+    def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context):
         self.graph, self.ops, self.context = graph, ops, context
-        self.streams = {} if streams is None else streams
         self.legality = Legality(graph, context)
         self.roots: dict[Tensor, Tensor] = {}
         for op in graph.ops:
@@ -206,7 +199,7 @@ class Weigher:
             for tensor in self._whole_before(i) - inputs
             if self.last_use.get(tensor, -1) >= j
         )
-        stream, sliding = self._streams(i, j, stages, kept) if stages[0].by_row else (None, None)
+        stream = Stream(stages, kept) if stages[0].by_row else None
         self.work += len(stream.events) if stream else 1
         saved = max(
             (self._saved(stages, stream, source, output) for source in dying for output in kept),
@@ -215,17 +208,11 @@ class Weigher:
         around = sum(t.bytes for t in inputs) + sum(t.bytes for t in kept) - saved + by
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
         yield Weight(around + own, own, group_instructions(stages, stream, self.context), False)
-        if sliding and self.context.optimize != "speed" and sliding.sliding and sliding.inner_bytes < own:
-            own = sliding.inner_bytes
-            yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
-
-    def _streams(self, i: int, j: int, stages: tuple[Stage, ...], kept: frozenset[Tensor]) -> tuple[Stream, Stream]:
-        """The loop of ops[i:j] with rings that stay, and with rings that slide."""
-        if (i, j) not in self.streams:
-            stays = Stream(stages, kept)
-            self.streams[i, j] = stays, stays.with_slides()
-        stays, slides = self.streams[i, j]
-        return stays.of(stages), slides.of(stages)
+        if stream and self.context.optimize != "speed":
+            sliding = stream.with_slides()
+            if sliding.sliding and sliding.inner_bytes < own:
+                own = sliding.inner_bytes
+                yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
 
     def _whole_before(self, i: int) -> set[Tensor]:
         made = {t for t, at in self.made_at.items() if at < i}
