@@ -161,23 +161,103 @@ class Sketch:
         self.model.op("CONCATENATION", [v.index for v in values], [y.index], axis=axis, fused_activation_function="NONE")
         return y
 
+    def requantize_to(self, x: Value, like: Value) -> Value:
+        y = self.value(x.shape, like.scale, like.zero_point)
+        self.model.op("QUANTIZE", [x.index], [y.index])
+        return y
+
     def requantize(self, x: Value) -> Value:
         y = self.value(x.shape)
         self.model.op("QUANTIZE", [x.index], [y.index])
         return y
 
-    def mean(self, x: Value) -> Value:
+    def mean(self, x: Value, keep_dims: bool = False) -> Value:
         """Over rows and columns."""
-        self.names += 1
-        axes = self.model.tensor(f"a{self.names}", (2,), "int32", data=np.array([1, 2], np.int32))
-        y = self.value((x.shape[0], x.shape[3]))
-        self.model.op("MEAN", [x.index, axes], [y.index], keep_dims=False)
+        n, _, _, c = x.shape
+        y = self.value((n, 1, 1, c) if keep_dims else (n, c))
+        self.model.op("MEAN", [x.index, self.constant([1, 2])], [y.index], keep_dims=keep_dims)
         return y
 
     def softmax(self, x: Value) -> Value:
         y = self.value(x.shape, 1 / 256, -128)
         self.model.op("SOFTMAX", [x.index], [y.index], beta=1.0)
         return y
+
+    # --- what only moves: the first input's quantization ----------------------------------------
+
+    def moved(self, kind: str, x: Value, shape, *numbers, **options) -> Value:
+        """An operator whose other inputs are constant int32 numbers."""
+        y = self.value(shape, x.scale, x.zero_point)
+        constants = [self.constant(n) for n in numbers]
+        self.model.op(kind, [x.index, *constants], [y.index], **options)
+        return y
+
+    def constant(self, numbers) -> int:
+        data = np.array(numbers, np.int32)
+        self.names += 1
+        return self.model.tensor(f"n{self.names}", data.shape, "int32", data=data)
+
+    def transpose(self, x: Value, order) -> Value:
+        return self.moved("TRANSPOSE", x, [x.shape[d] for d in order], order)
+
+    def mirror_pad(self, x: Value, top: int, bottom: int, left: int, right: int, mode="REFLECT") -> Value:
+        _, h, w, c = x.shape
+        amounts = [[0, 0], [top, bottom], [left, right], [0, 0]]
+        return self.moved("MIRROR_PAD", x, (1, h + top + bottom, w + left + right, c), amounts, mode=mode)
+
+    def resize(self, x: Value, size, kind="RESIZE_BILINEAR", **options) -> Value:
+        return self.moved(kind, x, (1, *size, x.shape[3]), size, **options)
+
+    def slice(self, x: Value, begin, size) -> Value:
+        return self.moved("SLICE", x, size, begin, size)
+
+    def split(self, x: Value, axis: int, parts: int) -> list[Value]:
+        shape = list(x.shape)
+        shape[axis] //= parts
+        outputs = [self.value(shape, x.scale, x.zero_point) for _ in range(parts)]
+        self.model.op("SPLIT", [self.constant(axis), x.index], [y.index for y in outputs], num_splits=parts)
+        return outputs
+
+    def depth_to_space(self, x: Value, block: int) -> Value:
+        _, h, w, c = x.shape
+        return self.moved("DEPTH_TO_SPACE", x, (1, h * block, w * block, c // block**2), block_size=block)
+
+    def space_to_depth(self, x: Value, block: int) -> Value:
+        _, h, w, c = x.shape
+        return self.moved("SPACE_TO_DEPTH", x, (1, h // block, w // block, c * block**2), block_size=block)
+
+    # --- products -------------------------------------------------------------------------------
+
+    def transpose_conv(self, x: Value, filters: int, kernel, stride=(2, 2), activation="NONE") -> Value:
+        """Padded so that the image grows by the stride."""
+        _, h, w, c = x.shape
+        shape = (1, h * stride[0], w * stride[1], filters)
+        weights = self.rng.integers(-127, 128, (filters, *kernel, c)).astype(np.int8)
+        scales = self.rng.uniform(0.002, 0.02, filters).astype(np.float32)
+        bias = self.rng.integers(-5000, 5001, filters).astype(np.int32)
+        self.names += 1
+        w = self.model.tensor(f"w{self.names}", weights.shape, "int8", scales, np.zeros(filters), 0, weights)
+        b = self.model.tensor(f"b{self.names}", (filters,), "int32", scales * np.float32(x.scale), np.zeros(filters), 0, bias)
+        y = self.value(shape, float(np.float32(x.scale * 0.01 * 3000 * np.sqrt(c * weights[0, ..., 0].size) / 128)))
+        self.model.op(
+            "TRANSPOSE_CONV", [self.constant(shape), w, x.index, b], [y.index], padding="SAME",
+            stride_h=stride[0], stride_w=stride[1], fused_activation_function=activation,
+        )  # fmt: skip
+        return y
+
+    def matmul(self, x: Value, other: Value, adj_y: bool = False) -> Value:
+        columns = other.shape[-2 if adj_y else -1]
+        spread = 5000 * np.sqrt(x.shape[-1])
+        y = self.value((*x.shape[:-1], columns), float(np.float32(x.scale * other.scale * spread / 128)))
+        self.model.op("BATCH_MATMUL", [x.index, other.index], [y.index], adj_x=False, adj_y=adj_y)
+        return y
+
+    def dense(self, x: Value, units: int, activation="NONE") -> Value:
+        """A fully connected layer of the last dimension, which keeps the others."""
+        return self._layer(
+            "FULLY_CONNECTED", x, (units, x.shape[-1]), 0, (*x.shape[:-1], units),
+            fused_activation_function=activation, keep_num_dims=True,
+        )  # fmt: skip
 
     def build(self, inputs: list[Value], outputs: list[Value]) -> bytes:
         return self.model.build([v.index for v in inputs], [v.index for v in outputs])
@@ -242,7 +322,7 @@ def networks(draw, most_layers: int = 8) -> bytes:
 
 def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad", "unary", "swish", "gate",
-             "concat", "requantize"]  # fmt: skip
+             "concat", "requantize", "grow", "mirror", "crop", "blocks", "transpose"]  # fmt: skip
     twins = [v for v in older[:-1] if v.shape == x.shape]
     kind = draw(st.sampled_from(kinds + ["residual"] * 3 if twins else kinds))
     kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
@@ -259,6 +339,10 @@ def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     if kind == "depthwise":
         multiplier = draw(st.sampled_from([1, 1, 1, 2]))
         return sketch.depthwise(x, kernel, stride, padding, dilation, activation, multiplier)
+    if kind == "grow":
+        return _draw_larger(draw, sketch, x, filters)
+    if kind in ("mirror", "crop", "blocks", "transpose"):
+        return _draw_moved(draw, sketch, x, kind)
     if kind == "pointwise":
         return sketch.conv(x, filters, (1, 1), activation=activation)
     if kind == "separable":
@@ -287,3 +371,32 @@ def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     size = (min(kernel[0], x.shape[1]), min(kernel[1], x.shape[2]))
     which = draw(st.sampled_from(["AVERAGE_POOL_2D", "MAX_POOL_2D"]))
     return sketch.pool(x, which, size, stride, draw(st.sampled_from(["SAME", "VALID"])))
+
+
+def _draw_larger(draw, sketch: Sketch, x: Value, filters: int) -> Value:
+    """The image with more rows and columns, or with fewer."""
+    _, height, width, _ = x.shape
+    if draw(st.booleans()) and height * width <= 64:
+        kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 3)))
+        stride = (draw(st.integers(1, 2)), draw(st.integers(1, 2)))
+        return sketch.transpose_conv(x, filters, kernel, stride, draw(ACTIVATIONS))
+    size = (draw(st.integers(1, 12)), draw(st.integers(1, 10)))
+    kind = draw(st.sampled_from(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"]))
+    corners, centers = draw(st.sampled_from([(False, False), (True, False), (False, True)]))
+    return sketch.resize(x, size, kind, align_corners=corners, half_pixel_centers=centers)
+
+
+def _draw_moved(draw, sketch: Sketch, x: Value, kind: str) -> Value:
+    _, height, width, channels = x.shape
+    if kind == "mirror":
+        most = [min(2, extent - 1) for extent in (height, height, width, width)]
+        return sketch.mirror_pad(x, *(draw(st.integers(0, m)) for m in most))
+    if kind == "crop":
+        begin = [0, draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1)), 0]
+        size = [1, draw(st.integers(1, height - begin[1])), draw(st.integers(1, width - begin[2])), channels]
+        return sketch.slice(x, begin, size)
+    if kind == "blocks" and height % 2 == width % 2 == 0:
+        return sketch.space_to_depth(x, 2)
+    if kind == "blocks" and channels % 4 == 0:
+        return sketch.depth_to_space(x, 2)
+    return sketch.transpose(x, (0, 2, 1, 3))

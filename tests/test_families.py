@@ -1,0 +1,38 @@
+"""Networks of known families, exact from TFLM's interpreter to the emulated core."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from executors import assert_exact, assert_reference_is_tflm, plan_of
+from families import FAMILIES
+
+from tinyfuse.emulation.inputs import input_set
+from tinyfuse.oracle import ReferenceOracle
+from tinyfuse.tflite_reader import read_tflite
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_references_equal_tflm(name: str) -> None:
+    pytest.importorskip("tflite_micro")
+    assert_reference_is_tflm(FAMILIES[name]())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_outputs_follow_the_inputs(name: str) -> None:
+    """Else the other tests would show nothing."""
+    graph = read_tflite("model.tflite", FAMILIES[name]())
+    runs = ReferenceOracle(graph).run_all(input_set(graph, 8, seed=0))
+    for values in zip(*runs, strict=True):
+        assert len(np.unique(values)) >= 5
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_generated_code_is_exact(name: str, target: str) -> None:
+    if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    assert_exact(plan_of(FAMILIES[name](), target, kernels="tinyfuse"), runs=4)
