@@ -287,3 +287,15 @@ def test_every_pass_tells_what_it_saved() -> None:
     assert sum(saving.macs for saving in savings.values()) == macs(graph) - macs(after)
     assert pruned.weight_bytes > 0 and set(pruned.operators) <= set(graph.ops)
     assert not rewrite(graph, "none", "auto").savings
+
+
+def test_a_reshape_that_a_pass_went_around_is_dropped() -> None:
+    """Left there, it counted as a reader of what is computed again, and nothing had made that whole."""
+    sketch = Sketch(3)
+    x = sketch.value((1, 2, 4, 1))
+    y = sketch.conv(x, 1, (1, 1))
+    z = sketch.relu(y)
+    graph = graph_of(sketch.build([x], [sketch.fully_connected(z, 1)]))
+    after = rewrite(graph, "rows", "auto", "ram")
+    assert all(set(op.outputs) & (set(after.outputs) | set(after.consumers)) for op in after.ops)
+    assert_same(graph, after)

@@ -53,7 +53,8 @@ def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced")
             changed = tuple(op for op in before.ops if op not in kept)
             macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
             savings.append(Saving(one_pass.__name__, changed, macs, weights))
-    return replace(graph, savings=tuple(savings))
+    # what a pass went around (a RESHAPE before a layer) is read by nobody now
+    return drop_dead(replace(graph, savings=tuple(savings)))
 
 
 def _macs(graph: Graph) -> int:
