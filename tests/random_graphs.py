@@ -201,12 +201,12 @@ class Sketch:
         return self.moved("TRANSPOSE", x, [x.shape[d] for d in order], order)
 
     def mirror_pad(self, x: Value, top: int, bottom: int, left: int, right: int, mode="REFLECT") -> Value:
-        _, h, w, c = x.shape
+        n, h, w, c = x.shape
         amounts = [[0, 0], [top, bottom], [left, right], [0, 0]]
-        return self.moved("MIRROR_PAD", x, (1, h + top + bottom, w + left + right, c), amounts, mode=mode)
+        return self.moved("MIRROR_PAD", x, (n, h + top + bottom, w + left + right, c), amounts, mode=mode)
 
     def resize(self, x: Value, size, kind="RESIZE_BILINEAR", **options) -> Value:
-        return self.moved(kind, x, (1, *size, x.shape[3]), size, **options)
+        return self.moved(kind, x, (x.shape[0], *size, x.shape[3]), size, **options)
 
     def slice(self, x: Value, begin, size) -> Value:
         return self.moved("SLICE", x, size, begin, size)
@@ -219,19 +219,19 @@ class Sketch:
         return outputs
 
     def depth_to_space(self, x: Value, block: int) -> Value:
-        _, h, w, c = x.shape
-        return self.moved("DEPTH_TO_SPACE", x, (1, h * block, w * block, c // block**2), block_size=block)
+        n, h, w, c = x.shape
+        return self.moved("DEPTH_TO_SPACE", x, (n, h * block, w * block, c // block**2), block_size=block)
 
     def space_to_depth(self, x: Value, block: int) -> Value:
-        _, h, w, c = x.shape
-        return self.moved("SPACE_TO_DEPTH", x, (1, h // block, w // block, c * block**2), block_size=block)
+        n, h, w, c = x.shape
+        return self.moved("SPACE_TO_DEPTH", x, (n, h // block, w // block, c * block**2), block_size=block)
 
     # --- products -------------------------------------------------------------------------------
 
     def transpose_conv(self, x: Value, filters: int, kernel, stride=(2, 2), activation="NONE") -> Value:
         """Padded so that the image grows by the stride."""
-        _, h, w, c = x.shape
-        shape = (1, h * stride[0], w * stride[1], filters)
+        n, h, w, c = x.shape
+        shape = (n, h * stride[0], w * stride[1], filters)
         weights = self.rng.integers(-127, 128, (filters, *kernel, c)).astype(np.int8)
         scales = self.rng.uniform(0.002, 0.02, filters).astype(np.float32)
         bias = self.rng.integers(-5000, 5001, filters).astype(np.int32)
@@ -375,8 +375,8 @@ def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
 
 def _draw_larger(draw, sketch: Sketch, x: Value, filters: int) -> Value:
     """The image with more rows and columns, or with fewer."""
-    _, height, width, _ = x.shape
-    if draw(st.booleans()) and height * width <= 64:
+    _, height, width, _ = x.shape  # TRANSPOSE_CONV takes one image
+    if x.shape[0] == 1 and draw(st.booleans()) and height * width <= 64:
         kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 3)))
         stride = (draw(st.integers(1, 2)), draw(st.integers(1, 2)))
         return sketch.transpose_conv(x, filters, kernel, stride, draw(ACTIVATIONS))
@@ -393,7 +393,7 @@ def _draw_moved(draw, sketch: Sketch, x: Value, kind: str) -> Value:
         return sketch.mirror_pad(x, *(draw(st.integers(0, m)) for m in most))
     if kind == "crop":
         begin = [0, draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1)), 0]
-        size = [1, draw(st.integers(1, height - begin[1])), draw(st.integers(1, width - begin[2])), channels]
+        size = [x.shape[0], draw(st.integers(1, height - begin[1])), draw(st.integers(1, width - begin[2])), channels]
         return sketch.slice(x, begin, size)
     if kind == "blocks" and height % 2 == width % 2 == 0:
         return sketch.space_to_depth(x, 2)
