@@ -39,7 +39,7 @@ STREAMING: tuple[Pass, ...] = (split_global_pool, ring_window)
 
 #: and these for less RAM: unless speed is all, and where RAM is all
 SMALLER: tuple[Pass, ...] = (split_full_height,)
-SMALLEST: tuple[Pass, ...] = (split_dense, drop_dead)
+SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
 def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced") -> Graph:
