@@ -169,7 +169,7 @@ def model(tmp_path_factory) -> Path:
 def test_the_profile_has_the_instructions_of_verify(model, target):
     request = Request(str(model), target, kernels="tinyfuse")
     facts = profile(request, quiet, "qemu", "O2", 60)
-    verified = verify(request, quiet, "qemu", "reference", 8, 0, "O2", 60).facts
+    verified = verify(request, quiet, "qemu", "reference", 8, None, 0, "O2", 60).facts
     assert facts["instructions"] == verified["instructions"]
     assert facts["stack_bytes"] == verified["stack_bytes"]
     groups = facts["groups"]
@@ -187,7 +187,7 @@ def test_the_profile_has_the_instructions_of_verify(model, target):
     assert facts["stored_bytes"]["flash"] == 0
     assert facts["estimated_cycles"] > facts["instructions"] / 2
     unfused = verify(Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, "qemu", "reference",
-                     8, 0, "O2", 60).facts
+                     8, None, 0, "O2", 60).facts
     for key in ("instructions", "arena_bytes", "stack_bytes"):
         assert facts["unfused"][key] == unfused[key]
 

@@ -46,12 +46,21 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     if options.fusion != "rows":
         graph, context = prepare(source, target, options)
         return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
-    policies = ("ram",) if options.optimize == "ram" else OPTIMIZE
-    found = choices(source, target, options, policies, say)
+    if options.kernels == "cmsis-nn" and options.optimize != "speed":
+        return _cmsis_nn_pairs(source, target, options)
+    found = choices(source, target, options, ("ram",) if options.optimize == "ram" else OPTIMIZE, say)
     plan = found.choose(options.optimize, options.max_ram)
     if options.optimize == "ram":
         plan = _recomputing(plan, say)
     return _without_idle_slides(plan)
+
+
+def _cmsis_nn_pairs(source: Graph, target: Target, options: Options) -> Plan:
+    """The plan with a row group of each depthwise and pointwise convolution, wherever that is legal: for
+    who asks for CMSIS-NN's kernels and for rows. A call for each row costs more than `balanced` may
+    spend, so that it would never make such a group."""
+    graph, context = prepare(source, target, options)
+    return plan_groups(source, graph, partition(graph, context, "rows"), context, options)
 
 
 def _recomputing(plan: Plan, say: Say) -> Plan:
