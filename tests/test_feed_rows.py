@@ -135,7 +135,7 @@ def test_an_image_that_is_an_output_too() -> None:
 def test_an_operator_that_needs_the_image_whole_is_named() -> None:
     sketch = Sketch(1)
     x = sketch.value((1, 4, 4, 2))
-    assert "RESHAPE" in refusal(sketch.build([x], [sketch.fully_connected(x, 3)]))
+    assert "RESHAPE" in refusal(sketch.build([x], [sketch.fully_connected(x, 200)]))
     sketch = Sketch(1)
     x = sketch.value((1, 4, 4, 2))
     message = refusal(sketch.build([x], [sketch.softmax(x)]))

@@ -10,7 +10,9 @@ from executors import assert_exact, plan_of
 from random_graphs import Sketch
 from test_rewrites import assert_same, graph_of, kinds
 
+from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ops import FAMILIES
+from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 
@@ -100,12 +102,20 @@ def test_a_dense_layer_with_many_outputs_stays() -> None:
     assert split_dense(graph) is graph
 
 
-@pytest.mark.parametrize(("optimize", "split"), [("speed", False), ("balanced", False), ("ram", True)])
-def test_dense_layers_are_split_for_ram_alone(optimize: str, split: bool) -> None:
+@pytest.mark.parametrize(("optimize", "split"), [("speed", False), ("ram", True)])
+def test_dense_layers_are_split_for_ram(optimize: str, split: bool) -> None:
     assert ("ROW_MACS" in kinds(plan_of(dense(), optimize=optimize).graph)) == split
 
 
-def test_rows_are_not_kept() -> None:
+def test_balanced_splits_a_dense_layer_that_costs_little_beside_the_others() -> None:
+    fastest, balanced = (plan_of(dense(), optimize=optimize) for optimize in ("speed", "balanced"))
+    assert "ROW_MACS" in kinds(balanced.graph)
+    assert balanced.arena_bytes < fastest.arena_bytes
+    assert plan_instructions(balanced) <= 1.05 * plan_instructions(fastest)
+
+
+@pytest.mark.parametrize("optimize", OPTIMIZE)
+def test_rows_are_not_kept(optimize: str) -> None:
     """Of the image only a row and the accumulators: five columns of four bytes."""
-    plan = plan_of(depthwise(height=40), feed_rows=True)
+    plan = plan_of(depthwise(height=40), feed_rows=True, optimize=optimize)
     assert plan.arena_bytes < 40 * 5 * 8 // 4

@@ -79,7 +79,9 @@ def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Con
     check(folded)
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize, options.weights)
-    graph = rewrite(folded, options.fusion, options.kernels, options.optimize)
+    # who feeds rows doesn't want them all kept, however fast that were
+    aim = "balanced" if options.feed_rows and options.optimize == "speed" else options.optimize
+    graph = rewrite(folded, options.fusion, options.kernels, aim)
     if options.feed_rows:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")

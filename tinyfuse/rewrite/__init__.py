@@ -37,7 +37,8 @@ REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
 STREAMING: tuple[Pass, ...] = (split_global_pool, ring_window)
 
-#: and these for less RAM: unless speed is all, and where RAM is all
+#: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every aim
+#: makes of a model, and takes the smallest that is fast enough)
 SMALLER: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 

@@ -9,7 +9,7 @@ of one row it replaces the rows. Integer sums have no order, so every bit is kep
 
 Accumulators take four bytes each, so this is done where they are at most half as large as the image.
 They are summed by portable C. A depthwise layer or a mean has too few products for that to count; other
-layers are split where RAM is all that counts.
+layers are split where RAM is all that counts, and in `balanced` where that is as good as free.
 """
 
 from __future__ import annotations
