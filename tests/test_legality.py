@@ -96,7 +96,17 @@ def test_strangers_are_no_group_and_siblings_are() -> None:
     y, twin, far = sketch.conv(x, 4, (3, 3)), sketch.conv(x, 4, (1, 1)), sketch.conv(other, 4, (1, 1))
     graph = graph_of(sketch, [x, other], [y, twin, far])
     assert rule(graph, 0, 1) is None
-    assert rule(graph, 0, 2) == "unconnected"
+    assert rule(graph, 0, 2) == rule(graph, 0, 1, 2) == "unconnected"
+
+
+def test_what_a_later_operator_joins_are_no_strangers() -> None:
+    sketch = Sketch(7)
+    x, other = sketch.value((1, 6, 4, 2)), sketch.value((1, 6, 4, 2))
+    joined = sketch.add(sketch.conv(x, 4, (3, 3)), sketch.conv(other, 4, (1, 1)))
+    graph = graph_of(sketch, [x, other], [joined])
+    refusal = Legality(graph, CONTEXT).refusal(graph.ops[:2])
+    assert refusal.rule == "unconnected" and not refusal.final
+    assert rule(graph, 0, 1, 2) is None
 
 
 def test_a_quantization_boundary_is_an_operator_like_any_other() -> None:

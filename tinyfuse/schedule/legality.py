@@ -8,7 +8,8 @@ cycle        nothing outside the group lies between two of its operators: it wou
              one and before the other. An operator that only renames bytes (RESHAPE) is always outside
 state        an operator on a state is the group's first: the group runs where its first operator stood,
              and what is done to a state keeps its order
-unconnected  every operator reads what one before it makes, or an input of the first one
+unconnected  tensors that they share, made or read, join all operators. (Those of two branches may be joined
+             by a later one alone)
 fed          an image that is fed by rows never exists whole: all its readers are in the group
 partial      nor do sums that only the next operator makes sense of (ROW_SUM): it is in the group
 
@@ -121,11 +122,17 @@ class Legality:
 
     @staticmethod
     def _unconnected(ops: Sequence[Op]) -> Refusal | None:
-        known = {*ops[0].activations, *ops[0].outputs}
-        for op in ops[1:]:
-            if known.isdisjoint(op.activations):
-                return Refusal("unconnected", op, "it shares no tensor with the operators before it", final=True)
-            known.update(op.outputs)
+        """The first operator that no shared tensors, directly or over others of the group, join to `ops[0]`."""
+        joined = {*ops[0].activations, *ops[0].outputs}
+        waiting = list(ops[1:])
+        while waiting:
+            found = [op for op in waiting if not joined.isdisjoint((*op.activations, *op.outputs))]
+            if not found:
+                reason = "it shares no tensor with the other operators"
+                return Refusal("unconnected", waiting[0], reason, final=False)
+            for op in found:
+                joined.update((*op.activations, *op.outputs))
+                waiting.remove(op)
         return None
 
     def _never_whole(self, ops: Sequence[Op]) -> Refusal | None:
