@@ -95,10 +95,7 @@ def convolve_scratch(call: ConvCall, context: Context) -> int:
     path, version = convolve_path(call, context.cmsis_nn), context.cmsis_nn
     if path.startswith("1x1"):
         return 0
-    columns = call.in_c * call.kernel_h * call.kernel_w
-    if not context.target.mve:
-        return 4 * (_round_up(columns, 4) if version >= (5, 0) else columns)
-    if path == "1xn":
+    if path == "1xn" and context.target.mve:
         if version < (6, 0):
             return 0
         left, middle, right = _one_row_parts(call)
@@ -106,6 +103,14 @@ def convolve_scratch(call: ConvCall, context: Context) -> int:
             pad = call.pad_w
             pad_right = right if _odd_padding(call) else pad
             return call.in_c * max(call.kernel_w + pad, call.kernel_w - 1 + pad_right)
+    return general_scratch(call, context)
+
+
+def general_scratch(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf of arm_convolve_s8 must have: columns of what outputs read."""
+    columns, version = call.in_c * call.kernel_h * call.kernel_w, context.cmsis_nn
+    if not context.target.mve:
+        return 4 * (_round_up(columns, 4) if version >= (5, 0) else columns)
     return 4 * _round_up(columns, 16 if version >= (6, 0) else 8)
 
 

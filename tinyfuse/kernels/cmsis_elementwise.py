@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis_common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.rows import extent, input_pointer
 from tinyfuse.ops.base import Call, Constant, Context, Expr, Let, Site, Statement
@@ -28,11 +28,12 @@ class _CmsisBinary(CmsisKernel):
         )
 
     def _operands(self, op: Op, site: Site) -> tuple[Expr, ...]:
-        row = f" + {site.row} * {extent(op.output, site)}" if site.row is not None else ""
-        return tuple(
-            f"{site.constant(f'operand{i}')}{row}" if view is None else input_pointer(site, i)
-            for i, view in enumerate(site.inputs)
-        )
+        def constant(i: int) -> str:
+            first = site.constant(f"operand{i}")
+            whole = site.row is None or _is_number(op.inputs[i])
+            return first if whole else f"{first} + {site.row} * {extent(op.output, site)}"
+
+        return tuple(constant(i) if view is None else input_pointer(site, i) for i, view in enumerate(site.inputs))
 
 
 class CmsisAdd(_CmsisBinary):
@@ -66,19 +67,31 @@ class CmsisMul(_CmsisBinary):
 
 
 class CmsisMinMax(_CmsisBinary):
-    """MAXIMUM and MINIMUM of int8 tensors without broadcasting, since 7.0. All elements go as channels of
-    one pixel, which keeps the function's own loops out."""
+    """MAXIMUM and MINIMUM of int8 tensors of one shape, or of one with a constant number, since 7.0. All
+    elements go as channels of one pixel, which keeps the function's own loops out."""
 
     def __init__(self, kind: str):
         self.name = f"arm_{kind.lower()}_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+        fits = CmsisKernel.accepts(self, op, context) and context.cmsis_nn >= (7, 0)
+        full = [tensor for tensor in op.inputs if not _is_number(tensor)]
+        return fits and op.output.dtype == "int8" and bool(full) and all(t.shape == op.output.shape for t in full)
+
+    def overwrites(self, op: Op) -> tuple[int, ...]:
+        return tuple(i for i, tensor in enumerate(op.inputs) if not _is_number(tensor))
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        numbers = [_is_number(tensor) for tensor in op.inputs]
         a, b = self._operands(op, site)
+        a_dims, b_dims = ("&one_dims" if number else "&all_dims" for number in numbers)
         return (
             Let("cmsis_nn_context", "context", {"buf": "NULL", "size": 0}),
+            *([dims("one", 1, 1, 1, 1)] if any(numbers) else []),
             dims("all", 1, 1, 1, extent(op.output, site)),
-            Call(self.name, ("&context", a, "&all_dims", b, "&all_dims", site.outputs[0].pointer, "&all_dims"), SUCCESS),
+            Call(self.name, ("&context", a, a_dims, b, b_dims, site.outputs[0].pointer, "&all_dims"), SUCCESS),
         )
+
+
+def _is_number(tensor: Tensor) -> bool:
+    return tensor.is_constant and tensor.elements == 1

@@ -68,18 +68,20 @@ class StridedCopy(Kernel):
         statements: list[Statement] = []
         for i, (walk, output) in enumerate(zip(self.walks(op), site.outputs, strict=True)):
             name = "walk" if len(site.outputs) == 1 else f"walk{i}"
-            fill = NEST - len(walk.extents)
-            fields = {
-                "extent": _array((1,) * fill + walk.extents),
-                "step": _array((0,) * fill + walk.steps),
-                "run": walk.run,
-            }
-            source = f"(const uint8_t *){site.inputs[self.source].pointer} + {walk.start}"
-            statements += [
-                Let("tinyfuse_strided", name, fields),
-                Call(self.name, (f"&{name}", source, output.pointer)),
-            ]
+            statements += strided_copy(walk, name, site.inputs[self.source].pointer, output.pointer)
         return tuple(statements)
+
+
+def strided_copy(walk: Walk, name: str, source: str, target: str) -> tuple[Statement, ...]:
+    """The C that copies what `walk` finds from `source` on to `target`; `name` is for its variable."""
+    fill = NEST - len(walk.extents)
+    fields = {
+        "extent": _array((1,) * fill + walk.extents),
+        "step": _array((0,) * fill + walk.steps),
+        "run": walk.run,
+    }
+    args = (f"&{name}", f"(const uint8_t *){source} + {walk.start}", target)
+    return Let("tinyfuse_strided", name, fields), Call(StridedCopy.name, args)
 
 
 def _array(values: tuple[int, ...]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.cmsis_batch_matmul import CmsisBatchMatMul
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.movement import ends
@@ -67,7 +68,7 @@ class BatchMatMulOperator(Operator):
         Rule("rows, columns and leading dimensions fit each other and the output", _bad_shapes),
         Rule("the requantization multiplier is below 2^31", lambda op: matmul_multiplier(op)[1] > 30),
     )
-    kernels = (BatchMatMulWhole(),)
+    kernels = (BatchMatMulWhole(), CmsisBatchMatMul())
 
     def attributes(self, options: Mapping[str, Any]) -> BatchMatMul:
         return BatchMatMul(bool(options.get("adj_x", False)), bool(options.get("adj_y", False)))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.cmsis_transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 from tinyfuse.ops.convolution import (
@@ -79,7 +80,7 @@ class TransposeConvOperator(Operator):
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )
-    kernels = (TransposeConvRow(),)
+    kernels = (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv())
 
     def attributes(self, options: Mapping[str, Any]) -> TransposeConv:
         return TransposeConv(
