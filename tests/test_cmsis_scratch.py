@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases.matrices import transpose_conv
 from cmsis_harness import PRELUDE, array, context_for, run_program, tree_or_skip
 
 from tinyfuse.kernels.cmsis_conv_paths import ConvCall, convolve_exact, convolve_path, convolve_scratch
 from tinyfuse.kernels.cmsis_depthwise import depthwise_path, depthwise_scratch
+from tinyfuse.kernels.cmsis_batch_matmul import sums_scratch
 from tinyfuse.kernels.cmsis_pool import average_scratch
+from tinyfuse.kernels.cmsis_transpose_conv import CmsisReverseConv, rolling_scratch
 
 _FIELDS = tuple(ConvCall.__dataclass_fields__)
 _GETTERS = {
@@ -81,6 +84,51 @@ def test_scratch_is_what_the_getters_say(wanted: str, target: str, tmp_path: Pat
             assert depthwise_scratch(call, context) == (0 if unused else depthwise), call
         assert average_scratch(call.in_c, context) == average, call
         assert sums == (4 * call.out_c if context.target.mve and tree.version >= (5, 0) else 0)
+        if tree.version >= (7, 0):  # BATCH_MATMUL asks the same getter
+            assert sums_scratch(call.out_c, context) == sums
+
+
+_TRANSPOSED = """
+int main(void)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i += 8) {
+        const int32_t *const c = calls + i;
+        const cmsis_nn_dims input = {1, c[0], c[1], c[2]}, filter = {c[3], c[4], c[5], c[2]};
+        const cmsis_nn_dims output = {1, c[0] * c[6], c[1] * c[7], c[3]};
+        const cmsis_nn_transpose_conv_params params = {.stride = {c[7], c[6]}};
+
+        port_write("case", 4);
+        write_number(arm_transpose_conv_s8_get_buffer_size(&params, &input, &filter, &output));
+        write_number(arm_convolve_s8_get_buffer_size(&input, &filter));
+        port_write("\\n", 1);
+    }
+    port_exit(0);
+}
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4", "cortex-m55"])
+def test_scratch_of_transposed_convolutions(target: str, tmp_path: Path) -> None:
+    """Both kernels against the getters of what they call; the wrapper's knows which one it would take."""
+    tree = tree_or_skip("newest")
+    if tree.version < (7, 0):
+        pytest.skip("needs CMSIS-NN 7.0 or later: CMSIS_NN_PATH names an older one")
+    calls = list(product((1, 5), (1, 6), (3, 16, 17), (1, 5), (1, 4), (2, 3), (1, 2, 4), (1, 2, 4)))
+    getters = {"arm_transpose_conv_s8_get_buffer_size", "arm_convolve_s8_get_buffer_size"}
+    text = f"#include <arm_nnfunctions.h>\n{PRELUDE}{array('int32_t', 'calls', np.array(calls))}{_TRANSPOSED}"
+    context = context_for(target, tree)
+    lines = run_program(text, getters, context.target, tree, tmp_path)
+    assert len(lines) == len(calls) > 800
+    for call, (transposed, convolve) in zip(calls, lines, strict=True):
+        height, width, channels, filters, *kernel, stride_h, stride_w = call
+        op = transpose_conv((1, height, width, channels), filters, kernel, (stride_h, stride_w))
+        assert CmsisReverseConv().scratch(op, context) == convolve, call
+        if channels > 16 and max(stride_h, stride_w) <= 2:
+            assert transposed == convolve, call
+        elif max(kernel[1], stride_h) == max(kernel[1], stride_w):
+            # else the getter takes one stride for the other
+            assert rolling_scratch(op) == transposed, call
 
 
 def test_known_sizes() -> None:

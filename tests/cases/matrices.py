@@ -46,7 +46,7 @@ def _random_matmul(draw) -> Op:
 # --- TRANSPOSE_CONV --------------------------------------------------------------------------
 
 
-def _transpose_conv(
+def transpose_conv(
     shape, filters, kernel, stride, padding="SAME", size=None, bias=True, per_channel=True, activation="NONE",
     seed=7, quants=((0.05, 3), (0.6, -5)),
 ) -> Op:  # fmt: skip
@@ -73,7 +73,7 @@ def _random_transpose_conv(draw) -> Op:
     extents = st.integers(1, 5)
     shape = (1, draw(extents), draw(extents), draw(st.integers(1, 9)))
     kernel, stride = (draw(extents), draw(extents)), (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
-    return _transpose_conv(
+    return transpose_conv(
         shape, draw(st.integers(1, 6)), kernel, stride, draw(st.sampled_from(["SAME", "VALID"])),
         bias=draw(st.booleans()), per_channel=draw(st.booleans()), activation=draw(st.sampled_from(ACTIVATIONS)),
         seed=draw(seeds), quants=[(draw(scales), draw(zero_points)), (draw(scales), draw(zero_points))],
@@ -98,21 +98,21 @@ NAMED = {
         "ends of the range": _matmul((2, 300), (300, 3), quants=((1.0, -128), (1.0, 127), (900.0, 0))),
     },
     "TRANSPOSE_CONV": {
-        "twice": _transpose_conv((1, 3, 4, 5), 4, (2, 2), (2, 2)),
-        "twice, three by three": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2)),
-        "twice, four by four": _transpose_conv((1, 4, 3, 8), 6, (4, 4), (2, 2)),
-        "valid": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), "VALID"),
-        "valid, wide": _transpose_conv((1, 3, 4, 2), 3, (5, 4), (2, 1), "VALID"),
-        "stride of one": _transpose_conv((1, 5, 4, 3), 2, (3, 3), (1, 1)),
-        "stride beyond the kernel": _transpose_conv((1, 3, 4, 5), 2, (1, 2), (3, 3)),
-        "one by one": _transpose_conv((1, 3, 4, 5), 7, (1, 1), (1, 1)),
-        "odd size": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), size=(5, 7)),
-        "no bias": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), bias=False),
-        "one weight scale": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), per_channel=False),
-        "relu": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU"),
-        "relu6": _transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU6"),
-        "many channels": _transpose_conv((1, 2, 3, 33), 5, (2, 2), (2, 2)),
-        "one pixel": _transpose_conv((1, 1, 1, 4), 3, (4, 4), (1, 1), "VALID"),
+        "twice": transpose_conv((1, 3, 4, 5), 4, (2, 2), (2, 2)),
+        "twice, three by three": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2)),
+        "twice, four by four": transpose_conv((1, 4, 3, 8), 6, (4, 4), (2, 2)),
+        "valid": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), "VALID"),
+        "valid, wide": transpose_conv((1, 3, 4, 2), 3, (5, 4), (2, 1), "VALID"),
+        "stride of one": transpose_conv((1, 5, 4, 3), 2, (3, 3), (1, 1)),
+        "stride beyond the kernel": transpose_conv((1, 3, 4, 5), 2, (1, 2), (3, 3)),
+        "one by one": transpose_conv((1, 3, 4, 5), 7, (1, 1), (1, 1)),
+        "odd size": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), size=(5, 7)),
+        "no bias": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), bias=False),
+        "one weight scale": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), per_channel=False),
+        "relu": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU"),
+        "relu6": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU6"),
+        "many channels": transpose_conv((1, 2, 3, 33), 5, (2, 2), (2, 2)),
+        "one pixel": transpose_conv((1, 1, 1, 4), 3, (4, 4), (1, 1), "VALID"),
     },
 }
 RANDOM = {

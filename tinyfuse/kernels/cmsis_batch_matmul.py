@@ -36,7 +36,7 @@ class CmsisBatchMatMul(CmsisKernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         turned = sum(_aligned(op.inputs[i].bytes) for i in (0, 1) if _turn(op, i) is not None)
-        return sums_scratch(op.output.shape[-1], context) + turned
+        return _aligned(sums_scratch(op.output.shape[-1], context)) + turned
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
@@ -45,7 +45,7 @@ class CmsisBatchMatMul(CmsisKernel):
         pairs = [(1, 1)] * (2 - len(batches)) + batches
         left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
         sums = sums_scratch(columns, context)
-        statements, operands = self._operands(op, site, sums)
+        statements, operands = self._operands(op, site, _aligned(sums))
         fields = {
             "input_offset": -op.inputs[0].zero_point,
             "filter_offset": -op.inputs[1].zero_point,
@@ -88,7 +88,7 @@ class CmsisBatchMatMul(CmsisKernel):
 
 def sums_scratch(columns: int, context: Context) -> int:
     """Bytes that ctx.buf must have: a sum a column of the right matrix, on MVE alone."""
-    return _aligned(4 * columns) if context.target.mve else 0
+    return 4 * columns if context.target.mve else 0
 
 
 def leading(op: Op) -> list[tuple[int, int]]:
