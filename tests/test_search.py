@@ -12,9 +12,9 @@ from random_graphs import Sketch, networks
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
-from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
 from tinyfuse.options import OPTIMIZE, Options
+from tinyfuse.places import is_alias
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.choose import SLOWER, Choices
@@ -28,7 +28,7 @@ NO_LIMIT = 1 << 40
 
 def every_partition(graph: Graph, context: Context) -> list[tuple[float, float]]:
     """(bytes, instructions) of all ways to cut the operator order, by the search's own weights."""
-    ops = tuple(op for op in graph.ops if not FAMILIES[op.kind].alias)
+    ops = tuple(op for op in graph.ops if not is_alias(op))
     weigher = Weigher(graph, ops, context)
     found = []
     for cuts in range(1 << max(0, len(ops) - 1)):

@@ -112,6 +112,8 @@ class Op:
 
     `attributes` is the frozen dataclass that the operator's family reads from the file
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
+    `view`: nothing runs; its inputs lie in its output, or its outputs in its input, as the family's
+    `parts` says (tinyfuse/rewrite/views.py decides).
     """
 
     kind: str
@@ -119,6 +121,7 @@ class Op:
     outputs: tuple[Tensor, ...]
     attributes: Any = None
     index: int = -1
+    view: bool = False
 
     @property
     def input(self) -> Tensor:
@@ -159,12 +162,14 @@ class Op:
 @dataclass(frozen=True)
 class Saving:
     """What a rewrite (its function's name) did: the operators that it removed, replaced or split, and
-    how many multiply-accumulates and bytes of the file's constants the graph has fewer."""
+    how many multiply-accumulates and bytes of the file's constants the graph has fewer, and how many
+    bytes of activations are not copied any more."""
 
     rewrite: str
     operators: tuple[Op, ...]
     macs: int
     weight_bytes: int
+    copied_bytes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +223,7 @@ class Graph:
             inputs = ", ".join(name(t) for t in op.inputs)
             outputs = ", ".join(name(t) for t in op.outputs)
             attributes = f" {op.attributes}" if op.attributes is not None else ""
-            lines.append(f"{outputs or '-'} = {op.kind}({inputs}){attributes}")
+            view = " view" if op.view else ""
+            lines.append(f"{outputs or '-'} = {op.kind}({inputs}){attributes}{view}")
         lines.append("out " + " ".join(name(t) for t in self.outputs))
         return "\n".join(lines)

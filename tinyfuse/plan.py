@@ -37,8 +37,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where a tensor lives: `buffer` names an arena buffer; `ring_rows` is how many of the
-    tensor's rows it holds (its height, unless the tensor only exists as a ring inside a group).
+    """Where a tensor lives: from byte `offset` of the arena buffer `buffer` on, which is its own, or that
+    of a tensor whose part it is; `ring_rows` is how many of the tensor's rows are kept (its height, unless
+    the tensor only exists as a ring inside a group).
 
     Row r lies in slot r % ring_rows; where the ring `slides`, in slot r less the oldest row that a
     reader still needs.
@@ -47,6 +48,7 @@ class Storage:
     buffer: str
     ring_rows: int
     slides: bool = False
+    offset: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ def _array_bytes(placed: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that generation needs. `storage` covers every activation, aliases included.
+    """Everything that generation needs. `storage` covers every activation, parts of others included.
 
     `states` gives the byte offset of every state from the start of the state's memory.
     `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
@@ -192,7 +194,8 @@ class Plan:
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor's memory from the arena's start."""
-        return self.placement.offsets[self.storage[tensor].buffer]
+        storage = self.storage[tensor]
+        return self.placement.offsets[storage.buffer] + storage.offset
 
 
 #: the buffer with a mark that an inference is under way, and how many rows it was fed

@@ -1,20 +1,26 @@
 """An independent checker of plans: it shares no code with the scheduler or the planner.
 
 It plays the whole plan on a byte map of the arena. Every byte carries the name of the value (tensor
-and row) that was last written to it; before a stage reads a row, each byte of that row must still
+and byte) that was last written to it; before a stage reads a row, each byte of that row must still
 carry its name. That covers placement, lifetimes, rings, overlaps and scratch in one rule, whatever
 formula they came from.
+
+Where no code runs for an operator (RESHAPE, a view), the bytes of its outputs must carry the names that
+its inputs' have in their places. Which these are, its reference says, which moves numbers for us; nothing
+is taken from where the plan stores them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from tinyfuse.arena_check import check_placement
-from tinyfuse.ir import Tensor
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan
 
 #: bytes of a row that are stamped at a time: a stamp is eight times as large
@@ -41,17 +47,27 @@ def _check_states(plan: Plan) -> None:
         place[:] = True
 
 
+@dataclass(frozen=True)
+class _Run:
+    """`bytes` bytes of the computed value number `value`, from its byte `start` on."""
+
+    value: int
+    start: int
+    bytes: int
+
+
 class _Player:
     """The arena as an array of value numbers, one a byte; 0 is junk."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
         self.bytes = np.zeros(plan.arena_bytes, np.int64)
-        self.values: dict[tuple[str, int], int] = {}
+        self.contents: dict[Tensor, tuple[_Run, ...]] = {}
         self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
         self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
 
     def play(self) -> None:
+        self._name_values()
         for tensor in self.plan.graph.inputs:
             self._write_whole(tensor)
         for group in self.plan.groups:
@@ -64,10 +80,41 @@ class _Player:
         for tensor in self.plan.graph.outputs:
             self._read_whole(tensor, "the caller")
 
-    # a tensor and its aliases are one value: they share a buffer name
-    def _value(self, tensor: Tensor, row: int) -> int:
-        key = (self.plan.storage[tensor].buffer, row)
-        return self.values.setdefault(key, len(self.values) + 1)
+    def _name_values(self) -> None:
+        """What every tensor holds: a value of its own, or what an operator without code makes of others."""
+        scheduled = {op for group in self.plan.groups for op in group.ops}
+        for tensor in self.plan.graph.inputs:
+            self._name_computed(tensor)
+        for op in self.plan.graph.ops:
+            if op in scheduled:
+                for tensor in op.outputs:
+                    self._name_computed(tensor)
+            else:
+                self._name_moved(op)
+
+    def _name_computed(self, tensor: Tensor) -> None:
+        self.contents[tensor] = (_Run(len(self.contents) + 1, 0, tensor.bytes),)
+
+    def _name_moved(self, op: Op) -> None:
+        """The outputs of an operator that only moves elements: its reference moves their numbers."""
+        begins: dict[Tensor, int] = {}
+        end = 0
+        for tensor in op.activations:
+            begins[tensor], end = end, end + tensor.elements
+        numbers = [
+            np.arange(begins[t], begins[t] + t.elements).reshape(t.shape) if t in begins else t and t.data
+            for t in op.inputs
+        ]
+        runs = [run for tensor in op.activations for run in self.contents[tensor]]
+        for output, moved in zip(op.outputs, FAMILIES[op.kind].reference(op, *numbers), strict=True):
+            moved, item = moved.reshape(-1), ITEM_BYTES[output.dtype]
+            assert moved.size == output.elements, f"{op}: {output} has elements of nowhere"
+            cuts = [0, *(np.flatnonzero(np.diff(moved) != 1) + 1).tolist(), moved.size]
+            self.contents[output] = tuple(
+                run
+                for first, behind in zip(cuts, cuts[1:], strict=False)
+                for run in _part(runs, int(moved[first]) * item, (behind - first) * item)
+            )
 
     def _rows(self, tensor: Tensor) -> int:
         """Rows into which this checker cuts a tensor: its height if it has one."""
@@ -83,11 +130,14 @@ class _Player:
             assert 0 <= slot < storage.ring_rows, f"{tensor}: row {row} is outside its sliding ring"
         elif rows > 1:
             slot = row % storage.ring_rows
-        start = self.plan.placement.offsets[storage.buffer] + slot * size
-        assert (slot + 1) * size <= self.size[storage.buffer], f"{tensor}: row {row} outside its buffer"
+        begin = storage.offset + slot * size
+        assert 0 <= begin <= self.size[storage.buffer] - size, f"{tensor}: row {row} outside its buffer"
+        start = self.plan.placement.offsets[storage.buffer] + begin
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
+        start = self.plan.offset(tensor)
+        assert start % ITEM_BYTES[tensor.dtype] % 4 == 0, f"{tensor} at {start} is not aligned"
         for part, stamp in self._stamps(tensor, row):
             self.bytes[part] = stamp
 
@@ -97,13 +147,15 @@ class _Player:
             assert intact, f"{reader} reads row {row} of {tensor}: overwritten"
 
     def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """What each byte of a row carries, a part of the row at a time: one number, unless an alias of
-        another shape reads it."""
+        """What each byte of a row carries, a part of the row at a time."""
         span, size = self._span(tensor, row), tensor.bytes // self._rows(tensor)
-        base = self._value(tensor, 0) * (1 << 32) + row * size
-        for start in range(0, size, _PART):
-            end = min(start + _PART, size)
-            yield slice(span.start + start, span.start + end), base + np.arange(start, end)
+        at = span.start
+        for run in _part(self.contents[tensor], row * size, size):
+            base = run.value * (1 << 32) + run.start
+            for start in range(0, run.bytes, _PART):
+                end = min(start + _PART, run.bytes)
+                yield slice(at + start, at + end), np.arange(base + start, base + end)
+            at += run.bytes
 
     def _write_whole(self, tensor: Tensor) -> None:
         for row in range(self._rows(tensor)):
@@ -216,3 +268,12 @@ class _Player:
                 for r in rows:
                     self._read(tensor, r, str(stage.op))
             self._write(stage.op.output, row)
+
+
+def _part(runs: Sequence[_Run], start: int, size: int) -> Iterator[_Run]:
+    """Of runs one behind the other, the `size` bytes from byte `start` on."""
+    for run in runs:
+        first, behind = max(start, 0), min(start + size, run.bytes)
+        if first < behind:
+            yield _Run(run.value, run.start + first, behind - first)
+        start -= run.bytes

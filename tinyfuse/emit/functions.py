@@ -65,6 +65,7 @@ class _Writer:
         #: and the one that says which row a sliding ring begins with
         self.first = {t: f"first{y[1:]}" for t, y in self.rows.items() if plan.storage[t].slides}
         self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
+        self.pointers = self._names()
 
     def write(self) -> GroupFunction:
         self._views()
@@ -156,10 +157,19 @@ class _Writer:
     def _whole_buffers(self) -> set[str]:
         return {self.plan.storage[t].buffer for t in self.group.inputs + self.group.outputs}
 
+    def _names(self) -> dict[Tensor, str]:
+        """The C name of each tensor's pointer: after its place in the file, else after its buffer. Several
+        tensors may share a buffer; inside one function each needs its own name."""
+        names: dict[Tensor, str] = {}
+        for op in self.group.ops:
+            for tensor in op.outputs + op.activations:
+                name = f"t{tensor.index}" if tensor.index >= 0 else self.plan.storage[tensor].buffer
+                if tensor not in names:
+                    names[tensor] = f"{name}_{len(names)}" if name in names.values() else name
+        return names
+
     def _pointer(self, tensor: Tensor) -> str:
-        buffer = self.plan.storage[tensor].buffer
-        # aliases share a buffer; inside one function each needs its own name
-        return buffer if tensor.index < 0 or buffer == f"t{tensor.index}" else f"t{tensor.index}"
+        return self.pointers[tensor]
 
     def _single_loop(self, stage: Stage) -> None:
         row = self.rows[stage.op.output]

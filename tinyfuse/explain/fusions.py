@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, stage_instructions
 from tinyfuse.ir import Op
-from tinyfuse.ops import FAMILIES
+from tinyfuse.places import is_alias
 from tinyfuse.plan import Group, Plan
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages
@@ -68,7 +68,7 @@ class _Weigh:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.legality = Legality(plan.graph, plan.context)
-        order = tuple(op for op in plan.graph.ops if not FAMILIES[op.kind].alias)
+        order = tuple(op for op in plan.graph.ops if not is_alias(op))
         self.position = {op: i for i, op in enumerate(order)}
         self.weigher = Weigher(plan.graph, order, plan.context)
 

@@ -86,6 +86,18 @@ class RowWindow:
 #: the window of an elementwise or 1x1 operator
 SAME_ROW = RowWindow(1)
 
+# --- tensors inside others -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """The bytes of `part` are those of `whole` from byte `offset` on: one piece, in order."""
+
+    part: Tensor
+    whole: Tensor
+    offset: int
+
+
 # --- statements ------------------------------------------------------------------------------
 
 #: A C expression: an int, a float (printed as an exact float32 literal), or text as it stands.
@@ -260,7 +272,7 @@ class Operator(ABC):
     summary: str  # what it computes, for users: a phrase of one line (`tinyfuse operators`)
     rules: tuple[Rule, ...] = ()
     kernels: tuple[Kernel, ...] = ()
-    alias: bool = False  # the output is the same bytes as input 0 under another shape
+    alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
     partial: bool = False  # the output is of use to the operator behind it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
@@ -288,6 +300,12 @@ class Operator(ABC):
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
         return 0
+
+    def parts(self, op: Op) -> tuple[Part, ...]:
+        """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or
+        each of its inputs in the output; empty where any of them would not be one piece, in order. An
+        input may stand there that can't be a part: a constant, or one that is there twice."""
+        return (Part(op.output, op.input, 0),) if self.alias else ()
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         """Which rows of input `index` an output row reads, for a rank-4 output [1, H, W, C]; None

@@ -10,8 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.concatenation import Concatenate
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
-from tinyfuse.ops.movement import one_dtype
+from tinyfuse.ops.base import SAME_ROW, Operator, Part, RowWindow, Rule
+from tinyfuse.ops.movement import one_dtype, side_by_side
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,9 @@ class ConcatenationOperator(Operator):
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (np.concatenate(inputs, axis=op.attributes.axis),)
+
+    def parts(self, op: Op) -> tuple[Part, ...]:
+        return side_by_side(op, op.attributes.axis % len(op.output.shape))
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         image = len(op.output.shape) == 4 and op.output.shape[0] == 1

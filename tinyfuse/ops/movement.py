@@ -8,12 +8,14 @@ file says once, in numpy, where its elements come from.
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import accumulate
+from math import prod
 
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.strided import StridedCopy
-from tinyfuse.ops.base import Kernel, Operator, Rule
+from tinyfuse.kernels.strided import StridedCopy, walk_of
+from tinyfuse.ops.base import Kernel, Operator, Part, Rule
 
 
 class Movement(Operator):
@@ -38,6 +40,23 @@ class Movement(Operator):
         return tuple(
             np.ascontiguousarray(view).reshape(t.shape) for view, t in zip(views, op.outputs, strict=True)
         )
+
+    def parts(self, op: Op) -> tuple[Part, ...]:
+        source = op.inputs[self.data_input]
+        data = np.empty(source.shape, source.dtype)  # its memory is never touched
+        walks = [walk_of(view, data) for view in self.views(op, data)]
+        if not all(walk.in_order for walk in walks):
+            return ()
+        return tuple(Part(output, source, walk.start) for output, walk in zip(op.outputs, walks, strict=True))
+
+
+def side_by_side(op: Op, axis: int) -> tuple[Part, ...]:
+    """`Operator.parts` of an operator whose output has its inputs one behind the other along dimension
+    `axis`: one piece each where every dimension in front of it is 1."""
+    if prod(op.output.shape[:axis]) != 1:
+        return ()
+    ends = accumulate(tensor.bytes for tensor in op.inputs)
+    return tuple(Part(tensor, op.output, end - tensor.bytes) for tensor, end in zip(op.inputs, ends, strict=True))
 
 
 # --- rules -----------------------------------------------------------------------------------

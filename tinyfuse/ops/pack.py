@@ -10,8 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.concatenation import PackWhole
-from tinyfuse.ops.base import Operator, Rule
-from tinyfuse.ops.movement import one_dtype
+from tinyfuse.ops.base import Operator, Part, Rule
+from tinyfuse.ops.movement import one_dtype, side_by_side
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,9 @@ class PackOperator(Operator):
 
     def attributes(self, options: Mapping[str, Any]) -> Pack:
         return Pack(options.get("values_count", 0), options.get("axis", 0))
+
+    def parts(self, op: Op) -> tuple[Part, ...]:
+        return side_by_side(op, op.attributes.axis % len(op.output.shape))
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (np.stack(inputs, axis=op.attributes.axis),)

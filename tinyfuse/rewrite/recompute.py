@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Saving
 from tinyfuse.ops import FAMILIES
+from tinyfuse.places import is_alias
 
 
 def recomputable(graph: Graph) -> list[Op]:
@@ -24,7 +25,7 @@ def recomputable(graph: Graph) -> list[Op]:
         if len(op.activations) == len(op.outputs) == 1
         and len(graph.consumers.get(op.output, ())) > 1
         and op.output not in graph.outputs
-        and not (op.states or FAMILIES[op.kind].alias or FAMILIES[op.kind].partial or FAMILIES[op.kind].macs(op))
+        and not (op.states or is_alias(op) or FAMILIES[op.kind].partial or FAMILIES[op.kind].macs(op))
     ]
     return sorted(found, key=lambda op: -op.output.bytes)
 

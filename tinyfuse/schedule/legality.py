@@ -5,7 +5,7 @@ A group is legal where its loop over rows can compute it:
 barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row
              window for every input, a kernel that computes rows (of rings, behind another stage)
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
-             one and before the other. An operator that only renames bytes (RESHAPE) is always outside
+             one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
 state        an operator on a state is the group's first: the group runs where its first operator stood,
              and what is done to a state keeps its order
 unconnected  tensors that they share, made or read, join all operators. (Those of two branches may be joined
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
+from tinyfuse.places import is_alias
 from tinyfuse.schedule.select import row_kernel
 
 
@@ -87,7 +88,7 @@ class Legality:
         return self._barriers[op, rings]
 
     def _find_barrier(self, op: Op, rings: bool) -> str | None:
-        if FAMILIES[op.kind].alias:
+        if is_alias(op):
             return "renames bytes, and takes no part in a loop over rows"
         if len(op.outputs) != 1:
             return "has several outputs" if op.outputs else "has no output"
@@ -114,7 +115,7 @@ class Legality:
             if op in members:
                 if outside is not None:
                     reason = f"it reads what {outside}, outside the group, makes of the group's own output"
-                    return Refusal("cycle", op, reason, final=FAMILIES[outside.kind].alias)
+                    return Refusal("cycle", op, reason, final=is_alias(outside))
                 made.update(op.outputs)
             elif outside is not None or made.intersection(op.activations):
                 descends.update(dict.fromkeys(op.outputs, op))
@@ -145,5 +146,5 @@ class Legality:
                     rule, reason = "fed", f"it needs the whole of {op.output}, which comes row by row"
                     if family.partial:
                         rule, reason = "partial", f"it takes the sums of {op} as they grow"
-                    return Refusal(rule, reader, reason, final=FAMILIES[reader.kind].alias)
+                    return Refusal(rule, reader, reason, final=is_alias(reader))
         return None

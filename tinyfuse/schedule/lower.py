@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import permutations
 
 import numpy as np
@@ -11,6 +13,7 @@ from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
+from tinyfuse.places import Places
 from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
 from tinyfuse.schedule.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
@@ -24,29 +27,31 @@ def lower(
 ) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
     """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
     whose numbers are `fixed`, no ring slides."""
-    roots = alias_roots(graph, partition)
-    groups, storage = [], {}
+    scheduled = {op for ops in partition for op in ops}
+    places = Places(op for op in graph.ops if op not in scheduled)
+    groups = []
     buffers: list[Buffer] = []
     overlaps: list[Overlap] = []
     names = _BufferNames()
 
-    whole = _whole_tensors(graph, partition, roots)
-    lifetimes = _lifetimes(graph, partition, whole, roots)
-    wanted = {roots.get(t, t) for t in graph.outputs}
+    whole = _whole_tensors(graph, partition, places)
+    lifetimes = _lifetimes(graph, partition, whole, places)
+    wanted = {places.root(t) for t in graph.outputs}
 
     def survivors(index: int) -> set[Tensor]:
         """What somebody reads after group `index`: a later group, or the caller."""
         return {t for t, (_, last) in lifetimes.items() if last > index} | wanted
 
     for tensor, (first, last) in lifetimes.items():
-        name = names.of(tensor)
-        buffers.append(Buffer(name, tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
-        storage[tensor] = Storage(name, _whole_rows(tensor))
+        buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
+    storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
     whole_buffers = {buffer.name: number for number, buffer in enumerate(buffers)}
+    # what the caller writes is there before the first group
+    brought = {storage[tensor].buffer for tensor in graph.inputs}
 
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context)
-        kept = frozenset(t for op in ops for t in op.outputs if roots.get(t, t) in whole)
+        kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in whole)
         stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, tensor in inner:
@@ -58,18 +63,19 @@ def lower(
             group = replace(group, counters=f"counters{index}")
             buffers += _feed_buffers(group, len(partition) - 1)
         groups.append(group)
-        overlaps += _overlaps(group, stream, storage, roots, survivors(index))
+        border = _Border(
+            group, stream, storage,
+            {b.name: b.bytes for b in buffers},
+            frozenset(b.name for b in buffers if b.first_step == index and b.name not in brought),
+            frozenset(storage[t].buffer for t in survivors(index)),
+        )  # fmt: skip
+        overlaps += border.overlaps()
         if stream:
-            overlaps += _inner_overlaps(group, stream, storage)
-            overlaps += _input_overlaps(group, stream, storage, roots, survivors(index))
-            for s, stage in enumerate(stages):
-                if stage.op.output in kept:
-                    number = whole_buffers[storage[stage.op.output].buffer]
-                    alive = frozenset(m for m, (_, held) in enumerate(stream.moments) if s in held)
-                    buffers[number] = replace(buffers[number], moments=alive)
-
-    for alias, root in roots.items():
-        storage[alias] = Storage(storage[root].buffer, _whole_rows(alias))
+            overlaps += border.inner_overlaps()
+            overlaps += border.input_overlaps()
+            for name, alive in border.moments().items():
+                number = whole_buffers[name]
+                buffers[number] = replace(buffers[number], moments=alive)
     return tuple(groups), storage, tuple(buffers), tuple(overlaps)
 
 
@@ -86,17 +92,6 @@ def _whole_rows(tensor: Tensor) -> int:
     return height(tensor) if len(tensor.shape) == 4 else 1
 
 
-def alias_roots(graph: Graph, partition: list[list[Op]]) -> dict[Tensor, Tensor]:
-    """Outputs that are other names for the same bytes -> the tensor that owns them: those of the
-    operators that the partition leaves out (RESHAPE; partition.py)."""
-    scheduled = {op for ops in partition for op in ops}
-    roots: dict[Tensor, Tensor] = {}
-    for op in graph.ops:
-        if op not in scheduled:
-            roots[op.output] = roots.get(op.input, op.input)
-    return roots
-
-
 class _BufferNames:
     """Short unique buffer names: t<index in the file>, x<n> for tensors that a rewrite made."""
 
@@ -110,38 +105,46 @@ class _BufferNames:
         return f"x{self._made}"
 
 
-def _whole_tensors(graph, partition, roots) -> set[Tensor]:
-    """Tensors that exist whole in the arena: what crosses a group's border, and the model's own."""
-    whole = {roots.get(t, t) for t in graph.inputs + graph.outputs}
+def _whole_tensors(graph, partition, places: Places) -> set[Tensor]:
+    """Roots that exist whole in the arena: of what crosses a group's border, and of the model's own."""
+    whole = {places.root(t) for t in graph.inputs + graph.outputs}
     home = {op: index for index, ops in enumerate(partition) for op in ops}
     for index, ops in enumerate(partition):
         for op in ops:
             for tensor in op.activations:
-                tensor = roots.get(tensor, tensor)
                 producer = graph.producer.get(tensor)
-                if producer is None or home[producer] != index:
-                    whole.add(tensor)
-    for op in graph.ops:
-        if op in home:
+                if producer is None or home.get(producer) != index:
+                    whole.add(places.root(tensor))
             # an output that nothing reads still has to be written somewhere
-            whole |= {t for t in op.outputs if t not in graph.consumers and t not in roots}
+            whole |= {places.root(t) for t in op.outputs if t not in graph.consumers}
     return whole
 
 
-def _lifetimes(graph, partition, whole, roots) -> dict[Tensor, tuple[int, int]]:
-    """First and last group in which each whole tensor must keep its bytes."""
-    first: dict[Tensor, int] = {t: 0 for t in graph.inputs}
-    last: dict[Tensor, int] = dict.fromkeys(graph.inputs, 0)
+def _lifetimes(graph, partition, whole, places: Places) -> dict[Tensor, tuple[int, int]]:
+    """First and last group in which each whole root must keep its bytes, those of all its parts."""
+    first: dict[Tensor, int] = {places.root(t): 0 for t in graph.inputs}
+    last = dict(first)
     for index, ops in enumerate(partition):
         for op in ops:
             for tensor in op.activations + op.outputs:
-                tensor = roots.get(tensor, tensor)
-                if tensor in whole:
-                    first.setdefault(tensor, index)
-                    last[tensor] = index
+                root = places.root(tensor)
+                if root in whole:
+                    first.setdefault(root, index)
+                    last[root] = index
     for tensor in graph.outputs:
-        last[roots.get(tensor, tensor)] = max(0, len(partition) - 1)
+        last[places.root(tensor)] = max(0, len(partition) - 1)
     return {tensor: (first[tensor], last[tensor]) for tensor in first}
+
+
+def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:
+    """The storage of the roots that have `buffers`, and of all that lies in them."""
+    storage = {tensor: Storage(buffer.name, _whole_rows(tensor)) for tensor, buffer in buffers.items()}
+    for op in graph.ops:
+        for tensor in op.activations + op.outputs:
+            place = places.of(tensor)
+            if place.root in buffers:
+                storage[tensor] = Storage(buffers[place.root].name, _whole_rows(tensor), offset=place.offset)
+    return storage
 
 
 def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tuple[Stage, ...]:
@@ -235,65 +238,122 @@ def _feed_buffers(group: Group, last: int) -> list[Buffer]:
     ]
 
 
-def _overlaps(
-    group: Group, stream: Stream | None, storage, roots, survivors: set[Tensor]
-) -> list[Overlap]:
-    """Which outputs may start how far below which inputs, if those are not among the `survivors`."""
-    found = []
-    for output in group.outputs:
-        for source in group.inputs:
-            if roots.get(source, source) in survivors:
-                continue
-            distance = overlap_distance(group.stages, stream, source, output)
-            if distance < output.bytes:
-                below, above = storage[output].buffer, storage[roots.get(source, source)].buffer
+@dataclass(frozen=True)
+class _Border:
+    """What a group does to the buffers of whole tensors.
+
+    sizes     bytes of every buffer
+    begun     buffers that hold nothing before this group
+    survives  buffers that somebody reads after it: a later group, or the caller
+    """
+
+    group: Group
+    stream: Stream | None
+    storage: dict[Tensor, Storage]
+    sizes: dict[str, int]
+    begun: frozenset[str]
+    survives: frozenset[str]
+
+    @cached_property
+    def lasting(self) -> set[str]:
+        """The buffers of its outputs."""
+        return {self.storage[tensor].buffer for tensor in self.group.outputs}
+
+    def moments(self) -> dict[str, frozenset[int]]:
+        """Of each buffer of an output that begins here, the moments at which it holds anything."""
+        found: dict[str, frozenset[int]] = {}
+        for s, stage in enumerate(self.group.stages):
+            name = self.storage[stage.op.output].buffer
+            if stage.op.output in self.group.outputs and name in self.begun:
+                alive = frozenset(m for m, (_, held) in enumerate(self.stream.moments) if s in held)
+                found[name] = found.get(name, frozenset()) | alive
+        return found
+
+    def overlaps(self) -> list[Overlap]:
+        """Which outputs may start how far below which inputs, if nobody reads those any more."""
+        sources, outputs = self._parts(self.group.inputs), self._parts(self.group.outputs)
+        found = []
+        for below in outputs:
+            for above in sources:
+                if below in self.begun and above not in self.survives:
+                    distance = buffer_distance(self.group.stages, self.stream, sources[above], outputs[below])
+                    if distance < self.sizes[below]:
+                        found.append(Overlap(below, above, distance))
+        return found
+
+    def _parts(self, tensors: Iterable[Tensor]) -> dict[str, list[tuple[Tensor, int]]]:
+        """Per buffer, the tensors in it with their offsets."""
+        found: dict[str, list[tuple[Tensor, int]]] = {}
+        for tensor in tensors:
+            storage = self.storage[tensor]
+            found.setdefault(storage.buffer, []).append((tensor, storage.offset))
+        return found
+
+    def _held_bytes(self, moments: np.ndarray) -> dict[str, np.ndarray]:
+        """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
+        moment by moment (Stream.extents)."""
+        held: dict[str, np.ndarray] = {}
+        for s, stage in enumerate(self.group.stages):
+            storage, rows = self.storage[stage.op.output], moments[:, 1 + s]
+            name = storage.buffer
+            if name in self.lasting - self.begun:
+                held[name] = np.full(len(moments), self.sizes[name])
+            else:
+                end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
+                held[name] = np.maximum(held[name], end) if name in held else end
+        for s, name in enumerate(self.group.scratch):
+            if name:
+                held[name] = np.where(moments[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
+        return held
+
+    def inner_overlaps(self) -> list[Overlap]:
+        """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
+        start, but seldom all of them, and at some moments none."""
+        held = self._held_bytes(self.stream.extents)
+        found = []
+        for below, above in permutations(held, 2):
+            distance = int(held[below][held[above] > 0].max(initial=0))
+            # outputs meet in later groups too
+            if distance < held[below].max() and not {below, above} <= self.lasting:
                 found.append(Overlap(below, above, distance))
-    return found
+        return found
+
+    def input_overlaps(self) -> list[Overlap]:
+        """How near rings and scratch may lie below an input whose rows are used up, and which of them come
+        when it is used up for good. (Outputs: `overlaps`.)"""
+        found = []
+        for whole, sources in self._parts(self.group.inputs).items():
+            if whole in self.survives or len(sources) > 1:
+                continue
+            ((source, offset),) = sources
+            moments, rows = self.stream.played_with(source)
+            dead = offset + rows * row_bytes(source)
+            for name, held in self._held_bytes(moments).items():
+                together = (held > 0) & (dead < offset + source.bytes)
+                below = int((held - dead)[together].max(initial=0))
+                if name not in self.lasting and below < held.max():
+                    found.append(Overlap(name, whole, below))
+                if name not in self.lasting and not together.any():
+                    found.append(Overlap(whole, name, 0))
+        return found
 
 
-def _held_bytes(group: Group, storage, moments: np.ndarray) -> dict[str, np.ndarray]:
-    """Of each ring, scratch and output the bytes that it holds, moment by moment (Stream.extents)."""
-    held = {}
-    for s, stage in enumerate(group.stages):
-        held[storage[stage.op.output].buffer] = moments[:, 1 + s] * row_bytes(stage.op.output)
-    for s, name in enumerate(group.scratch):
-        if name:
-            held[name] = np.where(moments[:, 0] == s, group.stages[s].scratch_bytes, 0)
-    return held
-
-
-def _inner_overlaps(group: Group, stream: Stream, storage) -> list[Overlap]:
-    """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
-    start, but seldom all of them, and at some moments none."""
-    held = _held_bytes(group, storage, stream.extents)
-    lasting = {storage[tensor].buffer for tensor in group.outputs}  # they meet in later groups too
-    found = []
-    for below, above in permutations(held, 2):
-        distance = int(held[below][held[above] > 0].max(initial=0))
-        if distance < held[below].max() and not {below, above} <= lasting:
-            found.append(Overlap(below, above, distance))
-    return found
-
-
-def _input_overlaps(group: Group, stream: Stream, storage, roots, survivors: set[Tensor]) -> list[Overlap]:
-    """How near rings and scratch may lie below an input whose rows are used up, and which of them come
-    when it is used up for good. (Outputs: `_overlaps`.)"""
-    found = []
-    lasting = {storage[tensor].buffer for tensor in group.outputs}
-    origins = [roots.get(tensor, tensor) for tensor in group.inputs]
-    for source, root in zip(group.inputs, origins, strict=True):
-        if root in survivors or origins.count(root) > 1:
-            continue
-        moments, rows = stream.played_with(source)
-        dead, whole = rows * row_bytes(source), storage[root].buffer
-        for name, held in _held_bytes(group, storage, moments).items():
-            together = (held > 0) & (dead < source.bytes)
-            below = int((held - dead)[together].max(initial=0))
-            if name not in lasting and below < held.max():
-                found.append(Overlap(name, whole, below))
-            if name not in lasting and not together.any():
-                found.append(Overlap(whole, name, 0))
-    return found
+def buffer_distance(
+    stages: tuple[Stage, ...],
+    stream: Stream | None,
+    sources: Iterable[tuple[Tensor, int]],
+    outputs: Iterable[tuple[Tensor, int]],
+) -> int:
+    """How far a buffer that holds `outputs` must start below one that holds `sources`, tensors with their
+    offsets in it, so that no output overwrites what is still read of a source."""
+    return max(
+        0,
+        *(
+            overlap_distance(stages, stream, source, output) + begin - offset
+            for source, offset in sources
+            for output, begin in outputs
+        ),
+    )
 
 
 def overlap_distance(

@@ -12,17 +12,18 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW, Context
+from tinyfuse.places import is_alias
 from tinyfuse.schedule.legality import Legality
 
 
 def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
-    """The groups of a graph: every operator once; aliases (RESHAPE) are left out, for they have
+    """The groups of a graph: every operator once; aliases (RESHAPE, views) are left out, for they have
     nothing to run, except under "none", where they copy unless their input ends there."""
     legality = Legality(graph, context)
     groups: list[list[Op]] = []
     taken: set[Op] = set()
     for op in graph.ops:
-        if op in taken or (fusion != "none" and FAMILIES[op.kind].alias):
+        if op in taken or (fusion != "none" and is_alias(op)):
             continue
         group = _fed_group(graph, op, legality) if FAMILIES[op.kind].source else [op]
         while fusion != "none":
@@ -43,7 +44,7 @@ def _fed_group(graph: Graph, source: Op, legality: Legality) -> list[Op]:
     for op in graph.ops[graph.ops.index(source) + 1 :]:
         if refusal is None or refusal.final:
             break
-        if not FAMILIES[op.kind].alias:
+        if not is_alias(op):
             group.append(op)
             refusal = legality.refusal(group)
     if refusal is None:

@@ -13,16 +13,16 @@ in (tinyfuse/schedule/choose.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tinyfuse.cost.predict import group_instructions
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
+from tinyfuse.places import Places, is_alias
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import make_stages, overlap_distance
+from tinyfuse.schedule.lower import buffer_distance, make_stages
 from tinyfuse.schedule.rows import Stream
 
 #: operators of one group, at most; the search weighs shorter groups first
@@ -71,7 +71,7 @@ def pareto_front(
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
-    ops = tuple(op for op in graph.ops if not FAMILIES[op.kind].alias)
+    ops = tuple(op for op in graph.ops if not is_alias(op))
     weigher = Weigher(graph, ops, context)
     edges = _edges(ops, weigher, budget, say)
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
@@ -154,25 +154,20 @@ class Weigher:
     def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context):
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
-        self.roots: dict[Tensor, Tensor] = {}
-        for op in graph.ops:
-            if op not in ops:
-                self.roots[op.output] = self.root(op.input)
-        position = {op: index for index, op in enumerate(ops)}
-        self.made_at = {t: position[op] for op in ops for t in op.outputs}
+        self.places = Places(op for op in graph.ops if is_alias(op))
+        # of roots: a root begins with its first part
+        self.made_at = {self.places.root(tensor): -1 for tensor in graph.inputs}
         self.last_use: dict[Tensor, int] = {}
         for index, op in enumerate(ops):
+            for tensor in op.outputs:
+                self.made_at.setdefault(self.places.root(tensor), index)
             for tensor in op.activations:
-                self.last_use[self.root(tensor)] = index
+                self.last_use[self.places.root(tensor)] = index
         for tensor in graph.outputs:
-            self.last_use[self.root(tensor)] = len(ops)
+            self.last_use[self.places.root(tensor)] = len(ops)
         self.memo: dict = {}
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
         self.work = 0
-
-    def root(self, tensor: Tensor) -> Tensor:
-        """The tensor whose bytes an alias names."""
-        return self.roots.get(tensor, tensor)
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
         """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with
@@ -192,20 +187,23 @@ class Weigher:
         stages = make_stages(list(ops), self.context, self.memo)
         kept = self.legality.leaving(ops)
         made = {t for op in ops for t in op.outputs}
-        inputs = {self.root(t) for op in ops for t in op.activations} - made
-        dying = {t for t in inputs if self.last_use[t] < j}
+        inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
+        outputs = self._by_root(kept)
         by = sum(
-            tensor.bytes
-            for tensor in self._whole_before(i) - inputs
-            if self.last_use.get(tensor, -1) >= j
+            root.bytes
+            for root, at in self.made_at.items()
+            if at < i and self.last_use.get(root, -1) >= j and root not in inputs and root not in outputs
         )
         stream = Stream(stages, kept) if stages[0].by_row else None
         self.work += len(stream.events) if stream else 1
-        saved = max(
-            (self._saved(stages, stream, source, output) for source in dying for output in kept),
-            default=0,
-        )
-        around = sum(t.bytes for t in inputs) + sum(t.bytes for t in kept) - saved + by
+        saved = 0
+        for source in inputs:
+            for output in outputs:
+                if self.last_use[source] < j and i <= self.made_at[output]:
+                    distance = buffer_distance(stages, stream, inputs[source], outputs[output])
+                    both = max(min(distance, output.bytes) + source.bytes, output.bytes)
+                    saved = max(saved, source.bytes + output.bytes - both)
+        around = sum(root.bytes for root in {**inputs, **outputs}) - saved + by
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
         yield Weight(around + own, own, group_instructions(stages, stream, self.context), False)
         if stream and self.context.optimize != "speed":
@@ -214,12 +212,10 @@ class Weigher:
                 own = sliding.inner_bytes
                 yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
 
-    def _whole_before(self, i: int) -> set[Tensor]:
-        made = {t for t, at in self.made_at.items() if at < i}
-        return made | {self.root(t) for t in self.graph.inputs}
-
-    @staticmethod
-    def _saved(stages, stream: Stream | None, source: Tensor, output: Tensor) -> int:
-        """Bytes that the overlap of an output with an input saves."""
-        distance = overlap_distance(stages, stream, source, output)
-        return source.bytes + output.bytes - max(distance + source.bytes, output.bytes)
+    def _by_root(self, tensors: Iterable[Tensor]) -> dict[Tensor, list[tuple[Tensor, int]]]:
+        """Per root, the tensors in it with their offsets."""
+        found: dict[Tensor, list[tuple[Tensor, int]]] = {}
+        for tensor in dict.fromkeys(tensors):
+            place = self.places.of(tensor)
+            found.setdefault(place.root, []).append((tensor, place.offset))
+        return found
