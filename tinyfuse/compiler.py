@@ -17,6 +17,7 @@ from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.recompute import recomputable, recompute
+from tinyfuse.rewrite.views import without_views
 from tinyfuse.schedule.choose import Choices
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
@@ -43,11 +44,10 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 
 def compile_graph(source: Graph, target: Target, options: Options, say: Say = lambda text: None) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `say` gets progress."""
-    if options.fusion != "rows":
-        graph, context = prepare(source, target, options)
-        return plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
-    if options.kernels == "cmsis-nn" and options.optimize != "speed":
-        return _cmsis_nn_pairs(source, target, options)
+    # Under `--kernels cmsis-nn` the rule's row groups are made, of each depthwise and pointwise convolution:
+    # a call for each row costs more than `balanced` may spend, so that it would never make such a group.
+    if options.fusion != "rows" or (options.kernels == "cmsis-nn" and options.optimize != "speed"):
+        return _by_rule(source, target, options)
     found = choices(source, target, options, ("ram",) if options.optimize == "ram" else OPTIMIZE, say)
     plan = found.choose(options.optimize, options.max_ram)
     if options.optimize == "ram":
@@ -55,12 +55,20 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     return _without_idle_slides(plan)
 
 
-def _cmsis_nn_pairs(source: Graph, target: Target, options: Options) -> Plan:
-    """The plan with a row group of each depthwise and pointwise convolution, wherever that is legal: for
-    who asks for CMSIS-NN's kernels and for rows. A call for each row costs more than `balanced` may
-    spend, so that it would never make such a group."""
+def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
+    """The plan with the groups of the fusion level's rule (tinyfuse/schedule/partition.py); with views,
+    unless it takes fewer bytes without."""
     graph, context = prepare(source, target, options)
-    return plan_groups(source, graph, partition(graph, context, "rows"), context, options)
+    plans = [
+        plan_groups(source, one, partition(one, context, options.fusion), context, options)
+        for one in dict.fromkeys((graph, _plain(graph)))
+    ]
+    return plans[0] if options.optimize == "speed" else min(plans, key=lambda plan: plan.arena_bytes)
+
+
+def _plain(graph: Graph) -> Graph:
+    """The graph without views, the same graph where it has none."""
+    return without_views(graph) if any(op.view for op in graph.ops) else graph
 
 
 def _recomputing(plan: Plan, say: Say) -> Plan:
@@ -94,7 +102,11 @@ def choices(
 ) -> Choices:
     """What `--fusion rows` chooses from: the partitions of the graphs and for the kernels that each of the
     `policies` (of OPTIMIZE) prefers. CompileError where none of them can be computed."""
-    return _choices(source, options, [prepare(source, target, replace(options, optimize=p)) for p in policies], say)
+    prepared = [prepare(source, target, replace(options, optimize=p)) for p in policies]
+    graph, context = prepared[-1]
+    if _plain(graph) is not graph:  # whether views save RAM, only plans tell
+        prepared.append((_plain(graph), context))
+    return _choices(source, options, prepared, say)
 
 
 def _choices(source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], say: Say) -> Choices:

@@ -22,6 +22,7 @@ from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 from tinyfuse.rewrite.trim_kernels import trim_kernels
+from tinyfuse.rewrite.views import every_view, views
 
 Pass = Callable[[Graph], Graph]
 
@@ -53,13 +54,19 @@ def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced")
             kept = set(graph.ops)
             changed = tuple(op for op in before.ops if op not in kept)
             macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
-            savings.append(Saving(one_pass.__name__, changed, macs, weights))
+            copied = _moved_bytes(graph) - _moved_bytes(before)
+            savings.append(Saving(one_pass.__name__, changed, macs, weights, copied))
     # what a pass went around (a RESHAPE before a layer) is read by nobody now
     return drop_dead(replace(graph, savings=tuple(savings)))
 
 
 def _macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
+
+def _moved_bytes(graph: Graph) -> int:
+    """Bytes that views leave where they are."""
+    return sum(tensor.bytes for op in graph.ops if op.view for tensor in op.outputs)
 
 
 def _weight_bytes(graph: Graph) -> int:
@@ -78,4 +85,7 @@ def _passes(fusion: str, library: str, optimize: str) -> tuple[Pass, ...]:
         passes += STREAMING
         passes += SMALLER if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
+    if fusion != "none":
+        # last: the others look at what operators compute, not at where tensors lie
+        passes += (every_view,) if optimize == "speed" else (views,)
     return passes
