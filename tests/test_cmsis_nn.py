@@ -12,6 +12,8 @@ import pytest
 from cmsis_harness import Case, context_for, run_cases, tree_or_skip
 from cases import NAMED, RANDOM
 from conv_cases import Shape, make_op, random_input, random_shape
+from executors import assert_exact, plan_of
+from families import FAMILIES as NETWORKS
 from hypothesis import HealthCheck, Phase, given, settings
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
@@ -401,6 +403,33 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
     assert len(groups) == 2
     for symbols in groups:
         assert {"arm_depthwise_conv_wrapper_s8", "arm_convolve_wrapper_s8"} <= set(symbols)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize(
+    ("network", "functions"),
+    [
+        ("attention", {"arm_transpose_s8", "arm_batch_matmul_s8", "arm_softmax_s8", "arm_elementwise_add_s8"}),
+        ("u_net", {"arm_transpose_conv_s8", "arm_convolve_wrapper_s8", "arm_max_pool_s8"}),
+    ],
+)
+def test_networks(network: str, functions: set[str], target: str) -> None:
+    """Functions that 7.0 brought, compiled into a module with all warnings."""
+    tree = tree_or_skip("newest")
+    if tree.version < (7, 0):
+        pytest.skip("needs CMSIS-NN 7.0 or later: CMSIS_NN_PATH names an older one")
+    plan = plan_of(NETWORKS[network](), target, kernels="cmsis-nn")
+    assert functions <= plan.cmsis_nn_functions
+    assert_exact(plan, 2, tree=tree)
+
+
+def test_no_group_takes_a_kernel_of_cmsis_nn_away() -> None:
+    """Behind the transposed convolution, which CMSIS-NN computes whole, a QUANTIZE would make a group."""
+    ours, theirs = (plan_of(NETWORKS["u_net"](), "cortex-m4", kernels=k, fusion="basic") for k in ("tinyfuse", "cmsis-nn"))
+    kinds = [[stage.op.kind for stage in group.stages] for group in ours.groups]
+    assert ["TRANSPOSE_CONV", "QUANTIZE"] in kinds
+    assert "arm_transpose_conv_s8" in theirs.cmsis_nn_functions
 
 
 def test_what_only_a_later_version_can_is_said(tmp_path: Path) -> None:

@@ -355,11 +355,7 @@ class _Writer:
 
     def _fields(self, fields: Mapping) -> None:
         for name, value in fields.items():
-            if isinstance(value, Mapping):
-                inner = ", ".join(f".{n} = {_expression(v)}" for n, v in value.items())
-                self._line(f".{name} = {{{inner}}},")
-            else:
-                self._line(f".{name} = {_expression(value)},")
+            self._line(f".{name} = {_initializer(value)},")
 
 
 def _is_constant(fields: Mapping) -> bool:
@@ -370,6 +366,12 @@ def _is_constant(fields: Mapping) -> bool:
         else not isinstance(value, str) or not re.search("[A-Za-z_]", value)
         for value in fields.values()
     )
+
+
+def _initializer(value) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
+    return _expression(value)
 
 
 def _expression(value) -> str:

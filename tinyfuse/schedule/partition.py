@@ -3,7 +3,8 @@
 A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every
 operator its own group; `basic` lets a producer take the elementwise operators behind it (what a
 converter leaves of a batch normalization, activations that no clamp can hold); `rows` adds the
-depthwise convolution and the pointwise convolution behind it.
+depthwise convolution and the pointwise convolution behind it. Under `--kernels cmsis-nn` no group is made
+that would take one of its kernels away.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW, Context
 from tinyfuse.places import is_alias
 from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.select import row_kernel, whole_kernel
 
 
 def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
@@ -29,6 +31,8 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
         while fusion != "none":
             follower = _only_consumer(graph, group[-1])
             if follower is None or not _wanted(group, follower, fusion) or legality.refusal([*group, follower]):
+                break
+            if any(_loses_cmsis_nn(o, context, rings=o is follower) for o in (group[-1], follower)):
                 break
             group.append(follower)
         taken.update(group)
@@ -72,6 +76,14 @@ def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
         len(group) > 1 and group[0].kind == "DEPTHWISE_CONV_2D"
     )
     return depthwise and is_pointwise_convolution(follower)
+
+
+def _loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
+    """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not in a group."""
+    if context.library != "cmsis-nn" or FAMILIES[op.kind].partial:
+        return False
+    by_row = row_kernel(op, context, rings)
+    return whole_kernel(op, context)[0].library == "cmsis-nn" and (by_row is None or by_row.library != "cmsis-nn")
 
 
 def is_pointwise_function(op: Op) -> bool:
