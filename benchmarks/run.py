@@ -56,10 +56,10 @@ def jobs(args: argparse.Namespace, peers: dict) -> Iterator[tuple[str, Callable[
         if not path.exists() or (args.only and model not in args.only):
             continue
         for target in args.targets:
-            for kernels, fusion in tinyfuse_runs.SETTINGS:
-                yield f"{model} {target} tinyfuse {kernels} {fusion}", lambda p=path, m=model, n=about["macs"], \
-                    t=target, k=kernels, f=fusion: tinyfuse_runs.measure(
-                        p, m, n, t, k, f, args.cmsis_nn, args.compiler_opt, args.corners)
+            for options in tinyfuse_runs.SETTINGS:
+                what = f"{model} {target} tinyfuse {tinyfuse_runs.title(options)}"
+                yield what, lambda p=path, m=model, n=about["macs"], t=target, o=options: tinyfuse_runs.measure(
+                    p, m, n, t, o, args.cmsis_nn, args.compiler_opt, args.corners)
         if bakenn and "cortex-m4" in args.targets:
             import bakenn_runs
 

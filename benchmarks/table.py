@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rows import Row
+from tinyfuse_runs import DEFAULT, title
 
 _TITLES = (
     "tool", "setting", "instructions", "per MAC", "arena", "static RAM", "stack", "code", "weights", "exact",
@@ -30,7 +31,7 @@ def summary(rows: list[Row]) -> list[str]:
     for model, target in dict.fromkeys((row.model, row.target) for row in rows):
         here = [row for row in rows if (row.model, row.target) == (model, target) and row.exact]
         cells = []
-        for tool, setting in (("tinyfuse", "kernels auto, fusion rows"), ("TFLM", ""), ("bakeNN", "cmsis-nn")):
+        for tool, setting in (("tinyfuse", title(DEFAULT)), ("TFLM", ""), ("bakeNN", "cmsis-nn")):
             found = [row for row in here if row.tool == tool and row.setting.startswith(setting)]
             cells.append(f"{found[0].instructions:,} / {found[0].ram_bytes:,}" if found else "")
         lines.append(f"| {model}, {target} | {' | '.join(cells)} |")

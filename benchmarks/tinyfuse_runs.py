@@ -18,14 +18,20 @@ from tinyfuse.oracle import make_oracle
 from tinyfuse.plan import Plan
 from tinyfuse.verification import compare, stack_problem
 
-#: (kernels, fusion)
+#: what is asked for, as options of `tinyfuse gen`: fields of a Request
 SETTINGS = (
-    ("auto", "rows"),
-    ("tinyfuse", "rows"),
-    ("cmsis-nn", "rows"),
-    ("auto", "basic"),
-    ("auto", "none"),
+    {"kernels": "auto", "fusion": "rows", "optimize": "balanced"},
+    {"kernels": "auto", "fusion": "rows", "optimize": "speed"},
+    {"kernels": "auto", "fusion": "rows", "optimize": "speed", "weights": "unpacked"},
+    {"kernels": "auto", "fusion": "rows", "optimize": "ram"},
+    {"kernels": "tinyfuse", "fusion": "rows", "optimize": "balanced"},
+    {"kernels": "cmsis-nn", "fusion": "rows", "optimize": "balanced"},
+    {"kernels": "auto", "fusion": "basic"},
+    {"kernels": "auto", "fusion": "none"},
 )
+
+#: what `tinyfuse gen` does without options
+DEFAULT = SETTINGS[0]
 
 _expected: dict[tuple[bytes, int], list[list[np.ndarray]]] = {}
 
@@ -43,14 +49,19 @@ def expected_outputs(data: bytes, graph: Graph, inputs: list, corners: int) -> l
     return _expected[data, corners]
 
 
+def title(setting: dict[str, str]) -> str:
+    """A setting as the tables name it."""
+    return ", ".join(" ".join(option) for option in setting.items())
+
+
 def measure(
-    path: Path, model: str, macs: int, target: str, kernels: str, fusion: str,
+    path: Path, model: str, macs: int, target: str, options: dict[str, str],
     cmsis_nn: str | None, opt: str, corners: int,
 ) -> Row:
     """The row of one generation; a failure is a row too."""
-    setting = f"kernels {kernels}, fusion {fusion}"
+    setting = title(options)
     try:
-        request = Request(str(path), target, name="net", kernels=kernels, fusion=fusion, cmsis_nn_path=cmsis_nn)
+        request = Request(str(path), target, name="net", cmsis_nn_path=cmsis_nn, **options)
         plan, tree = make_plan(request, lambda text: None, needs_tree=True)
         return _run(plan, tree, path, Row("tinyfuse", setting, model, target), macs, opt, corners)
     except TinyfuseError as error:

@@ -162,13 +162,14 @@ TINYFUSE_INLINE void tinyfuse_add_s8(const tinyfuse_binary *p, const int8_t *a, 
     int32_t i = 0;
 #if TINYFUSE_VECTORS
     TINYFUSE_VECTOR_ELEMENTS(tinyfuse_add4)
-#endif
+#else
     for (; i + 4 <= count; i += 4) {
         out[i] = tinyfuse_add_one(p, a[i], b[i]);
         out[i + 1] = tinyfuse_add_one(p, a[i + 1], b[i + 1]);
         out[i + 2] = tinyfuse_add_one(p, a[i + 2], b[i + 2]);
         out[i + 3] = tinyfuse_add_one(p, a[i + 3], b[i + 3]);
     }
+#endif
     for (; i < count; ++i) {
         out[i] = tinyfuse_add_one(p, a[i], b[i]);
     }

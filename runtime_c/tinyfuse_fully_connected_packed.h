@@ -46,7 +46,46 @@ typedef struct {
     "asr %[" sum "], r10\n\t"                                       \
     "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"                   \
     "strb %[" sum "], [%[i]], #1\n\t"
-/* `bytes` is 4 * depth; the loop is entered as that of tinyfuse_matmul.h. */
+/* The steps of one turn, entered where the number of all steps (e: 16 times that) says: the first turn
+   makes what the others leave. Widened inputs take four steps a turn. */
+#define TINYFUSE_DENSE_STEPS_COLUMNS(form)                                                     \
+    "lsls %[e], %[e], #27\n\t" /* two steps, one */                                            \
+    "bcc 5f\n\t"                                                                               \
+    "bmi 2f\n\t"                                                                               \
+    "b 3f\n\t"                                                                                 \
+    "5:\n\t"                                                                                   \
+    "bmi 4f\n\t"                                                                               \
+    "1:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_COLUMNS)                                 \
+    "2:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_COLUMNS)                                 \
+    "3:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_COLUMNS)                                 \
+    "4:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_COLUMNS)
+/* Bytes take eight. */
+#define TINYFUSE_DENSE_STEPS_BYTES(form)                                                       \
+    "lsls %[e], %[e], #26\n\t" /* four steps */                                                \
+    "bcs 5f\n\t"                                                                               \
+    "lsls %[e], %[e], #1\n\t" /* two, one */                                                   \
+    "bcs 9f\n\t"                                                                               \
+    "bmi 18f\n\t"                                                                              \
+    "b 1f\n\t"                                                                                 \
+    "9:\n\t"                                                                                   \
+    "bmi 16f\n\t"                                                                              \
+    "b 17f\n\t"                                                                                \
+    "5:\n\t"                                                                                   \
+    "lsls %[e], %[e], #1\n\t"                                                                  \
+    "bcs 9f\n\t"                                                                               \
+    "bmi 14f\n\t"                                                                              \
+    "b 15f\n\t"                                                                                \
+    "9:\n\t"                                                                                   \
+    "bmi 12f\n\t"                                                                              \
+    "b 13f\n\t"                                                                                \
+    "1:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                   \
+    "12:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                  \
+    "13:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                  \
+    "14:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                  \
+    "15:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                  \
+    "16:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                  \
+    "17:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)                                  \
+    "18:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_BYTES)
 #define TINYFUSE_DENSE_LOOP(form, inputs)                                                      \
     __asm volatile("6:\n\t"                                                                    \
                    "ldr %[i], %[channels]\n\t"                                                 \
@@ -57,17 +96,7 @@ typedef struct {
                    "ldr %[s2], [%[i], #24]\n\t"                                                \
                    "ldr %[s3], [%[i], #36]\n\t"                                                \
                    "add %[j], %[w], %[e]\n\t"                                                  \
-                   "str %[j], %[end]\n\t"                                                      \
-                   "lsls %[e], %[e], #27\n\t"                                                  \
-                   "bcc 5f\n\t"                                                                \
-                   "bmi 2f\n\t"                                                                \
-                   "b 3f\n\t"                                                                  \
-                   "5:\n\t"                                                                    \
-                   "bmi 4f\n\t"                                                                \
-                   "1:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
-                   "2:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
-                   "3:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
-                   "4:\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                  \
+                   "str %[j], %[end]\n\t" TINYFUSE_DENSE_STEPS_##inputs(form)                  \
                    "ldr %[i], %[end]\n\t"                                                      \
                    "cmp %[w], %[i]\n\t"                                                        \
                    "bne 1b\n\t"                                                                \
@@ -101,13 +130,13 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(const void *inputs_at, int32_t dep
     int32_t s0, s1, s2, s3;
     uint32_t x, e, i, j;
     if (columns && form == TINYFUSE_LANES) {
-        TINYFUSE_DENSE_LOOP(LANES, TINYFUSE_DENSE_COLUMNS);
+        TINYFUSE_DENSE_LOOP(LANES, COLUMNS);
     } else if (columns) {
-        TINYFUSE_DENSE_LOOP(WIDE, TINYFUSE_DENSE_COLUMNS);
+        TINYFUSE_DENSE_LOOP(WIDE, COLUMNS);
     } else if (form == TINYFUSE_LANES) {
-        TINYFUSE_DENSE_LOOP(LANES, TINYFUSE_DENSE_BYTES);
+        TINYFUSE_DENSE_LOOP(LANES, BYTES);
     } else {
-        TINYFUSE_DENSE_LOOP(WIDE, TINYFUSE_DENSE_BYTES);
+        TINYFUSE_DENSE_LOOP(WIDE, BYTES);
     }
 }
 

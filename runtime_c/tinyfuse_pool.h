@@ -185,13 +185,12 @@ TINYFUSE_INLINE uint32_t tinyfuse_max_bytes(uint32_t a, uint32_t b)
     __asm("ssub8 %0, %1, %2\n\tsel %0, %1, %2" : "=&r"(most) : "r"(a), "r"(b) : "cc");
     return most;
 #else
-    uint32_t most = 0;
-    int32_t i;
-    for (i = 0; i < 32; i += 8) {
-        const int32_t larger = tinyfuse_max((int8_t)(a >> i), (int8_t)(b >> i));
-        most |= (uint32_t)(uint8_t)larger << i;
-    }
-    return most;
+    const uint32_t signs = 0x80808080u, differ = a ^ b;
+    /* bit 7 of each byte: the other seven of a are not less than those of b */
+    const uint32_t rest = (a | signs) - (b & ~signs);
+    /* the same of the whole byte: unlike signs decide, else the rest does */
+    const uint32_t larger = ((b & differ) | (rest & ~differ)) & signs;
+    return b ^ (differ & ((larger << 1) - (larger >> 7)));
 #endif
 }
 

@@ -56,7 +56,7 @@ def test_a_model_is_measured(tmp_path, monkeypatch, capsys):
     x = sketch.value((1, 6, 6, 3), 0.05, 3)
     path = tmp_path / "ad01_int8.tflite"
     path.write_bytes(sketch.build([x], [sketch.conv(x, 4, (3, 3))]))
-    monkeypatch.setattr("tinyfuse_runs.SETTINGS", (("tinyfuse", "rows"),))
+    monkeypatch.setattr("tinyfuse_runs.SETTINGS", ({"kernels": "tinyfuse", "fusion": "rows"},))
     arguments = ["--models", tmp_path, "--targets", "cortex-m4", "--corners", "2", "--no-bakenn", "--output", tmp_path]
     monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
     assert run.main() == 0

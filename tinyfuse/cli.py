@@ -332,7 +332,7 @@ def targets(as_json):
             {
                 "schema_version": 1,
                 "tinyfuse_version": __version__,
-                "targets": [asdict(t) | {"prefer_cmsis_nn": sorted(t.prefer_cmsis_nn)} for t in known.values()],
+                "targets": [asdict(t) for t in known.values()],
             }
         )
     width = max(map(len, known))

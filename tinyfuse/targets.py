@@ -19,7 +19,6 @@ class Target:
     cpu          -mcpu value, None on the host
     dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
     flags        compiler flags that select core, FPU and float ABI
-    prefer_cmsis_nn  operator kinds for which `--kernels auto` takes CMSIS-NN's kernel first
     cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
     flash, ram   (origin, bytes) of the emulated board's memories
@@ -31,7 +30,6 @@ class Target:
     dsp: bool
     mve: bool
     flags: tuple[str, ...]
-    prefer_cmsis_nn: frozenset[str] = frozenset()
     cost_table: str | None = None
     qemu_machine: str | None = None
     qemu_tick_ns: float | None = None
@@ -64,8 +62,7 @@ def _target(name: str, fields: dict, changes: dict) -> Target:
         dsp=core["dsp"],
         mve=core["mve"],
         flags=tuple(core["flags"]),
-        prefer_cmsis_nn=frozenset(fields.get("kernels", {}).get("prefer_cmsis_nn", ())),
-        cost_table=fields["core"].get("cost_table") if same_kernels else None,
+        cost_table=(core if same_kernels else changes).get("cost_table"),
         qemu_machine=emulation.get("qemu_machine"),
         qemu_tick_ns=emulation.get("qemu_tick_ns"),
         renode_cpu=emulation.get("renode_cpu"),

@@ -1,25 +1,30 @@
-"""Which kernel computes an operator: the first of its family's list that may and that the user wants."""
+"""Which kernel computes an operator: the first of its family's list that may and that the user wants, or
+another where the cost table says that it is surely faster."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tinyfuse.cost.table import cost_table
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
 
+#: another kernel must be predicted to take less than this share of the preferred one: predictions err by
+#: a few percent, and a module that calls no library is easier to build
+_SURELY_FASTER = 0.9
+
 
 def candidates(op: Op, context: Context) -> list[Kernel]:
-    """Kernels that compute `op` exactly on the target, best first.
+    """Kernels that compute `op` exactly on the target, in order of preference.
 
-    "tinyfuse" leaves CMSIS-NN out; "cmsis-nn" takes it wherever it has a kernel; "auto" prefers
-    what the target's file says is faster for the family (targets/*.toml, [kernels]).
+    "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     family = FAMILIES[op.kind]
     kernels = [k for k in family.kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
     if context.library == "tinyfuse":
         return [k for k in kernels if k.library == "tinyfuse"]
-    first = "cmsis-nn"
-    if context.library == "auto":
-        first = "cmsis-nn" if op.kind in context.target.prefer_cmsis_nn else "tinyfuse"
+    first = "cmsis-nn" if context.library == "cmsis-nn" else "tinyfuse"
     return sorted(kernels, key=lambda k: k.library != first)
 
 
@@ -31,17 +36,28 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
         for i, tensor in enumerate(op.inputs)
         if tensor is not None and not tensor.is_constant
     )
-    for kernel in candidates(op, context):
-        if kernel.whole:
-            return kernel, False
-        if kernel.by_row and streamable:
-            return kernel, True
-    raise AssertionError(f"no kernel for {op}; the family's rules should have refused it")
+    usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
+    if not usable:
+        raise AssertionError(f"no kernel for {op}; the family's rules should have refused it")
+    return _best(op, usable, context)
 
 
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
-    for kernel in candidates(op, context):
-        if kernel.by_row and (kernel.takes_rings(op) or not rings):
-            return kernel
-    return None
+    usable = [(k, True) for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or not rings)]
+    return _best(op, usable, context)[0] if usable else None
+
+
+def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:
+    """Of kernels, each with whether it is called by rows, the first, unless the cost table knows a surely
+    faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
+    the user asked for these."""
+    best, table = usable[0], cost_table(context.target.cost_table)
+    if table is None or context.library == "cmsis-nn" or context.optimize == "ram":
+        return best
+    least = table.kernel(op, *best, context)
+    for other in usable[1:] if least is not None else ():
+        cost = table.kernel(op, *other, context)
+        if cost is not None and cost < _SURELY_FASTER * least:
+            best, least = other, cost
+    return best
