@@ -17,6 +17,8 @@ from tinyfuse.ir import Graph, Tensor
 from tinyfuse.options import FUSION, OPTIMIZE
 from tinyfuse.places import Places
 from tinyfuse.plan import Plan
+from tinyfuse.report.facts import report_facts
+from tinyfuse.report.text import report_text
 from tinyfuse.rewrite.views import every_view, views, without_views
 from tinyfuse.schedule.partition import partition
 from tinyfuse.tflite_reader import read_tflite
@@ -274,6 +276,16 @@ def test_a_concatenation_in_place_saves_its_bytes() -> None:
 def test_fusion_none_copies(fusion: str) -> None:
     plan = plan_of(attention(), fusion=fusion, optimize="speed")
     assert bool(viewed(plan.graph)) == (fusion != "none")
+
+
+def test_the_report_tells_what_is_not_copied() -> None:
+    plan = plan_of(two_towers(), optimize="speed")
+    facts = report_facts(plan, 0, None)
+    (saved,) = (one for one in facts["rewrites"] if one["pass"] == "every_view")
+    assert (saved["what"], saved["copied_bytes_saved"]) == ("CONCATENATION", 29)
+    left, right = facts["views"]
+    assert left["buffer"] == right["buffer"] and (left["offset"], right["offset"]) == (0, 13)
+    assert "29  CONCATENATION" in report_text(plan, facts)
 
 
 # --- the checker -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import Plan, constant_key
+from tinyfuse.plan import Plan, Storage, constant_key
 
 SCHEMA_VERSION = 1
 
@@ -90,7 +90,18 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
             }
             for buffer in plan.buffers
         ],
+        "views": [
+            {"tensor": tensor.name, "buffer": storage.buffer, "offset": storage.offset, "bytes": tensor.bytes}
+            for tensor, storage in _parts(plan)
+        ],
     }
+
+
+def _parts(plan: Plan) -> list[tuple[Tensor, Storage]]:
+    """The tensors that views leave inside others."""
+    views = [op for op in plan.graph.ops if op.view]
+    parts = dict.fromkeys(part.part for op in views for part in FAMILIES[op.kind].parts(op))
+    return [(tensor, plan.storage[tensor]) for tensor in parts]
 
 
 def op_name(op: Op) -> str:
@@ -106,6 +117,7 @@ def _rewrites(plan: Plan) -> list[dict]:
             "what": _operators(saving.operators),
             "macs_saved": saving.macs,
             "weight_bytes_saved": saving.weight_bytes,
+            "copied_bytes_saved": saving.copied_bytes,
         }
         for saving in plan.graph.savings
     ]
@@ -115,7 +127,15 @@ def _rewrites(plan: Plan) -> list[dict]:
     )
     if shared:
         what = f"{len(constants) - len(plan.unique_constants)} constants equal to others"
-        found.append({"pass": "share_constants", "what": what, "macs_saved": 0, "weight_bytes_saved": shared})
+        found.append(
+            {
+                "pass": "share_constants",
+                "what": what,
+                "macs_saved": 0,
+                "weight_bytes_saved": shared,
+                "copied_bytes_saved": 0,
+            }
+        )
     return found
 
 

@@ -83,9 +83,9 @@ def _rewrite_lines(facts: dict) -> list[str]:
     if not facts["rewrites"]:
         return []
     width = max(len(one["pass"]) for one in facts["rewrites"])
-    lines = [f"{'rewrite':<{width}}  {'MACs saved':>11}  {'weights':>9}  operators"]
+    lines = [f"{'rewrite':<{width}}  {'MACs saved':>11}  {'weights':>9}  {'copied':>9}  operators"]
     for one in facts["rewrites"]:
-        figures = f"{one['macs_saved']:>11,}  {one['weight_bytes_saved']:>9,}"
+        figures = f"{one['macs_saved']:>11,}  {one['weight_bytes_saved']:>9,}  {one['copied_bytes_saved']:>9,}"
         lines.append(f"{one['pass']:<{width}}  {figures}  {one['what']}")
     return [*lines, ""]
 
