@@ -19,7 +19,7 @@ from tinyfuse.places import Places
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import report_facts
 from tinyfuse.report.text import report_text
-from tinyfuse.rewrite.views import every_view, views, without_views
+from tinyfuse.rewrite.views import every_view, views
 from tinyfuse.schedule.partition import partition
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
@@ -145,24 +145,41 @@ def _with_a_slice(s: Sketch, x: Value) -> list[Value]:
     return [s.concatenate([s.relu(x, "RELU6"), s.slice(y, [0, 2], [1, 5])], 1), s.unary(y, "ABS")]
 
 
-@pytest.mark.parametrize("join", [_twice, _twice_renamed, _with_a_constant, _with_a_slice])
-def test_a_concatenation_of_what_has_another_place_is_copied(join: Callable) -> None:
+def _with_its_own_slice(s: Sketch, x: Value) -> list[Value]:
+    y = s.relu(x)
+    return [s.concatenate([s.slice(y, [0, 2], [1, 5]), y], 1)]
+
+
+def _with_what_is_joined_already(s: Sketch, x: Value) -> list[Value]:
+    y = s.relu(x)
+    return [s.concatenate([y, s.relu(x, "RELU6")], 1), s.concatenate([s.requantize_to(s.unary(x, "TANH"), y), y], 1)]
+
+
+@pytest.mark.parametrize(
+    ("join", "copied"),
+    [(_twice, 8), (_twice_renamed, 8), (_with_a_constant, 8), (_with_a_slice, 5), (_with_its_own_slice, 5),
+     (_with_what_is_joined_already, 8)],
+)  # fmt: skip
+def test_a_part_that_has_another_place_is_copied_alone(join: Callable, copied: int) -> None:
     s = Sketch(3)
     x = s.value((1, 8), zero_point=5)
-    data = s.build([x], join(s, x))
-    graph = every_view(read_tflite("model.tflite", data))
-    assert "CONCATENATION" not in viewed(graph)
-    assert_exact(plan_of(data, optimize="speed"))
+    plan = plan_of(s.build([x], join(s, x)), optimize="speed")
+    copies = [op for op in plan.graph.ops if op.kind == "CONCATENATION" and not op.view]
+    assert [op.output.bytes for op in copies] == [copied] and "CONCATENATION" in viewed(plan.graph)
+    wholes = sum(op.output.bytes for op in plan.graph.ops if op.view for _ in op.outputs)
+    assert plan.graph.savings[-1].copied_bytes == wholes - copied
+    assert_exact(plan)
 
 
-def test_a_tensor_lies_in_one_of_two_concatenations() -> None:
+def test_a_concatenation_of_what_can_not_move_is_copied_at_once() -> None:
     s = Sketch(4)
     x = s.value((1, 8))
-    a, b, c = s.relu(x), s.relu(x, "RELU6"), s.relu(x)
-    data = s.build([x], [s.concatenate([a, b], 1), s.concatenate([c, a], 1)])
-    graph = every_view(read_tflite("model.tflite", data))
-    assert [op.view for op in graph.ops if op.kind == "CONCATENATION"] == [True, False]
-    assert_exact(plan_of(data, optimize="speed"))
+    y = s.relu(x)
+    parts = [s.slice(y, [0, 3], [1, 5]), s.slice(y, [0, 0], [1, 3])]
+    plan = plan_of(s.build([x], [s.concatenate(parts, 1)]), optimize="speed")
+    assert viewed(plan.graph) == ["SLICE", "SLICE"]
+    assert [len(op.inputs) for op in plan.graph.ops if op.kind == "CONCATENATION"] == [2]
+    assert_exact(plan)
 
 
 def test_parts_of_parts() -> None:
@@ -384,8 +401,7 @@ def test_plans_of_random_networks_hold(data: bytes, optimize: str) -> None:
     """Each plan is verified when it is made. Of one with groups by rule, views take no RAM."""
     plan_of(data, "cortex-m4", optimize=optimize)
     plan = plan_of(data, fusion="basic", optimize=optimize)
-    graph, context = prepare(plan.source, plan.context.target, plan.options)
-    graph = without_views(graph)
+    graph, context = prepare(plan.source, plan.context.target, plan.options, with_views=False)
     plain = plan_groups(plan.source, graph, partition(graph, context, "basic"), context, plan.options)
     assert optimize == "speed" or plan.arena_bytes <= plain.arena_bytes
 

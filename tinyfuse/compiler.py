@@ -17,7 +17,6 @@ from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.recompute import recomputable, recompute
-from tinyfuse.rewrite.views import without_views
 from tinyfuse.schedule.choose import Choices
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
@@ -58,17 +57,18 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
 def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
     """The plan with the groups of the fusion level's rule (tinyfuse/schedule/partition.py); with views,
     unless it takes fewer bytes without."""
-    graph, context = prepare(source, target, options)
     plans = [
-        plan_groups(source, one, partition(one, context, options.fusion), context, options)
-        for one in dict.fromkeys((graph, _plain(graph)))
+        plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+        for graph, context in _prepare_both(source, target, options)
     ]
     return plans[0] if options.optimize == "speed" else min(plans, key=lambda plan: plan.arena_bytes)
 
 
-def _plain(graph: Graph) -> Graph:
-    """The graph without views, the same graph where it has none."""
-    return without_views(graph) if any(op.view for op in graph.ops) else graph
+def _prepare_both(source: Graph, target: Target, options: Options) -> list[tuple[Graph, Context]]:
+    """`prepare` with views and, where it made any, without: whether they save RAM, only plans tell."""
+    graph, context = prepare(source, target, options)
+    viewed = any(op.view for op in graph.ops)
+    return [(graph, context), *([prepare(source, target, options, with_views=False)] if viewed else [])]
 
 
 def _recomputing(plan: Plan, say: Say) -> Plan:
@@ -81,7 +81,7 @@ def _recomputing(plan: Plan, say: Say) -> Plan:
     return plan
 
 
-def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Context]:
+def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> tuple[Graph, Context]:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
     folded = fold_constants(source)
     check(folded)
@@ -89,7 +89,7 @@ def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Con
     context = Context(target, version, options.kernels, lacks, options.optimize, options.weights)
     # who feeds rows doesn't want them all kept, however fast that were
     aim = "balanced" if options.feed_rows and options.optimize == "speed" else options.optimize
-    graph = rewrite(folded, options.fusion, options.kernels, aim)
+    graph = rewrite(folded, options.fusion, options.kernels, aim, with_views)
     if options.feed_rows:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")
@@ -101,12 +101,10 @@ def choices(
     source: Graph, target: Target, options: Options, policies: Sequence[str] = OPTIMIZE, say: Say = lambda text: None
 ) -> Choices:
     """What `--fusion rows` chooses from: the partitions of the graphs and for the kernels that each of the
-    `policies` (of OPTIMIZE) prefers. CompileError where none of them can be computed."""
-    prepared = [prepare(source, target, replace(options, optimize=p)) for p in policies]
-    graph, context = prepared[-1]
-    if _plain(graph) is not graph:  # whether views save RAM, only plans tell
-        prepared.append((_plain(graph), context))
-    return _choices(source, options, prepared, say)
+    `policies` (of OPTIMIZE, by RAM) prefers. CompileError where none of them can be computed."""
+    *others, smallest = (replace(options, optimize=policy) for policy in policies)
+    prepared = [prepare(source, target, other) for other in others]
+    return _choices(source, options, [*prepared, *_prepare_both(source, target, smallest)], say)
 
 
 def _choices(source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], say: Say) -> Choices:

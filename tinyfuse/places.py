@@ -14,6 +14,11 @@ def is_alias(op: Op) -> bool:
     return op.view or FAMILIES[op.kind].alias
 
 
+def _is_fixed(tensor: Tensor) -> bool:
+    """Whether a tensor has memory of its own: in flash, or among the states."""
+    return tensor.is_constant or tensor.is_state
+
+
 @dataclass(frozen=True)
 class Place:
     """A tensor's bytes are those of `root` from byte `offset` on; the root lies in no other tensor."""
@@ -43,17 +48,19 @@ class Places:
     def root(self, tensor: Tensor) -> Tensor:
         return self.of(tensor).root
 
-    def allows(self, op: Op) -> bool:
-        """Whether `op` may be added: its parts have one place each. What is cut off lies where it was, so
-        its source must be computed in the same run. What is joined must own its bytes: each part is
-        computed, covers all that its own root has, and is joined once."""
-        parts = FAMILIES[op.kind].parts(op)
-        if not parts or any(tensor.is_constant or tensor.is_state for part in parts for tensor in (part.part, part.whole)):
-            return False
-        joined = [part.part for part in parts if part.part not in op.outputs]
-        places = [self.of(tensor) for tensor in joined]
-        own = all(place.root.bytes == tensor.bytes for tensor, place in zip(joined, places, strict=True))
-        return own and len({place.root for place in places}) == len(joined)
+    def free(self, op: Op) -> tuple[bool, ...]:
+        """Which of the parts of `op` (Operator.parts) can lie in their whole: where all can, `op` may be
+        added. What is cut off lies where it was, if its source is computed in the same run. What is joined
+        must own its bytes: it is computed, covers all that its root has, and is joined once."""
+        found, taken = [], set()
+        for part in FAMILIES[op.kind].parts(op):
+            root, free = self.root(part.part), not (_is_fixed(part.part) or _is_fixed(part.whole))
+            if part.part not in op.outputs:
+                free = free and root.bytes == part.part.bytes and root not in taken
+                if free:
+                    taken.add(root)
+            found.append(free)
+        return tuple(found)
 
     def add(self, op: Op) -> None:
         """The tensors of `op` lie in each other from now on. It comes behind the operators that make its

@@ -44,18 +44,17 @@ SMALLER: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
-def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced") -> Graph:
-    """The graph after every pass that the fusion level, the kernel library and the aim allow; it says
-    what each pass that found something saved."""
+def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced", with_views: bool = True) -> Graph:
+    """The graph after every pass that the fusion level, the kernel library and the aim allow, those that make
+    views if `with_views`; it says what each pass that found something saved."""
     savings = list(graph.savings)
-    for one_pass in _passes(fusion, library, optimize):
+    for one_pass in _passes(fusion, library, optimize, with_views):
         before, graph = graph, one_pass(graph)
         if graph is not before:
             kept = set(graph.ops)
             changed = tuple(op for op in before.ops if op not in kept)
             macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
-            copied = _moved_bytes(graph) - _moved_bytes(before)
-            savings.append(Saving(one_pass.__name__, changed, macs, weights, copied))
+            savings.append(Saving(one_pass.__name__, changed, macs, weights, _spared_copies(before, graph)))
     # what a pass went around (a RESHAPE before a layer) is read by nobody now
     return drop_dead(replace(graph, savings=tuple(savings)))
 
@@ -64,9 +63,12 @@ def _macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
 
 
-def _moved_bytes(graph: Graph) -> int:
-    """Bytes that views leave where they are."""
-    return sum(tensor.bytes for op in graph.ops if op.view for tensor in op.outputs)
+def _spared_copies(before: Graph, after: Graph) -> int:
+    """Bytes that new views leave where they are."""
+    had = set(before.ops)
+    new = [op for op in after.ops if op not in had]
+    copies = [op for op in new if not op.view] if any(op.view for op in new) else []
+    return sum(t.bytes for op in new if op.view for t in op.outputs) - sum(op.output.bytes for op in copies)
 
 
 def _weight_bytes(graph: Graph) -> int:
@@ -75,7 +77,7 @@ def _weight_bytes(graph: Graph) -> int:
     return sum(tensor.bytes for tensor in constants)
 
 
-def _passes(fusion: str, library: str, optimize: str) -> tuple[Pass, ...]:
+def _passes(fusion: str, library: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
@@ -85,7 +87,7 @@ def _passes(fusion: str, library: str, optimize: str) -> tuple[Pass, ...]:
         passes += STREAMING
         passes += SMALLER if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()
-    if fusion != "none":
+    if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)
     return passes

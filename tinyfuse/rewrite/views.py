@@ -7,6 +7,12 @@ The parts of a view lie inside the whole: what makes %a and %b writes straight i
 reads out of %x. That asks for parts that are one piece of the whole each (`Operator.parts`), and for one
 place for every tensor (`Places.allows`). Otherwise the copy stays.
 
+Of a concatenation some parts may be fixed elsewhere: a constant, a slice, what another concatenation has
+taken. Each of these is copied into its place, by a CONCATENATION of one tensor, and the others are not:
+
+before   %c = CONCATENATION(%a, %constant, %a)
+after    %b = CONCATENATION(%constant);  %d = CONCATENATION(%a);  %c = CONCATENATION(%a, %b, %d) view
+
 A whole needs all its bytes from its first part on, and as long as any part is read. So a view may take more
 RAM than a copy: of a small slice of a large tensor, of a concatenation whose first part is there long before
 its last. `every_view` doesn't ask; `views` takes those that don't, operator by operator, as if nothing
@@ -15,47 +21,62 @@ else were fused. What fusion makes of either, and of none, only plans tell: tiny
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Part
+from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.places import Places, is_alias
 
 
 def every_view(graph: Graph) -> Graph:
     """The graph in which all that can be a view is one."""
-    places, found = Places(), set()
-    for op in graph.ops:
-        if is_alias(op):
-            places.add(op)
-        elif places.allows(op):
-            places.add(op)
-            found.add(op)
-    return _with_views(graph, found)
+    return _with_views(graph, lambda usage, op, parts: True)
 
 
 def views(graph: Graph) -> Graph:
     """The graph with the views that take no more RAM than the copy, at the worst moment of the tensors that
     they join."""
-    usage, found = _Usage(graph), set()
+    return _with_views(graph, _Usage.spares)
+
+
+def _with_views(graph: Graph, wanted: Callable[[_Usage, Op, Sequence[Part]], bool]) -> Graph:
+    usage, ops = _Usage(graph), []
     for op in graph.ops:
-        if not is_alias(op) and usage.places.allows(op) and usage.spares(op):
-            usage.join(op)
-            found.add(op)
-    return _with_views(graph, found)
+        free = () if is_alias(op) else usage.places.free(op)
+        parts = tuple(compress(FAMILIES[op.kind].parts(op), free))
+        if parts and (all(free) or _copies_parts(op)) and wanted(usage, op, parts):
+            copies, view = _view(op, free)
+            usage.join(op, parts, view)
+            ops += [*copies, view]
+        else:
+            ops.append(op)
+    return replace(graph, ops=tuple(ops)) if tuple(ops) != graph.ops else graph
 
 
-def without_views(graph: Graph) -> Graph:
-    """The graph in which all views are copies again."""
-    ops = tuple(replace(op, view=False) if op.view else op for op in graph.ops)
-    kept = tuple(saving for saving in graph.savings if saving.rewrite not in (views.__name__, every_view.__name__))
-    return replace(graph, ops=ops, savings=kept)
+def _copies_parts(op: Op) -> bool:
+    """Whether parts that can't lie in `op`'s output may be copied there one by one."""
+    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.inputs)
 
 
-def _with_views(graph: Graph, found: set[Op]) -> Graph:
-    ops = tuple(replace(op, view=True) if op in found else op for op in graph.ops)
-    return replace(graph, ops=ops) if found else graph
+def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
+    """`op` as a view, behind copies of the inputs that are not free."""
+    if all(free):
+        return [], replace(op, view=True)
+    copies, inputs = [], []
+    for number, (tensor, is_free) in enumerate(zip(op.inputs, free, strict=True)):
+        if not is_free:
+            name = f"{tensor.name} (input {number} of {op.output.name})"
+            copy = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
+            copies.append(Op("CONCATENATION", (tensor,), (copy,), Concatenation()))
+            tensor = copy
+        inputs.append(tensor)
+    return copies, replace(op, inputs=tuple(inputs), view=True)
 
 
 class _Usage:
@@ -81,30 +102,29 @@ class _Usage:
         for root, steps in self.steps.items():
             self.alive[min(steps) : max(steps) + 1] += root.bytes
 
-    def _roots(self, op: Op) -> list[Tensor]:
-        return list(dict.fromkeys(self.places.root(tensor) for tensor in op.activations + op.outputs))
+    def _joined(self, op: Op, parts: Sequence[Part]) -> tuple[list[Tensor], list[int], int]:
+        """The roots that a view joins, the steps of all of them, and the bytes of the whole."""
+        roots = list(dict.fromkeys(self.places.root(t) for part in parts for t in (part.part, part.whole)))
+        runs = len(parts) < len(FAMILIES[op.kind].parts(op))  # copies of the other parts do, at its step
+        steps = [step for root in roots for step in self.steps[root] if runs or step != self.step[op]]
+        return roots, steps, max(root.bytes for root in roots)
 
-    def _joined(self, op: Op) -> tuple[list[int], int]:
-        """The steps of all that `op` would join, without its own, and the bytes of the whole."""
-        roots = self._roots(op)
-        steps = [step for root in roots for step in self.steps[root] if step != self.step[op]]
-        return steps, max(root.bytes for root in roots)
-
-    def spares(self, op: Op) -> bool:
-        """Whether a view takes no more bytes at the worst step than the copy does."""
-        steps, size = self._joined(op)
+    def spares(self, op: Op, parts: Sequence[Part]) -> bool:
+        """Whether a view of these parts takes no more bytes at the worst step than the copy does."""
+        roots, steps, size = self._joined(op, parts)
         before = self.alive[min(steps) : max(steps) + 1]
         after = before + size
-        for root in self._roots(op):
+        for root in roots:
             own = self.steps[root]
             after[min(own) - min(steps) : max(own) + 1 - min(steps)] -= root.bytes
         return after.max() <= before.max()
 
-    def join(self, op: Op) -> None:
-        steps, size = self._joined(op)
-        for root in self._roots(op):
+    def join(self, op: Op, parts: Sequence[Part], view: Op) -> None:
+        """From now on `op` is `view`, in which these parts lie where they are."""
+        roots, steps, size = self._joined(op, parts)
+        for root in roots:
             own = self.steps.pop(root)
             self.alive[min(own) : max(own) + 1] -= root.bytes
-        self.places.add(op)
-        self.steps[self._roots(op)[0]] = steps
+        self.places.add(view)
+        self.steps[self.places.root(view.output)] = steps
         self.alive[min(steps) : max(steps) + 1] += size
