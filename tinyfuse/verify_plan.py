@@ -102,14 +102,14 @@ class _Player:
         for tensor in op.activations:
             begins[tensor], end = end, end + tensor.elements
         numbers = [
-            np.arange(begins[t], begins[t] + t.elements).reshape(t.shape) if t in begins else t and t.data
+            np.arange(begins[t], begins[t] + t.elements, dtype=np.int32).reshape(t.shape) if t in begins else t and t.data
             for t in op.inputs
         ]
         runs = [run for tensor in op.activations for run in self.contents[tensor]]
         for output, moved in zip(op.outputs, FAMILIES[op.kind].reference(op, *numbers), strict=True):
             moved, item = moved.reshape(-1), ITEM_BYTES[output.dtype]
             assert moved.size == output.elements, f"{op}: {output} has elements of nowhere"
-            cuts = [0, *(np.flatnonzero(np.diff(moved) != 1) + 1).tolist(), moved.size]
+            cuts = [0, *_breaks(moved), moved.size]
             self.contents[output] = tuple(
                 run
                 for first, behind in zip(cuts, cuts[1:], strict=False)
@@ -268,6 +268,13 @@ class _Player:
                 for r in rows:
                     self._read(tensor, r, str(stage.op))
             self._write(stage.op.output, row)
+
+
+def _breaks(numbers: np.ndarray) -> Iterator[int]:
+    """The indexes of numbers that are not one more than the number before them."""
+    for start in range(1, numbers.size, _PART):
+        steps = np.diff(numbers[start - 1 : start - 1 + _PART + 1])
+        yield from (np.flatnonzero(steps != 1) + start).tolist()
 
 
 def _part(runs: Sequence[_Run], start: int, size: int) -> Iterator[_Run]:
