@@ -36,8 +36,17 @@ def test_no_kernel_is_surely_faster_than_the_one_that_is_taken(target: str, widt
     context, op = replace(M4, target=load_target(target)), depthwise(channels, width)
     costs = predicted(op, context)
     kernel, _ = whole_kernel(op, context)
-    assert costs[kernel.name] is not None
-    assert 0.9 * costs[kernel.name] <= min(cost for cost in costs.values() if cost is not None)
+    least = min(cost for cost in costs.values() if cost is not None)
+    assert 0.9 * costs[kernel.name] <= least or costs[kernel.name] <= least + 2000
+
+
+def test_a_library_is_not_called_for_little() -> None:
+    sketch = Sketch(1)
+    x = sketch.value((1, 2, 2, 3))
+    op = graph_of(sketch.build([x], [sketch.depthwise(x, (3, 3))])).ops[0]
+    costs = predicted(op, M4)
+    kernel, _ = whole_kernel(op, M4)
+    assert min(costs, key=costs.get).startswith("arm_") and kernel.library == "tinyfuse"
 
 
 def test_cmsis_nn_is_taken_where_it_is_faster_and_allowed() -> None:

@@ -11,8 +11,11 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
 
 #: another kernel must be predicted to take less than this share of the preferred one: predictions err by
-#: a few percent, and a module that calls no library is easier to build
+#: a few percent
 _SURELY_FASTER = 0.9
+
+#: and to save so many instructions, if it is CMSIS-NN's: a module that calls no library is easier to build
+_WORTH_A_LIBRARY = 2000
 
 
 def candidates(op: Op, context: Context) -> list[Kernel]:
@@ -58,6 +61,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     least = table.kernel(op, *best, context)
     for other in usable[1:] if least is not None else ():
         cost = table.kernel(op, *other, context)
-        if cost is not None and cost < _SURELY_FASTER * least:
+        needed = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
+        if cost is not None and cost < min(_SURELY_FASTER * least, least - needed):
             best, least = other, cost
     return best
