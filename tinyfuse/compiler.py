@@ -7,20 +7,21 @@ from dataclasses import replace
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
-from tinyfuse.cost.predict import group_slides, plan_instructions
+from tinyfuse.cost.predict import group_slides, known_total, plan_instructions, plan_stages
 from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
-from tinyfuse.plan import Plan
+from tinyfuse.plan import Plan, Reordering
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule.choose import Choices
+from tinyfuse.schedule.estimate import better_orders
 from tinyfuse.schedule.lower import lower, place_states
 from tinyfuse.schedule.partition import partition
-from tinyfuse.schedule.search import Candidate, pareto_front
+from tinyfuse.schedule.search import Candidate, Work, pareto_front
 from tinyfuse.targets import Target
 from tinyfuse.tflite_reader import read_tflite
 from tinyfuse.verify_plan import verify_plan
@@ -48,10 +49,19 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     if options.fusion != "rows" or (options.kernels == "cmsis-nn" and options.optimize != "speed"):
         return _by_rule(source, target, options)
     found = choices(source, target, options, ("ram",) if options.optimize == "ram" else OPTIMIZE, say)
-    plan = found.choose(options.optimize, options.max_ram)
+    plan, reordering = _ordered(found, options)
     if options.optimize == "ram":
         plan = _recomputing(plan, say)
-    return _without_idle_slides(plan)
+    return replace(_without_idle_slides(plan), reordering=reordering)
+
+
+def _ordered(found: Choices, options: Options) -> tuple[Plan, Reordering | None]:
+    """The plan that the options ask for, in the order of the file unless another one saves RAM or time."""
+    plan, usual = (some.choose(options.optimize, options.max_ram) for some in (found, found.in_file_order()))
+    slower = plan_instructions(usual) > plan_instructions(plan) + 0.5
+    if plan is usual or (usual.arena_bytes <= plan.arena_bytes and not slower):
+        return usual, None
+    return plan, Reordering(usual.arena_bytes, known_total(sum(plan_stages(usual), [])))
 
 
 def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
@@ -76,7 +86,7 @@ def _recomputing(plan: Plan, say: Say) -> Plan:
     for op in recomputable(plan.graph)[:MOST_RECOMPUTED]:
         if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
             graph = recompute(plan.graph, op)
-            found = _choices(plan.source, plan.options, [(graph, plan.context)], say).choose("ram", None)
+            found = _choices(plan.source, plan.options, [(graph, plan.context)], say, reorder=False).choose("ram", None)
             plan = found if found.arena_bytes < plan.arena_bytes else plan
     return plan
 
@@ -107,8 +117,11 @@ def choices(
     return _choices(source, options, [*prepared, *_prepare_both(source, target, smallest)], say)
 
 
-def _choices(source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], say: Say) -> Choices:
-    """The candidates of each graph: the search's, and two that follow rules."""
+def _choices(
+    source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], say: Say, reorder: bool = True
+) -> Choices:
+    """The candidates of each graph: the search's, in its order and, with `reorder`, in better ones, and two
+    that follow rules."""
     plans: dict[Candidate, Plan] = {}
 
     def planned(candidate: Candidate) -> Plan:
@@ -120,6 +133,7 @@ def _choices(source: Graph, options: Options, prepared: Sequence[tuple[Graph, Co
         return plans[candidate]
 
     found: list[Candidate] = []
+    searched: list[tuple[Graph, Context, int]] = []
     refused: CompileError | None = None
     for graph, context in prepared:
         try:
@@ -136,7 +150,13 @@ def _choices(source: Graph, options: Options, prepared: Sequence[tuple[Graph, Co
         if context.library != "cmsis-nn":
             # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
             # don't take, so the search would trade them for ours.
-            found += pareto_front(graph, context, max(c.ram for c in found if c.graph is graph), say)
+            budget = max(c.ram for c in found if c.graph is graph)
+            found += pareto_front(graph, context, budget, say)
+            searched.append((graph, context, budget))
+    work = Work()  # of all other orders; those of the graph that was asked for come first
+    for graph, context, budget in sorted(searched, key=lambda made: made[1].optimize != options.optimize):
+        for other in better_orders(graph, context, budget) if reorder and work.left > 0 else []:
+            found += [replace(c, reordered=True) for c in pareto_front(other, context, budget, say, work)]
     if refused is not None and not found:
         raise refused
     return Choices(found, planned)

@@ -102,6 +102,15 @@ class Group:
         return sum(t.bytes for op in self.ops for t in op.activations + op.outputs)
 
 
+@dataclass(frozen=True)
+class Reordering:
+    """What a plan would take whose operators ran in the order of the file: bytes of arena, predicted
+    instructions (None where a kernel was not measured)."""
+
+    arena_bytes: int
+    instructions: int | None
+
+
 def _array_bytes(placed: int) -> int:
     return max(ARENA_ALIGN, -(-placed // 4) * 4)
 
@@ -112,7 +121,8 @@ class Plan:
 
     `states` gives the byte offset of every state from the start of the state's memory.
     `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
-    inputs and outputs, but for an input that is fed by rows.
+    inputs and outputs, but for an input that is fed by rows. `reordering` is there where the operators
+    run in another order than the file's.
     """
 
     source: Graph
@@ -126,6 +136,7 @@ class Plan:
     placement: Placement
     states: dict[Tensor, int]
     warnings: tuple[str, ...]
+    reordering: Reordering | None = None
 
     @cached_property
     def arena_bytes(self) -> int:

@@ -39,6 +39,8 @@ def _check_states(plan: Plan) -> None:
     keeps the order of the graph."""
     order = [op for group in plan.groups for op in group.ops if op.states]
     assert order == [op for op in plan.graph.ops if op.states], "operators on states changed places"
+    in_file = [op.index for op in order if op.index >= 0]
+    assert in_file == sorted(in_file), "operators on states changed places"
     assert set(plan.states) == set(plan.graph.states), "states without a place, or places without a state"
     taken = np.zeros(plan.state_bytes, bool)
     for tensor, offset in plan.states.items():

@@ -9,6 +9,7 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
+from tinyfuse.report.facts import reordering_facts
 
 
 def explain_facts(plan: Plan) -> dict:
@@ -17,6 +18,7 @@ def explain_facts(plan: Plan) -> dict:
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
         "predicted_instructions": known_total(sum(plan_stages(plan), [])),
+        "reordering": reordering_facts(plan),
         "fusions": [
             {
                 "taken": fusion.taken,

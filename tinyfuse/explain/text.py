@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+from tinyfuse.report.text import reordering_lines
+
 _WIDTH = 100
 
 
@@ -12,6 +14,7 @@ def explain_text(facts: dict) -> str:
     lines = [
         f"{facts['options']['name']} for {facts['target']}, --optimize {facts['options']['optimize']}: arena "
         f"{facts['arena_bytes']:,} bytes, {_number(facts['predicted_instructions'])} instructions predicted",
+        *reordering_lines(facts["reordering"]),
         "",
     ]
     for fusion in facts["fusions"]:

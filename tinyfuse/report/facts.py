@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import asdict
 
@@ -64,6 +65,7 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
         "rewrites": _rewrites(plan),
+        "reordering": reordering_facts(plan),
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "fed_input": plan.fed.name if plan.fed else None,
@@ -107,6 +109,27 @@ def _parts(plan: Plan) -> list[tuple[Tensor, Storage]]:
 def op_name(op: Op) -> str:
     """An operator's first output, or the state that one without outputs writes."""
     return (op.outputs + op.states)[0].name
+
+
+def reordering_facts(plan: Plan) -> dict | None:
+    """What another order of the operators than the file's brought, None where they run in that order."""
+    if plan.reordering is None:
+        return None
+    return {
+        "operators_moved": moved_operators([op.index for group in plan.groups for op in group.ops]),
+        "file_order_arena_bytes": plan.reordering.arena_bytes,
+        "file_order_predicted_instructions": plan.reordering.instructions,
+    }
+
+
+def moved_operators(indices: list[int]) -> int:
+    """The fewest operators that another place was given, by their places in the file in the order in which
+    they run: all but a longest increasing subsequence. Those that are not in the file (-1) don't count."""
+    in_file = [index for index in indices if index >= 0]
+    ends: list[int] = []  # per length, the least end of a subsequence; a rewrite may split an operator in two
+    for index in in_file:
+        ends[(at := bisect_right(ends, index)) : at + 1] = [index]
+    return len(in_file) - len(ends)
 
 
 def _rewrites(plan: Plan) -> list[dict]:

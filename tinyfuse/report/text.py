@@ -43,6 +43,7 @@ def summary_lines(facts: dict) -> list[str]:
     return [
         f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
         *_state_line(facts),
+        *reordering_lines(facts["reordering"]),
         f"weights  {facts['weight_bytes']:>11,} bytes",
         f"code     {facts['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {facts['macs']:>11,}{_removed(facts)}",
@@ -54,6 +55,17 @@ def _instructions_line(facts: dict) -> list[str]:
     if facts["predicted_instructions"] is None:
         return []
     return [f"speed    {facts['predicted_instructions']:>11,} instructions an inference, predicted"]
+
+
+def reordering_lines(reordering: dict | None) -> list[str]:
+    """One line where the operators run in another order than the file's."""
+    if reordering is None:
+        return []
+    count, instructions = reordering["operators_moved"], reordering["file_order_predicted_instructions"]
+    time = "" if instructions is None else f" and {instructions:,} instructions"
+    moved = f"{count} operators" if count > 1 else "an operator"
+    arena = f"{reordering['file_order_arena_bytes']:,} bytes of arena{time}"
+    return [f"order    {moved} moved: the order of the file would take {arena}"]
 
 
 def _state_line(facts: dict) -> list[str]:

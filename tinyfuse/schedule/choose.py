@@ -54,9 +54,17 @@ class Choices:
         return self._smallest(self._by_speed)
 
     def _smallest(self, candidates: Sequence[Candidate]) -> Plan:
-        """The least arena; of equal ones the faster."""
-        least = sorted(candidates, key=lambda c: (c.ram, c.instructions))[:_PLANNED]
+        """The least arena; of equal ones the faster. Where another order than the file's seems best, the
+        file's is looked at as well: estimates of two orders are less alike than those of two partitions."""
+        ranked = sorted(candidates, key=lambda c: (c.ram, c.instructions))
+        least = ranked[:_PLANNED]
+        if any(c.reordered for c in least):
+            least += [c for c in ranked if not c.reordered][:_PLANNED]
         return min((self.plan(c) for c in sorted(least, key=lambda c: c.instructions)), key=lambda p: p.arena_bytes)
+
+    def in_file_order(self) -> Choices:
+        """Those whose operators run in the order of the file, of which there is at least one."""
+        return Choices([c for c in self._by_speed if not c.reordered], self.plan)
 
     def front(self) -> list[tuple[Candidate, Plan]]:
         """Candidates that no other one beats in both arena and predicted instructions, by least arena; of

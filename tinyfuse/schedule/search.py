@@ -36,10 +36,18 @@ WORK_LIMIT = 250_000
 MOST_LABELS = 48
 
 
+@dataclass
+class Work:
+    """Rows that simulations may still compute."""
+
+    left: int = WORK_LIMIT
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A partition of `graph` with its estimated bytes of RAM and predicted instructions, for the kernels
-    of `context`; in the groups whose numbers are `fixed`, no ring slides."""
+    of `context`; in the groups whose numbers are `fixed`, no ring slides. `reordered`: the graph's order is
+    another one than the file's."""
 
     graph: Graph
     context: Context
@@ -47,6 +55,7 @@ class Candidate:
     fixed: frozenset[int]
     ram: int
     instructions: float
+    reordered: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +71,19 @@ class _Label:
 
 
 def pareto_front(
-    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None
-) -> list[Candidate]:
+    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None,
+    work: Work | None = None,
+) -> list[Candidate]:  # fmt: skip
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
-    at all where there is none within the budget. `say` gets progress.
+    at all where there is none within the budget. `say` gets progress; `work` is used up (default: of its own).
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
     ops = tuple(op for op in graph.ops if not is_alias(op))
-    weigher = Weigher(graph, ops, context)
-    edges = _edges(ops, weigher, budget, say)
+    weigher = Weigher(graph, ops, context, work=work)
+    edges = weigh_groups(weigher, budget, say)
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])
@@ -88,10 +98,12 @@ def pareto_front(
     return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
 
 
-def _edges(
-    ops: tuple[Op, ...], weigher: Weigher, budget: int, say: Callable[[str], None]
+def weigh_groups(
+    weigher: Weigher, budget: int, say: Callable[[str], None] = lambda text: None
 ) -> list[list[tuple[int, Weight]]]:
-    """Per node i, (j, weight) of the groups ops[i:j] within the budget."""
+    """Per node i, (j, weight) of the weigher's groups ops[i:j] within the budget; shorter groups are weighed
+    first, as long as there is work left."""
+    ops = weigher.ops
     edges: list[list[tuple[int, Weight]]] = [[] for _ in ops]
     open_ends = dict.fromkeys(range(len(ops)), 1)  # node -> the length to weigh next
     for longest in LONGEST_GROUPS:
@@ -149,9 +161,12 @@ class Weight:
 
 
 class Weigher:
-    """Bytes alive while a group of consecutive operators runs, and its predicted instructions."""
+    """Bytes alive while a group of consecutive operators runs, and its predicted instructions. `ops`: those
+    of the graph that are no aliases, in its order; `memo` as in make_stages."""
 
-    def __init__(self, graph: Graph, ops: tuple[Op, ...], context: Context):
+    def __init__(
+        self, graph: Graph, ops: tuple[Op, ...], context: Context, memo: dict | None = None, work: Work | None = None
+    ):
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
         self.places = Places(op for op in graph.ops if is_alias(op))
@@ -165,16 +180,16 @@ class Weigher:
                 self.last_use[self.places.root(tensor)] = index
         for tensor in graph.outputs:
             self.last_use[self.places.root(tensor)] = len(ops)
-        self.memo: dict = {}
+        self.memo: dict = {} if memo is None else memo
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
-        self.work = 0
+        self.work = Work() if work is None else work
 
     def weigh(self, i: int, j: int) -> tuple[Weight, ...] | None:
         """The weights of the group ops[i:j]: with rings that stay and, where that takes less RAM, with
         rings that slide. Nothing where only longer ones may be a group, None where no longer one is
         either, or where the work is used up."""
         if (i, j) not in self.weights:
-            if j - i > 1 and self.work > WORK_LIMIT:
+            if j - i > 1 and self.work.left < 0:
                 return None
             refusal = self.legality.refusal(self.ops[i:j])
             if refusal and refusal.final:
@@ -183,9 +198,26 @@ class Weigher:
         return self.weights[i, j]
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
+        stages, kept = self._stages(i, j)
+        stream = Stream(stages, kept) if stages[0].by_row else None
+        self.work.left -= len(stream.events) if stream else 1
+        around = self._around(i, j, stages, stream, kept)
+        own = stream.inner_bytes if stream else stages[0].scratch_bytes
+        yield Weight(around + own, own, group_instructions(stages, stream, self.context), False)
+        if stream and self.context.optimize != "speed":
+            sliding = stream.with_slides()
+            if sliding.sliding and sliding.inner_bytes < own:
+                own = sliding.inner_bytes
+                yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
+
+    def _stages(self, i: int, j: int) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
+        """The stages of the group ops[i:j], and what it writes whole."""
         ops = self.ops[i:j]
-        stages = make_stages(list(ops), self.context, self.memo)
-        kept = self.legality.leaving(ops)
+        return make_stages(list(ops), self.context, self.memo), self.legality.leaving(ops)
+
+    def _around(self, i: int, j: int, stages, stream, kept: frozenset[Tensor]) -> int:
+        """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves."""
+        ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}
         inputs = self._by_root(t for op in ops for t in op.activations if t not in made)
         outputs = self._by_root(kept)
@@ -194,8 +226,6 @@ class Weigher:
             for root, at in self.made_at.items()
             if at < i and self.last_use.get(root, -1) >= j and root not in inputs and root not in outputs
         )
-        stream = Stream(stages, kept) if stages[0].by_row else None
-        self.work += len(stream.events) if stream else 1
         saved = 0
         for source in inputs:
             for output in outputs:
@@ -203,14 +233,7 @@ class Weigher:
                     distance = buffer_distance(stages, stream, inputs[source], outputs[output])
                     both = max(min(distance, output.bytes) + source.bytes, output.bytes)
                     saved = max(saved, source.bytes + output.bytes - both)
-        around = sum(root.bytes for root in {**inputs, **outputs}) - saved + by
-        own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        yield Weight(around + own, own, group_instructions(stages, stream, self.context), False)
-        if stream and self.context.optimize != "speed":
-            sliding = stream.with_slides()
-            if sliding.sliding and sliding.inner_bytes < own:
-                own = sliding.inner_bytes
-                yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
+        return sum(root.bytes for root in {**inputs, **outputs}) - saved + by
 
     def _by_root(self, tensors: Iterable[Tensor]) -> dict[Tensor, list[tuple[Tensor, int]]]:
         """Per root, the tensors in it with their offsets."""

@@ -1,0 +1,107 @@
+"""Which orders of a graph are worth a search: those whose RAM, roughly estimated, is less.
+
+The estimate is the least peak of bytes over all partitions into groups of consecutive operators, as the
+search's (search.py), but no group's loop is played: rings and overlaps are looked at in a few of its moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ops.base import Context
+from tinyfuse.places import is_alias
+from tinyfuse.plan import Stage
+from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.order import orders
+from tinyfuse.schedule.rows import height, readers, row_bytes
+from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
+
+#: orders beside the file's that are searched at most
+MOST_ORDERS = 2
+
+#: moments of a loop that are looked at
+_MOMENTS = 6
+
+
+def better_orders(graph: Graph, context: Context, budget: int) -> list[Graph]:
+    """The graph in other orders that seem to take less RAM than its own and than `budget`, the best first;
+    at most MOST_ORDERS, and none at once where the graph has no branches."""
+    legality = Legality(graph, context)
+    found = orders(graph, lambda a, b: legality.refusal([a, b]) is None)
+    if not found:
+        return []
+    memo: dict = {}
+    bound = estimate(graph, context, budget, memo)
+    estimates = {other: estimate(other, context, bound, memo) for other in found}
+    return sorted((other for other in found if estimates[other] < bound), key=estimates.__getitem__)[:MOST_ORDERS]
+
+
+def estimate(graph: Graph, context: Context, budget: int, memo: dict) -> int:
+    """Roughly the least bytes of RAM that the operators take in this order; the budget where they take more.
+    `memo` as in lower.make_stages."""
+    ops = tuple(op for op in graph.ops if not is_alias(op))
+    least = [0] + [budget] * len(ops)
+    for i, groups in enumerate(weigh_groups(RoughWeigher(graph, ops, context, memo), budget)):
+        for j, weight in groups:
+            least[j] = min(least[j], max(least[i], weight.ram))
+    return least[-1]
+
+
+class RoughWeigher(Weigher):
+    """Weighs bytes alone, and roughly."""
+
+    def _weigh(self, i: int, j: int) -> Iterator[Weight]:
+        stages, kept = self._stages(i, j)
+        stream = RoughStream(stages, kept) if stages[0].by_row else None
+        self.work.left -= stream.rows if stream else 1
+        own = stream.inner_bytes if stream else stages[0].scratch_bytes
+        yield Weight(self._around(i, j, stages, stream, kept) + own, own, 0.0, False)
+
+
+class RoughStream:
+    """What rows.Stream knows of a group's rings and overlaps, from a few moments: in each of them the
+    stages that no other one reads have made the same share of their rows, and all others what these need."""
+
+    def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor]):
+        self.stages, self.kept = stages, kept
+        self._heights = [height(stage.op.output) for stage in stages]
+        self.rows = sum(self._heights)
+        self._made: list[list[int]] = [[]] * len(stages)
+        inner = 0
+        for s in range(len(stages) - 1, -1, -1):
+            output, rows = stages[s].op.output, self._heights[s]
+            uses = self._uses(output)
+            self._made[s] = [self._demand(uses, moment, rows) for moment in range(_MOMENTS)]
+            if output not in kept:
+                oldest = [self._oldest(uses, moment, rows) for moment in range(_MOMENTS)]
+                held = max(made - first for made, first in zip(self._made[s], oldest, strict=True))
+                inner += max(1, held) * row_bytes(output)
+        self.inner_bytes = inner + max(stage.scratch_bytes for stage in stages)
+
+    def _uses(self, tensor: Tensor):
+        found = readers(self.stages, tensor)
+        return [(use.stage, self.stages[use.stage].windows[use.input]) for use in found]
+
+    def _demand(self, uses, moment: int, rows: int) -> int:
+        """Rows that must have been made before every reader can make its next one."""
+        if not uses:
+            return rows * moment // _MOMENTS
+        return max(window.needed(min(self._made[c][moment], self._heights[c] - 1), rows) for c, window in uses)
+
+    def _oldest(self, uses, moment: int, rows: int) -> int:
+        """The first row that a reader still needs, `rows` where none does."""
+        reading = [(c, window) for c, window in uses if self._made[c][moment] < self._heights[c]]
+        return min((window.first(self._made[c][moment]) for c, window in reading), default=rows)
+
+    def overlap_distance(self, source: Tensor, output: Tensor) -> int:
+        """As in rows.Stream."""
+        uses, rows = self._uses(source), height(source)
+        writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
+        distance = 0
+        for moment in range(_MOMENTS):
+            oldest = self._oldest(uses, moment, rows)
+            if oldest < rows:
+                written = (self._made[writer][moment] + 1) * row_bytes(output)
+                distance = max(distance, written - oldest * row_bytes(source))
+        return min(distance, output.bytes)

@@ -1,0 +1,242 @@
+"""Orders in which the operators of a branchy graph may run, beside that of the file.
+
+least peak       the least peak of bytes alive, every tensor whole: dynamic programming over the sets of
+                 operators that may have run (Liberis and Lane, "Neural networks on microcontrollers: saving
+                 memory at inference via operator reordering", 2019). Exact while no number of operators has
+                 more than MOST_STATES / operators such sets; beyond, the best of them go on (a beam)
+streams          the same with each operator next to the only one that reads its result, where both can run by
+                 rows: what lies between them is a ring then, which counts nothing
+siblings         operators that read one tensor next to each other
+
+In all of them operators on states keep their order, and what runs before an image is fed by rows stays
+there. Which order is worth a search, tinyfuse/schedule/estimate.py says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.places import Places, is_alias
+
+#: sets of operators that the dynamic programming keeps, over all numbers of operators: about a second
+MOST_STATES = 20_000
+
+
+def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
+    """The graph in other orders than its own, none twice; `stream`: whether two operators, of which the
+    second reads the first one's result, can run by rows together."""
+    apart, together = _Units(graph, lambda a, b: False), _Units(graph, stream)
+    if apart.is_chain():
+        return []
+    found = [apart.flat(least_peak(apart)[0]), together.flat(least_peak(together)[0]), apart.flat(siblings(apart))]
+    known = [apart.flat(range(len(apart.ops)))]
+    for ops in found:
+        if ops not in known:
+            known.append(ops)
+    return [replace(graph, ops=_with_aliases(graph, ops)) for ops in known[1:]]
+
+
+class _Units:
+    """The graph as units of operators that stay together, numbered in an order of execution: each ends
+    with its only operator that others read. Tensors are roots here: what lies in another is no tensor of
+    its own (tinyfuse/places.py).
+
+    ops       per unit its operators, in order
+    before    per unit a bit set of those that must have run
+    touches   per unit the tensors that it reads or makes, but for those that it alone knows
+    makers    per tensor a bit set of the units that make it, or parts of it
+    users     the same with those that read it
+    inputs    what has its bytes from the start
+    lasting   what has its bytes to the end: the model's outputs
+    """
+
+    def __init__(self, graph: Graph, joined: Callable[[Op, Op], bool]):
+        ops = [op for op in graph.ops if not is_alias(op)]
+        fed = next((n for n, op in enumerate(ops) if FAMILIES[op.kind].source), None)
+        first = set(ops[:fed]) if fed else set()
+
+        children: dict[Op, list[Op]] = {op: [] for op in ops}
+        inner: set[Op] = set()
+        for op in ops:
+            reader = _only_reader(graph, op)
+            if reader is not None and (op in first) == (reader in first) and (
+                FAMILIES[op.kind].partial or joined(op, reader)
+            ):
+                children[reader].append(op)
+                inner.add(op)
+        self.ops = [tuple(_branch(op, children)) for op in ops if op not in inner]
+        unit_of = {op: u for u, members in enumerate(self.ops) for op in members}
+
+        self.before = [0] * len(self.ops)
+        made_by = _made_by(graph)
+        for op, u in unit_of.items():
+            for maker in (m for tensor in op.activations for m in made_by[tensor]):
+                self.before[u] |= 1 << unit_of[maker]
+            self.before[u] &= ~(1 << u)
+        for one, next_one in pairwise(dict.fromkeys(unit_of[op] for op in ops if op.states)):
+            self.before[next_one] |= 1 << one
+        for op in first:
+            self.before[unit_of[ops[fed]]] |= 1 << unit_of[op]
+
+        places = Places(op for op in graph.ops if is_alias(op))
+        self.inputs = frozenset(places.root(t) for t in graph.inputs)
+        self.lasting = frozenset(places.root(t) for t in graph.outputs)
+        self.makers: dict[Tensor, int] = dict.fromkeys(self.inputs, 0)
+        self.users: dict[Tensor, int] = dict.fromkeys(self.inputs, 0)
+        self.touches: list[dict[Tensor, None]] = []
+        for u, members in enumerate(self.ops):
+            known = {op.output for op in members[:-1]}  # read here alone
+            reads = {places.root(t): None for op in members for t in op.activations if t not in known}
+            makes = {places.root(t): None for t in members[-1].outputs}
+            self.touches.append(reads | makes)
+            for tensor in makes:
+                self.makers[tensor] = self.makers.get(tensor, 0) | 1 << u
+            for tensor in self.touches[u]:
+                self.users[tensor] = self.users.get(tensor, 0) | 1 << u
+
+    def is_chain(self) -> bool:
+        """Whether there is but one order."""
+        return all(before >> u & 1 for u, before in enumerate(self.before[1:]))
+
+    def flat(self, units: Sequence[int]) -> tuple[Op, ...]:
+        return tuple(op for u in units for op in self.ops[u])
+
+
+def _made_by(graph: Graph) -> dict[Tensor, tuple[Op, ...]]:
+    """Of each activation the operators that must have run before it is there."""
+    found: dict[Tensor, tuple[Op, ...]] = dict.fromkeys(graph.inputs, ())
+    for op in graph.ops:
+        makers = (op,)
+        if is_alias(op):
+            makers = tuple(dict.fromkeys(m for tensor in op.activations for m in found[tensor]))
+        found.update(dict.fromkeys(op.outputs, makers))
+    return found
+
+
+def _only_reader(graph: Graph, op: Op) -> Op | None:
+    """The operator that alone reads what `op` makes, where `op` may run at any moment before it."""
+    if len(op.outputs) != 1 or op.states or op.output in graph.outputs or FAMILIES[op.kind].source:
+        return None
+    readers = graph.consumers.get(op.output, ())
+    return readers[0] if len(readers) == 1 and not is_alias(readers[0]) else None
+
+
+def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
+    """An operator behind those that run for it alone, one branch after the other."""
+    found, waiting = [], [op]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += children[found[-1]]
+    return found[::-1]
+
+
+def _with_aliases(graph: Graph, ops: Sequence[Op]) -> tuple[Op, ...]:
+    """All operators of the graph: each alias as soon as what it renames is there."""
+    aliases = [op for op in graph.ops if is_alias(op)]
+    there, found = set(graph.inputs), []
+    for op in (None, *ops):
+        if op is not None:
+            found.append(op)
+            there.update(op.outputs)
+        for alias in list(aliases):
+            if there.issuperset(alias.activations):
+                found.append(alias)
+                there.update(alias.outputs)
+                aliases.remove(alias)
+    return tuple(found)
+
+
+# --- least peak ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _State:
+    """The best way found to have run a set of units: the peak of bytes alive since the last set that all
+    ways pass, the bytes alive in every step added up, those alive now, and who can run next; the last
+    unit and the state before it."""
+
+    peak: int
+    total: int
+    alive: int
+    ready: tuple[int, ...]
+    last: int
+    came_from: _State | None
+
+
+def least_peak(units: _Units) -> tuple[list[int], int, bool]:
+    """(the units in an order with the least peak of bytes alive, that peak, whether it is proven least).
+
+    Where all orders pass one set (an operator that each other one is before or behind), the stretches on
+    both sides are orders of their own: each gets its own least peak.
+    """
+    count = len(units.ops)
+    width = max(1, MOST_STATES // max(1, count))
+    after: list[list[int]] = [[v for v in range(count) if units.before[v] >> u & 1] for u in range(count)]
+    start = tuple(u for u in range(count) if not units.before[u])
+    layer = {0: _State(0, 0, sum(t.bytes for t in units.inputs), start, -1, None)}
+    peak, proven = 0, True
+    for _ in range(count):
+        if len(layer) == 1:
+            ((mask, state),) = layer.items()
+            peak, layer = max(peak, state.peak), {mask: replace(state, peak=0)}
+        following: dict[int, _State] = {}
+        for mask, state in layer.items():
+            for u in state.ready:
+                ran = mask | 1 << u
+                during = state.alive + sum(t.bytes for t in units.touches[u] if not _has_begun(units, t, mask))
+                highest, total = max(state.peak, during), state.total + during
+                known = following.get(ran)
+                if known is None or (highest, total) < (known.peak, known.total):
+                    gone = sum(t.bytes for t in units.touches[u] if _is_over(units, t, ran))
+                    ready = tuple(v for v in state.ready if v != u)
+                    ready += tuple(v for v in after[u] if not units.before[v] & ~ran)
+                    following[ran] = _State(highest, total, during - gone, ready, u, state)
+        if len(following) > width:
+            proven = False
+            best = sorted(following.items(), key=lambda item: (item[1].peak, item[1].total, item[0]))
+            following = dict(best[:width])
+        layer = following
+    (state,) = layer.values()
+    peak = max(peak, state.peak)
+    order: list[int] = []
+    while state.came_from is not None:
+        order.append(state.last)
+        state = state.came_from
+    return order[::-1], peak, proven
+
+
+def _has_begun(units: _Units, tensor: Tensor, ran: int) -> bool:
+    return tensor in units.inputs or bool(units.makers[tensor] & ran)
+
+
+def _is_over(units: _Units, tensor: Tensor, ran: int) -> bool:
+    return tensor not in units.lasting and not units.users[tensor] & ~ran
+
+
+# --- siblings --------------------------------------------------------------------------------
+
+
+def siblings(units: _Units) -> list[int]:
+    """Always the unit that reads what others have begun to read, the latest such tensor first; then the one
+    that reads what was made last; then the file's next."""
+    order: list[int] = []
+    ran, made, begun = 0, dict.fromkeys(units.inputs, -1), {}
+
+    def rank(u: int) -> tuple[int, int, int]:
+        reads = [t for t in units.touches[u] if t in made]
+        latest_begun = max((begun.get(t, -1) for t in reads), default=-1)
+        return latest_begun, max((made[t] for t in reads), default=-1), -u
+
+    waiting = set(range(len(units.ops)))
+    while waiting:
+        u = max((u for u in waiting if not units.before[u] & ~ran), key=rank)
+        waiting.remove(u)
+        for tensor in units.touches[u]:
+            (begun if tensor in made else made).setdefault(tensor, len(order))
+        order.append(u)
+        ran |= 1 << u
+    return order
