@@ -75,12 +75,14 @@ def keyword_spotter() -> bytes:
 
 
 def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: int, name: str, *,
-             time_major: bool = False, cell_scale: float = 2.0**-11, clip: float = 0.0) -> int:  # fmt: skip
-    """An LSTM behind tensor `x` of scale 0.05 and that shape, [B, T, I] or [T, B, I]."""
+             time_major: bool = False, cell_scale: float = 2.0**-11, clip: float = 0.0,
+             recurrent: float = 0.02) -> int:  # fmt: skip
+    """An LSTM behind tensor `x` of scale 0.05 and that shape, [B, T, I] or [T, B, I]; `recurrent` is the
+    scale of the weights of the hidden state."""
     rng = np.random.default_rng(units)
     first, second, inputs = shape
     tensors = [x]
-    for width, scale in ((inputs, 0.012), (units, 0.02)):
+    for width, scale in ((inputs, 0.012), (units, recurrent)):
         for gate in ("input", "forget", "cell", "output"):
             tensors.append(model.tensor(f"{name}_{gate}_{scale}", (units, width), scale=scale, zero_point=0,
                                         data=_integers(rng, (units, width))))  # fmt: skip

@@ -160,7 +160,7 @@ def test_the_bundle_compiles_and_links_alone(wanted: str, target: str, tmp_path:
         (tmp_path / name).write_bytes(data)
     uses = ", ".join(f"(function){name}" for name in sorted(functions))
     (tmp_path / "main.c").write_text(
-        "#include <arm_nnfunctions.h>\ntypedef void (*function)(void);\n"
+        "#include <arm_nnfunctions.h>\n#include <arm_nnsupportfunctions.h>\ntypedef void (*function)(void);\n"
         f"function volatile used[] = {{{uses}}};\nint main(void)\n{{\n    return 0;\n}}\n"
     )
     sources = sorted(str(path) for path in tmp_path.rglob("*.c"))
@@ -373,9 +373,10 @@ def test_functions_are_exact(wanted: str, target: str, tmp_path: Path) -> None:
 
 
 def _kernels(context: Context, tree: Tree) -> set[str]:
-    """The functions that tinyfuse calls, of those that the tree has and the target can use. SVDF has a
-    state: tests/test_streams.py runs it."""
-    names = {k.name for f in FAMILIES.values() for k in f.kernels if k.library == "cmsis-nn" and "svdf" not in k.name}
+    """The functions that tinyfuse calls, of those that the tree has and the target can use. SVDF and LSTM
+    have states: tests/test_streams.py runs them."""
+    kernels = [kernel for family in FAMILIES.values() for kernel in family.kernels if not family.updates]
+    names = {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
     if tree.version < (7, 0):  # their arguments were others
         names -= {"arm_convolve_s8", "arm_transpose_conv_s8"}
     if context.target.mve and tree.version == (4, 0):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cmsis_harness import tree_or_skip
 from executors import assert_exact, assert_reference_is_tflm, plan_of
-from stream_models import STREAM_MODELS
+from stream_models import STREAM_MODELS, lstm
 from test_generated_api import program
 
 emulated = pytest.mark.skipif(
@@ -88,9 +88,36 @@ def test_cmsis_nn(name: str, target: str) -> None:
     assert_exact(plan, EMULATED_FRAMES, tree=tree)
 
 
+#: what the hidden state adds to a gate stays in int16
+_MILD = {
+    "one step": lstm((1, 1, 8), 6, recurrent=0.005),
+    "steps and batches": lstm((2, 3, 17), 7, recurrent=0.005),
+    "by time": lstm((3, 2, 4), 19, time_major=True, recurrent=0.002),
+    "a clipped cell": lstm((1, 4, 3), 5, cell_scale=2.0**-10, clip=1.5, recurrent=0.005),
+    "a coarse cell": lstm((1, 2, 6), 4, cell_scale=2.0**-14, recurrent=0.005),
+}
+
+
+@emulated
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_lstm_of_cmsis_nn(target: str) -> None:
+    tree = tree_or_skip("newest")
+    if tree.version < (6, 0):
+        pytest.skip("needs CMSIS-NN 6.0 or later: CMSIS_NN_PATH names an older one")
+    version = ".".join(map(str, tree.version))
+    plans = [
+        plan_of(model, target, f"lstm{i}", kernels="cmsis-nn", cmsis_nn_version=version)
+        for i, model in enumerate(_MILD.values())
+    ]
+    assert all(plan.cmsis_nn_functions == {"arm_nn_lstm_step_s8"} for plan in plans)
+    for plan in plans:
+        assert_exact(plan, EMULATED_FRAMES, tree=tree)
+
+
 @pytest.mark.parametrize("version", ["4.0", "7.0"])
 def test_what_cmsis_nn_does_otherwise_is_ours(version: str) -> None:
-    """Its LSTM forgets, its SVDF knows no zero point of the state, and 4.0's writes behind it with MVE."""
+    """Its LSTM clamps a gate once, its SVDF knows no zero point of the state, and 4.0's writes behind it
+    with MVE."""
     def functions(name: str, target: str) -> set[str]:
         plan = plan_of(STREAM_MODELS[name], target, kernels="cmsis-nn", cmsis_nn_version=version)
         return plan.cmsis_nn_functions

@@ -12,6 +12,8 @@ from tinyfuse.errors import UsageError
 
 #: the header that makes a folder a CMSIS-NN tree
 API = Path("Include") / "arm_nnfunctions.h"
+#: the header of the functions that those of the API are made of
+_SUPPORT = Path("Include") / "arm_nnsupportfunctions.h"
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 # CMSIS-NN starts every definition in the first column: return type, name, parameters, brace
@@ -56,8 +58,9 @@ class Tree:
         }
 
     def functions(self) -> frozenset[str]:
-        """The public functions: those that the tree declares and defines."""
-        declared = set(re.findall(r"\b(arm_\w+)\s*\(", without_comments(self.path / API)))
+        """The functions for others: those that the tree declares and defines."""
+        headers = [path for path in (self.path / API, self.path / _SUPPORT) if path.is_file()]
+        declared = {name for path in headers for name in re.findall(r"\b(arm_\w+)\s*\(", without_comments(path))}
         return frozenset(declared & set(self._defined))
 
     def missing(self, functions: Iterable[str]) -> frozenset[str]:

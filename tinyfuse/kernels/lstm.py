@@ -28,11 +28,7 @@ class LstmWhole(Kernel):
         gates = [[op.inputs[i].data for i in gate] for gate in GATES.values()]
         # [units, 4 gates, inputs + units]
         rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
-        bias = np.zeros((op.inputs[HIDDEN].shape[1], 2, 4), np.int32)
-        for g, (weights, recurrent, given) in enumerate(gates):
-            folded = given.astype(np.int64) - op.input.zero_point * weights.sum(axis=1, dtype=np.int64)
-            bias[:, 0, g] = folded.astype(np.int32)  # wraps as the sums do
-            bias[:, 1, g] = -op.inputs[HIDDEN].zero_point * recurrent.sum(axis=1, dtype=np.int64)
+        bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in GATES], axis=2)
         return (
             Constant("weights", rows.reshape(-1), "int8_t"),
             Constant("bias", bias.reshape(-1), "int32_t"),
@@ -68,6 +64,15 @@ class LstmWhole(Kernel):
             ("&p", site.inputs[0].pointer, site.inputs[HIDDEN].pointer, site.inputs[CELL].pointer,
              site.outputs[0].pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
         )  # fmt: skip
+
+
+def folded_biases(op: Op, gate: str) -> tuple[np.ndarray, np.ndarray]:
+    """int32 [units] twice: what is added to a gate's products with the input and with the hidden state, as
+    they are stored."""
+    weights, recurrent, given = (op.inputs[i].data.astype(np.int64) for i in GATES[gate])
+    of_input = given - op.input.zero_point * weights.sum(axis=1)
+    of_hidden = -op.inputs[HIDDEN].zero_point * recurrent.sum(axis=1)
+    return of_input.astype(np.int32), of_hidden.astype(np.int32)  # wrap as the sums do
 
 
 def _initializer(value) -> str:
