@@ -407,6 +407,6 @@ def test_plans_of_random_networks_hold(data: bytes, optimize: str) -> None:
 
 
 @settings(max_examples=3, deadline=None)
-@given(st.lists(moving_networks(), min_size=6, max_size=6), st.sampled_from(OPTIMIZE))
+@given(st.lists(moving_networks(), min_size=4, max_size=4), st.sampled_from(OPTIMIZE))
 def test_random_networks_are_exact(models: list[bytes], optimize: str) -> None:
     assert_all_exact([plan_of(data, name=f"net{n}", optimize=optimize) for n, data in enumerate(models)], runs=3)
