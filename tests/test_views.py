@@ -6,11 +6,13 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, Value
+from tflite_builder import ModelBuilder
 
 from tinyfuse.compiler import plan_groups, prepare
 from tinyfuse.ir import Graph, Tensor
@@ -243,6 +245,21 @@ def test_kernels_run_in_place_over_the_parts_that_nobody_reads_again() -> None:
     assert viewed(plan.graph) == ["SPLIT"]
     assert plan.arena_bytes == 32 + 64
     assert_exact(plan)
+
+
+def test_parts_are_aligned_to_their_elements() -> None:
+    """Behind three elements of a larger dtype, under sanitizers."""
+    plans = []
+    for dtype, scale, zero_point in (("float32", None, None), ("int16", 0.001, 0)):
+        model = ModelBuilder()
+        x, cut = (model.tensor(n, s, dtype, scale, zero_point) for n, s in (("x", (1, 7)), ("cut", (1, 4))))
+        begin, size = (model.tensor(n, (2,), "int32", data=np.array(d, np.int32)) for n, d in (("b", [0, 3]), ("s", [1, 4])))
+        y = model.tensor("y", (1, 4), "int8", 0.1, 3)
+        model.op("SLICE", [x, begin, size], [cut])
+        model.op("QUANTIZE", [cut], [y])
+        plans.append(plan_of(model.build([x], [y]), name=f"net{dtype}", optimize="speed"))
+        assert viewed(plans[-1].graph) == ["SLICE"]
+    assert_all_exact(plans)
 
 
 def test_a_step_through_a_tensor_and_a_way_backwards_are_copied() -> None:

@@ -143,7 +143,8 @@ class View:
     `pointer` is a C expression of type `T *` (`const T *` for an input). For an input it is the
     start of the memory; row r of the tensor lies `(r % ring_rows)` rows behind it. For an output
     of a call by rows it is the start of the very row to write; else the start of the tensor.
-    A state that the operator updates is an input whose pointer is a `T *`.
+    A state that the operator updates is an input whose pointer is a `T *`. It is aligned to the
+    elements (up to 4 bytes) and no more: the tensor may be a part of another one.
     `endless`: the tensor is a state that is a ring, and `Site.row` counts from the ring's start, so
     that rows up to twice its height are asked for.
     """
