@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ from tinyfuse.emulation.qemu import Qemu  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.ops.base import Context, Kernel  # noqa: E402
-from tinyfuse.options import OPTIMIZE, Options  # noqa: E402
+from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
 from tinyfuse.profile.image import read_image  # noqa: E402
 from tinyfuse.profile.measure import Profile, measure  # noqa: E402
@@ -121,14 +122,14 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 
 def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str) -> tuple[list[Sample], str]:
     """Samples of the operators of a kind that the kernel of that name may compute, on every path that
-    some --optimize takes."""
+    some --optimize and --weights take."""
     kernels = [kernel for kernel in FAMILIES[kind].kernels if kernel.name == name]
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in FAMILIES[kind].kernels) - {name}
     drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
-    for optimize in OPTIMIZE:
-        context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize)
+    for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
+        context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}
         ops = [op for op, path in paths.items() if (op, path) not in seen]
         seen.update((op, paths[op]) for op in ops)

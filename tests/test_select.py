@@ -37,7 +37,7 @@ def test_no_kernel_is_surely_faster_than_the_one_that_is_taken(target: str, widt
     costs = predicted(op, context)
     kernel, _ = whole_kernel(op, context)
     least = min(cost for cost in costs.values() if cost is not None)
-    assert 0.9 * costs[kernel.name] <= least or costs[kernel.name] <= least + 2000
+    assert 0.9 * costs[kernel.name] <= least or costs[kernel.name] <= least + 5000
 
 
 def test_a_library_is_not_called_for_little() -> None:

@@ -15,7 +15,7 @@ from tinyfuse.ops.base import Context, Kernel
 _SURELY_FASTER = 0.9
 
 #: and to save so many instructions, if it is CMSIS-NN's: a module that calls no library is easier to build
-_WORTH_A_LIBRARY = 2000
+_WORTH_A_LIBRARY = 5000
 
 
 def candidates(op: Op, context: Context) -> list[Kernel]:
