@@ -21,7 +21,9 @@ from tinyfuse.explain.facts import explain_facts
 from tinyfuse.explain.text import explain_text
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.base import Context
+from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.options import OPTIMIZE, Options
+from tinyfuse.places import Places, is_alias
 from tinyfuse.report.facts import moved_operators, plan_envelope, report_facts
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule import order
@@ -55,23 +57,28 @@ def shuffled(graph: Graph, seed: int) -> Graph:
 
 @st.composite
 def graphs(draw, most_operators: int) -> Graph:
-    """Operators of any number of inputs and outputs, aliases and states among them: no model, but an order."""
+    """Operators of any number of inputs and outputs, views and states among them: no model, but an order."""
     numbers = iter(range(1000))
 
-    def tensor(**fields) -> Tensor:
-        return Tensor(f"t{next(numbers)}", (draw(st.integers(1, 40)),), "int8", **fields)
+    def tensor(size: int | None = None, **fields) -> Tensor:
+        return Tensor(f"t{next(numbers)}", (size or draw(st.integers(1, 40)),), "int8", **fields)
 
     inputs = tuple(tensor() for _ in range(draw(st.integers(1, 2))))
     state = tensor(initial=np.zeros(1, np.int8))
-    there, ops = list(inputs), []
+    there, ops, places = list(inputs), [], Places()
     for number in range(draw(st.integers(1, most_operators))):
         read = draw(st.lists(st.sampled_from(there), min_size=1, max_size=3, unique=True))
-        kind = draw(st.sampled_from(["CONCATENATION"] * 3 + ["SPLIT", "RESHAPE"] + ["ASSIGN_VARIABLE"] * 3))
+        kind = draw(st.sampled_from(["ADD"] * 3 + ["SPLIT", "RESHAPE", "CONCATENATION"] + ["ASSIGN_VARIABLE"] * 3))
         if kind == "RESHAPE":
-            op = Op(kind, (read[0],), (replace(read[0], name=f"t{next(numbers)}"),), index=number)
+            op = Op(kind, (read[0],), (tensor(read[0].bytes),), index=number)
+        elif kind == "CONCATENATION":
+            op = Op(kind, tuple(read), (tensor(sum(t.bytes for t in read)),), Concatenation(), number)
+            op = replace(op, view=all(places.free(op)) and places.free(op) != ())
         else:
             made = tuple(tensor() for _ in range({"SPLIT": 2, "ASSIGN_VARIABLE": 0}.get(kind, 1)))
             op = Op(kind, (state, *read) if kind == "ASSIGN_VARIABLE" else tuple(read), made, index=number)
+        if is_alias(op):
+            places.add(op)
         ops.append(op)
         there += op.outputs
     unread = [t for t in there[len(inputs) :] if all(t not in op.inputs for op in ops)]
@@ -93,19 +100,24 @@ def every_order(graph: Graph) -> Iterator[tuple[Op, ...]]:
 
 
 def peak_of(graph: Graph, ops: tuple[Op, ...]) -> int:
-    """The most bytes alive in this order, straight from the definition."""
-    root = {t: t for t in graph.inputs}
+    """The most bytes alive in this order, straight from the definition: what a view joins is one tensor."""
+    root = {t: t for op in graph.ops for t in (*op.activations, *op.outputs)} | {t: t for t in graph.inputs}
     for op in graph.ops:
-        root.update({t: root[op.input] if op.kind == "RESHAPE" else t for t in op.outputs})
-    ops = tuple(op for op in ops if op.kind != "RESHAPE")
-    made = dict.fromkeys(graph.inputs, -1) | {t: n for n, op in enumerate(ops) for t in op.outputs}
-    last = dict(made) | {t: 0 for t in graph.inputs if not any(t is root[u] for op in ops for u in op.activations)}
-    for n, op in enumerate(ops):
-        last.update({root[t]: n for t in op.activations})
+        if is_alias(op):
+            joined = {root[t] for t in op.activations}
+            root = {t: op.output if whole in joined or t is op.output else whole for t, whole in root.items()}
+    ops = tuple(op for op in ops if not is_alias(op))
+    first = {root[t]: 0 for t in graph.inputs}
+    last: dict[Tensor, int] = {}
+    for step, op in enumerate(ops):
+        for tensor in (*op.activations, *op.outputs):
+            first.setdefault(root[tensor], step)
+            last[root[tensor]] = step
+    # what the caller takes stays to the end, and what nobody reads of what he brings
     last |= {root[t]: len(ops) for t in graph.outputs}
-    unread = [t for t in graph.inputs if t not in {root[u] for op in ops for u in op.activations} and last[t] < len(ops)]
-    last |= dict.fromkeys(unread, len(ops))  # nobody says when it ends
-    return max((sum(t.bytes for t in made if made[t] <= n <= last[t]) for n in range(len(ops))), default=0)
+    return max(
+        (sum(t.bytes for t in first if first[t] <= step <= last.get(t, len(ops))) for step in range(len(ops))), default=0
+    )
 
 
 def units_of(graph: Graph) -> _Units:
@@ -145,7 +157,7 @@ def test_a_beam_tells_its_peak_but_claims_nothing(graph: Graph, states: int) -> 
 def test_every_order_runs_and_keeps_what_is_done_to_states(graph: Graph, seed: int) -> None:
     graph = shuffled(graph, seed)
     found = orders(graph, lambda a, b: True)
-    sequences = [[op for op in g.ops if op.kind != "RESHAPE"] for g in (graph, *found)]
+    sequences = [[op for op in g.ops if not is_alias(op)] for g in (graph, *found)]
     assert all(a != b for n, a in enumerate(sequences) for b in sequences[:n])  # none twice, nor the file's
     for other in found:
         there = set(other.inputs)
