@@ -90,9 +90,13 @@ def _weights(rng: random.Random, shape, channels: int, axis: int) -> list[Tensor
 
 
 def _draw_convolution(rng: random.Random, kind: str) -> Op:
+    """One convolution in three is a first layer: of one or three channels."""
     shape = _image(rng)
     depthwise = kind == "DEPTHWISE_CONV_2D"
-    pointwise = not depthwise and rng.random() < 0.5
+    first = not depthwise and rng.random() < 0.33
+    if first:
+        shape = (1, rng.choice(_EXTENTS), rng.choice(_EXTENTS), rng.choice((1, 3)))
+    pointwise = not depthwise and not first and rng.random() < 0.5
     kernel = (1, 1) if pointwise else rng.choice([*[(3, 3)] * 5, (5, 5), (2, 2), (3, 1), (1, 3), (10, 4), (7, 1)])
     stride = (1, 1) if pointwise else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
     out_c = shape[3] if depthwise else rng.choice(_CHANNELS)

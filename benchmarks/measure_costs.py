@@ -45,7 +45,7 @@ from tinyfuse.schedule.legality import Legality  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
-DRAWN = {"CONV_2D": 60, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
+DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
 
 #: stages of the groups that the row loop is measured on

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -125,3 +126,26 @@ def test_the_same_graph_gives_the_same_plan() -> None:
     first, again = (compile_graph(source, M4, Options("net")) for _ in range(2))
     assert first.placement == again.placement
     assert [len(group.ops) for group in first.groups] == [len(group.ops) for group in again.groups]
+
+
+# --- estimates order, plans decide -----------------------------------------------------------------
+
+
+def choices_of(*figures: tuple[int, int, int]) -> Choices:
+    """Candidates of so many (bytes by the estimate, instructions, bytes of the plan)."""
+    arenas = {
+        Candidate(None, None, (), frozenset(), ram, instructions): arena for ram, instructions, arena in figures
+    }
+    return Choices(list(arenas), lambda candidate: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0))
+
+
+def test_ram_takes_no_more_than_balanced_however_wrong_the_estimates_are() -> None:
+    wrong = [(10 + k, 200, 99) for k in range(5)]  # the least estimates, none of which holds
+    found = choices_of((40, 100, 40), *wrong)
+    assert found.choose("balanced", None).arena_bytes == found.choose("ram", None).arena_bytes == 40
+
+
+def test_of_equal_arenas_the_faster_plan_is_taken() -> None:
+    slow = [(30 + k, 103, 40) for k in range(3)]
+    fast = choices_of((40, 100, 40), *slow)
+    assert fast.choose("balanced", None) is fast.choose("speed", None)

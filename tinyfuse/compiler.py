@@ -48,7 +48,7 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     # a call for each row costs more than `balanced` may spend, so that it would never make such a group.
     if options.fusion != "rows" or (options.kernels == "cmsis-nn" and options.optimize != "speed"):
         return _by_rule(source, target, options)
-    found = choices(source, target, options, ("ram",) if options.optimize == "ram" else OPTIMIZE, say)
+    found = choices(source, target, options, say=say)
     plan, reordering = _ordered(found, options)
     if options.optimize == "ram":
         plan = _recomputing(plan, say)

@@ -62,6 +62,8 @@ def _convolution(op: Op, calls: int) -> Features:
     blocks, twos = calls * _up(pixels // calls, 3), calls * _up(pixels // calls, 2)
     pairs, quads, words = _up(out_c, 2), _up(out_c, 4), _up(depth, 4)
     terms = pixels * depth
+    border_pixels = _border_pixels(op) if op.kind == "CONV_2D" else 0
+    odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     return {
         "calls": calls,
         "pixels": pixels,
@@ -70,12 +72,16 @@ def _convolution(op: Op, calls: int) -> Features:
         "border_taps": taps - inner,
         "terms": terms,
         "border_terms": (taps - inner) * in_c,
-        "border_pixel_rows": _border_pixels(op) * kernel_h if op.kind == "CONV_2D" else 0,
-        "byte_terms": terms if in_c % 4 else 0,
-        "byte_pixels": pixels if in_c % 4 else 0,
-        "byte_runs": tap_rows if in_c % 4 else 0,
-        "byte_run_words": tap_rows * _up(run, 4) if in_c % 4 and run >= 4 else 0,
-        "short_run_terms": terms if in_c % 4 and run < 4 else 0,
+        "border_pixel_rows": border_pixels * kernel_h,
+        "border_pixel_taps": border_pixels * kernel_h * kernel_w,
+        "byte_border_taps": border_pixels * kernel_h * kernel_w * odd_c,
+        "byte_terms": terms * odd_c,
+        "byte_pixels": pixels * odd_c,
+        "byte_words": pixels * words * odd_c,
+        "byte_runs": inner_runs * odd_c,
+        "byte_run_words": inner_runs * (run // 4) * odd_c,
+        "byte_run_rests": inner_runs * (run % 4) * odd_c,
+        "long_byte_runs": inner_runs * odd_c * (run > 16),
         "outputs": pixels * out_c,
         "signed_outputs": _signed(op),
         "clamped_outputs": _clamped(op),

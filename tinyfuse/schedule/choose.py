@@ -42,7 +42,9 @@ class Choices:
         """The plan that the options ask for; where none fits into `max_ram`, its state included, the
         smallest."""
         if optimize == "ram":
-            return self._smallest(self._by_speed)
+            # the least estimates may lie: what is planned for `balanced` is not to be smaller
+            plans = self._smallest(self._by_speed), self.choose("balanced", None)
+            return min(plans, key=lambda plan: plan.arena_bytes)
         if optimize == "balanced":
             most = self._by_speed[0].instructions * (1 + SLOWER)
             plan = self._smallest([c for c in self._by_speed if c.instructions <= most])
@@ -60,7 +62,14 @@ class Choices:
         least = ranked[:_PLANNED]
         if any(c.reordered for c in least):
             least += [c for c in ranked if not c.reordered][:_PLANNED]
-        return min((self.plan(c) for c in sorted(least, key=lambda c: c.instructions)), key=lambda p: p.arena_bytes)
+        best = min(sorted(least, key=lambda c: c.instructions), key=lambda c: self.plan(c).arena_bytes)
+        plan = self.plan(best)
+        # where the arena is more than the estimate was, faster candidates may do with it too
+        faster = [c for c in candidates if c.ram <= plan.arena_bytes and c.instructions < best.instructions]
+        for candidate in sorted(faster, key=lambda c: c.instructions)[:_PLANNED]:
+            if self.plan(candidate).arena_bytes <= plan.arena_bytes:
+                return self.plan(candidate)
+        return plan
 
     def in_file_order(self) -> Choices:
         """Those whose operators run in the order of the file, of which there is at least one."""
