@@ -103,24 +103,45 @@ def _on_line(found, channel: int, accumulators: np.ndarray, op: Op) -> np.ndarra
 
 
 def test_a_line_gives_every_accumulator_its_output() -> None:
-    lines = 0
-    for op in _random_layers():
-        found = line(op)
-        lines += found is not None
-        if found is None:
-            continue
-        multipliers, shifts = channel_multipliers(op)
-        least, most = accumulator_range(op)
-        for c in range(2):
-            if most[c] - least[c] > 2**21:
-                every = np.unique(np.linspace(least[c], most[c], 2**18).astype(np.int64))
-            else:
-                every = np.arange(least[c], most[c] + 1)
-            expected = multiply_by_quantized_multiplier(every, multipliers[c], shifts[c])
-            expected = np.clip(expected + op.output.zero_point, *clamp_range(op))
-            got = np.clip(_on_line(found, c, every, op), *clamp_range(op))
-            np.testing.assert_array_equal(got, expected)
-    assert lines >= 3
+    assert sum(_has_line(op, channels=2) for op in _random_layers()) >= 3
+
+
+def test_a_line_stays_off_the_outputs_that_no_accumulator_reaches() -> None:
+    """85 is the most that the last channel's accumulator may be, and the next output begins at 86: the line
+    must not have begun it before. A random network found that it had."""
+    shape = Shape("DEPTHWISE_CONV_2D", 2, 2, 3, 3, (1, 1), activation="RELU", per_channel=False)
+    op = make_op(shape, np.random.default_rng(3))
+    x, weights, bias = op.inputs
+    op = replace(
+        op,
+        inputs=(
+            replace(x, quant=Quant((0.0982547402381897,), (-128,))),
+            replace(weights, quant=Quant((0.006199208553880453,), (0,)),
+                    data=np.array([-127, 93, -71], np.int8).reshape(weights.shape)),
+            replace(bias, data=np.array([-2810, -1108, 85], np.int32)),
+        ),
+        outputs=(replace(op.output, quant=Quant((0.0115875955671072,), (-128,))),),
+    )  # fmt: skip
+    assert _has_line(op, channels=3)
+
+
+def _has_line(op: Op, channels: int) -> bool:
+    """Whether the layer has lines; those of its first `channels` are compared with the two roundings."""
+    found = line(op)
+    if found is None:
+        return False
+    multipliers, shifts = channel_multipliers(op)
+    least, most = accumulator_range(op)
+    for c in range(min(channels, len(least))):
+        if most[c] - least[c] > 2**21:
+            every = np.unique(np.linspace(least[c], most[c], 2**18).astype(np.int64))
+        else:
+            every = np.arange(least[c], most[c] + 1)
+        expected = multiply_by_quantized_multiplier(every, multipliers[c], shifts[c])
+        expected = np.clip(expected + op.output.zero_point, *clamp_range(op))
+        got = np.clip(_on_line(found, c, every, op), *clamp_range(op))
+        np.testing.assert_array_equal(got, expected)
+    return True
 
 
 def test_no_line_where_both_sides_of_the_zero_point_count() -> None:

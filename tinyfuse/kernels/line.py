@@ -7,8 +7,9 @@ With accumulators in 256ths, output t or more is reached exactly if
 TensorFlow Lite Micro's requantization is monotone, so it is the same function exactly if each of its
 outputs t begins at the same accumulator x_t: the condition holds for x_t and not for x_t - 1. For one
 multiplier that leaves an interval of biases to each t; the channel has its line where the intervals of
-all t have a bias in common. The ideal multiplier nearly always has; where not, slightly other slopes
-are tried.
+all t have a bias in common. Outputs that begin beyond the accumulators that the weights allow leave half an
+interval: the line must not reach them within, or must have. The ideal multiplier nearly always has a bias;
+where not, slightly other slopes are tried.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ def line(op: Op) -> Line | None:
             weights[channel] = 0
             bias[channel], slopes[channel] = (constant - zero_point) << 13, 1 << (19 + SHIFT)
             continue
-        found = _fit(steps[channel][used], outputs[used] - zero_point, int(ideal[channel]))
+        # one output more to either side, where there is one
+        ends = [int(x[channel]) for x in (least, most)]
+        near = np.convolve(used, [1, 1, 1], "same") > 0
+        found = _fit(steps[channel][near], outputs[near] - zero_point, int(ideal[channel]), *ends)
         if found is None:
             return None
         offset, slopes[channel] = found
@@ -102,14 +106,15 @@ def _steps(least, most, multipliers, shifts, zero_point, outputs) -> np.ndarray:
     return reach
 
 
-def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int) -> tuple[int, int] | None:
-    """(bias in 256ths, multiplier) of a line that reaches levels[i] exactly from steps[i] on."""
+def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int, least: int, most: int) -> tuple[int, int] | None:
+    """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches levels[i]
+    exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
     goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
     for slopes in ([ideal], _slopes(ideal, int(steps[-1] - steps[0]))):
         slopes = np.array([s for s in slopes if 0 < s < 2**31], np.int64)
         # the biases that fit a step: from `first` on, 256 of them
         first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
-        low, high = first.max(axis=1), first.min(axis=1) + 255
+        low, high = first[:, steps <= most].max(axis=1), first[:, steps > least].min(axis=1) + 255
         fits = np.flatnonzero(low <= high)
         if len(fits):
             best = fits[0]
