@@ -80,7 +80,9 @@ def line(op: Op) -> Line | None:
             continue
         # one output more to either side, where there is one
         ends = [int(x[channel]) for x in (least, most)]
-        near = np.convolve(used, [1, 1, 1], "same") > 0
+        near = used.copy()
+        near[1:] |= used[:-1]
+        near[:-1] |= used[1:]
         found = _fit(steps[channel][near], outputs[near] - zero_point, int(ideal[channel]), *ends)
         if found is None:
             return None
