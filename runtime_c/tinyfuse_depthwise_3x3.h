@@ -247,7 +247,9 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][36], the last four channels ending at in_c; channels as many
-   int32_t[8], the biases and multipliers of their lines, or [in_c] tinyfuse_requant. scratch, aligned to 8: a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding. */
+   int32_t[8], the biases and multipliers of their lines, or [in_c] tinyfuse_requant. scratch, aligned to 8:
+   a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
+   window reaches above or below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
                                                  const void *channels, void *scratch, int line)

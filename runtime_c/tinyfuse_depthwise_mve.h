@@ -122,7 +122,7 @@ TINYFUSE_SHARED void tinyfuse_depthwise_pixel_mve(const tinyfuse_conv *p, const 
 #endif
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. scratch, aligned to
-   pointers: 2 * pairs pointers, then in_c bytes. */
+   pointers: 2 * pairs pointers, then in_c bytes where any window reaches into the padding. */
 TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
                                                    const int8_t *weights,

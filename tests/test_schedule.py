@@ -188,7 +188,10 @@ def test_a_global_average_takes_rows_as_they_come() -> None:
 
 
 def test_optimize_trades_ram_for_speed_within_max_ram() -> None:
-    source = read_tflite("model.tflite", separable())
+    sketch = Sketch(11)
+    x = sketch.value((1, 12, 7, 8))
+    wide = sketch.depthwise(sketch.conv(x, 32, (3, 3)), (3, 3))
+    source = read_tflite("model.tflite", sketch.build([x], [sketch.conv(wide, 8, (1, 1))]))
 
     def plan(optimize: str, max_ram: int | None = None) -> Plan:
         return compile_graph(source, M4, Options("net", optimize=optimize, max_ram=max_ram))

@@ -21,6 +21,7 @@ import numpy as np
 from tinyfuse.arena_check import check_placement
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Pace
 from tinyfuse.plan import FEED_STATE, Group, Plan
 
 #: bytes of a row that are stamped at a time: a stamp is eight times as large
@@ -192,13 +193,29 @@ class _Player:
         self._scribble_scratch(group, 0)
         for tensor in stage.op.activations:
             self._read_whole(tensor, str(stage.op))
-        shared = [i for i in stage.kernel.overwrites(stage.op) if stage.op.inputs[i] is not None]
+        paces = stage.kernel.paces(stage.op)
         for output in stage.op.outputs:
             self._write_whole(output)
         for i, tensor in enumerate(stage.op.inputs):
-            # a kernel that does not work in place may read any input byte at any time
-            if tensor in stage.op.activations and i not in shared:
-                self._read_whole(tensor, f"{stage.op} (not in place)")
+            if tensor not in stage.op.activations:
+                continue
+            if i in paces:
+                self._check_pace(stage.op, tensor, paces[i])
+            else:
+                # a kernel without a pace may read any input byte at any time
+                self._read_whole(tensor, f"{stage.op} (at no known pace)")
+
+    def _check_pace(self, op: Op, source: Tensor, pace: Pace) -> None:
+        """No turn of a whole call writes over bytes of the source that it, or a later turn, still reads."""
+        (output,) = op.outputs
+        turns = np.arange(-(-source.bytes // pace.read))
+        assert turns.size * pace.written >= output.bytes, f"{op}: its pace ends before the output does"
+        start, end = self.plan.offset(source), self.plan.offset(source) + source.bytes
+        unread = start + (turns + pace.buffered) * pace.read
+        begin = self.plan.offset(output) + turns * pace.written
+        behind = np.minimum(begin + pace.written, self.plan.offset(output) + output.bytes)
+        intact = (behind <= unread) | (begin >= end) | (unread >= end)
+        assert intact.all(), f"{op} overwrites {source} before turn {turns[~intact][0] + pace.buffered} has read it"
 
     def _play_rows(self, group: Group) -> None:
         """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""

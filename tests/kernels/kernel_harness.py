@@ -17,6 +17,7 @@ from conv_cases import FAMILIES
 from tinyfuse.ir import Op
 from tinyfuse.ops.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
+from tinyfuse.schedule.lower import TENSOR_ALIGN, pace_distance
 from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
@@ -26,13 +27,15 @@ _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 @dataclass(frozen=True)
 class Case:
     """`ring`: inputs of a call by rows lie in rings just large enough. `shift` moves input and
-    output off word alignment by that many bytes."""
+    output off word alignment by that many bytes. `over`: the output of a whole call is written over the
+    input, as near as its pace allows."""
 
     op: Op
     kernel: Kernel
     data: np.ndarray
     ring: bool = False
     shift: int = 0
+    over: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,9 @@ static void paint(int32_t scratch_bytes, int32_t output_bytes)
     memset(output_memory, 0xA5, (size_t)(2 * GUARD + output_bytes));
 }
 
-static void finish(const int8_t *got, const int8_t *expected, int32_t bytes, int32_t scratch_bytes,
-                   int64_t ticks)
+/* `used` bytes from `got` on are the output's, or those of the input that it is written over. */
+static void finish(const int8_t *got, const int8_t *expected, int32_t bytes, int32_t used,
+                   int32_t scratch_bytes, int64_t ticks)
 {
     int32_t wrong = 0, damaged = 0, i;
 
@@ -151,7 +155,7 @@ static void finish(const int8_t *got, const int8_t *expected, int32_t bytes, int
         damaged += scratch_memory[i] != 0xA5;
         damaged += scratch_memory[GUARD + scratch_bytes + i] != 0xA5;
         damaged += &output_memory[i] < (const uint8_t *)got && output_memory[i] != 0xA5;
-        damaged += ((const uint8_t *)got)[bytes + i] != 0xA5;
+        damaged += ((const uint8_t *)got)[used + i] != 0xA5;
     }
     port_write("case", 4);
     write_number(wrong);
@@ -189,7 +193,13 @@ def _case(index: int, case: Case, context: Context) -> str:
     if case.ring:
         ring = min(in_rows, window.kernel)
     scratch = kernel.scratch(op, context)
-    assert scratch <= 65536 and op.output.elements + 4 <= 131072 and ring * row_in + 4 <= 131072
+    source, used = "(const int8_t *)ring_memory", op.output.elements
+    if case.over:
+        distance = pace_distance(kernel.paces(op)[0], op.input.bytes, op.output.bytes)
+        distance = -(-distance // TENSOR_ALIGN) * TENSOR_ALIGN
+        source = f"(const int8_t *)output_memory + GUARD + {distance}"
+        used = max(used, distance + op.input.bytes)
+    assert scratch <= 65536 and used + 4 <= 131072 and ring * row_in + 4 <= 131072
     lines = [
         _array(c.ctype, f"k{index}_{c.name}", c.data, c.align) for c in kernel.constants(op, context)
     ]
@@ -205,7 +215,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     body = [_statement(statement) for statement in kernel.call(op, site, context)]
     lines += [
         f"static int run_{index}(void *memory)\n{{",
-        f"    const int8_t *const in = (const int8_t *)ring_memory + {case.shift};",
+        f"    const int8_t *const in = {source} + {case.shift};",
         f"    int8_t *const out = (int8_t *)output_memory + GUARD + {case.shift};",
         "    uint8_t *const scratch = scratch_memory + GUARD;",
         "    (void)memory;",
@@ -229,13 +239,14 @@ def _case(index: int, case: Case, context: Context) -> str:
             )
         lines.append(f"        {{\n        {text}\n        }}\n    }}")
     lines.append("    return 0;\n}")
-    load = "" if case.ring else f"    memcpy(ring_memory + {case.shift}, input_{index}, sizeof input_{index});\n"
+    memory = f"(int8_t *){source.removeprefix('(const int8_t *)')} + {case.shift}"
+    load = "" if case.ring else f"    memcpy({memory}, input_{index}, sizeof input_{index});\n"
     lines.append(
-        f"static void case_{index}(void)\n{{\n    int64_t ticks;\n{load}"
-        f"    paint({scratch}, {op.output.elements + case.shift});\n"
+        f"static void case_{index}(void)\n{{\n    int64_t ticks;\n"
+        f"    paint({scratch}, {used + case.shift});\n{load}"
         f"    (void)port_run_for_ticks(run_{index}, NULL, &ticks);\n"
         f"    finish((const int8_t *)output_memory + GUARD + {case.shift}, expected_{index},"
-        f" {op.output.elements}, {scratch}, ticks);\n}}"
+        f" {op.output.elements}, {used}, {scratch}, ticks);\n}}"
     )
     return "\n".join(lines)
 

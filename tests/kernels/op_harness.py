@@ -21,6 +21,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
+from tinyfuse.schedule.lower import TENSOR_ALIGN, pace_distance
 from tinyfuse.targets import Target
 
 #: where the named cases run
@@ -33,7 +34,7 @@ _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 @dataclass(frozen=True)
 class Case:
     """`how`: "whole"; "rows": one call a row; "rings": so that the inputs are rings just large
-    enough; or the index of the input whose place the output takes, in a whole call."""
+    enough; or the index of the input over which a whole call writes, as near as its pace allows."""
 
     op: Op
     kernel: Kernel
@@ -54,7 +55,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
             continue
         ways: list[str | int] = []
         if kernel.whole:
-            ways += ["whole", *(i for i in kernel.overwrites(op) if not op.inputs[i].is_constant)]
+            ways += ["whole", *(i for i in kernel.paces(op) if not op.inputs[i].is_constant)]
         if kernel.by_row and streams:
             ways += ["rows", "rings"] if kernel.takes_rings(op) else ["rows"]
         assert ways or not kernel.whole, kernel.name
@@ -172,6 +173,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     body: list[str] = []
     fill: list[str] = []
     views: dict[Tensor, View] = {}
+    covered = op.inputs[case.how] if isinstance(case.how, int) else None
     for i, (tensor, data) in enumerate(zip(op.activations, case.inputs, strict=True)):
         name, ctype = f"input_{index}_{i}", CTYPE[tensor.dtype]
         lines.append(_bytes(name, data))
@@ -181,16 +183,20 @@ def _case(index: int, case: Case, context: Context) -> str:
             window = FAMILIES[op.kind].row_window(op, op.inputs.index(tensor))
             ring = min(height, -(-window.kernel // window.spread))
             fill += _fill(f"in{i}", name, tensor.bytes // height, ring, window, height)
-        body.append(f"{ctype} *const in{i} = ({ctype} *)take({ring * tensor.bytes // height});")
+        if tensor is covered:
+            pace = kernel.paces(op)[case.how]
+            distance = -(-pace_distance(pace, tensor.bytes, op.output.bytes) // TENSOR_ALIGN) * TENSOR_ALIGN
+            body.append(f"uint8_t *const both = take({max(distance + tensor.bytes, op.output.bytes)});")
+            place = f"(void *)(both + {distance})"
+        else:
+            place = f"take({ring * tensor.bytes // height})"
+        body.append(f"{ctype} *const in{i} = ({ctype} *){place};")
         if case.how != "rings":
             body.append(f"memcpy(in{i}, {name}, {tensor.bytes});")
         views[tensor] = View(tensor, f"((const {ctype} *)in{i})", ring)
     for o, tensor in enumerate(op.outputs):
-        ctype, place = CTYPE[tensor.dtype], f"take({tensor.bytes})"
-        if isinstance(case.how, int):
-            source = op.inputs[case.how]
-            assert tensor.bytes <= source.bytes
-            place = f"in{op.activations.index(source)}"
+        ctype = CTYPE[tensor.dtype]
+        place = f"take({tensor.bytes})" if covered is None else "(void *)both"
         body.append(f"{ctype} *const out{o} = ({ctype} *){place};")
     scratch = kernel.scratch(op, context)
     body.append(f"uint8_t *const scratch = (uint8_t *)take({scratch});" if scratch else "")

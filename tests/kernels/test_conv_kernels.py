@@ -39,7 +39,8 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         for kernel in FAMILIES[kind].kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
-                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4))))
+                over = kernel.whole and not ring and 0 in kernel.paces(op) and bool(rng.random() < 0.7)
+                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
 
@@ -83,7 +84,8 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
             data = random_input(op, rng)
             for kernel in FAMILIES[kind].kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
-                    cases.append(Case(op, kernel, data))
+                    over = kernel.whole and 0 in kernel.paces(op)
+                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
     return cases
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.cmsis_common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Expr, Let, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Expr, Let, Pace, Site, Statement, element_paces
 from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.convolution import clamp_range
 
@@ -78,8 +80,8 @@ class CmsisMinMax(_CmsisBinary):
         full = [tensor for tensor in op.inputs if not _is_number(tensor)]
         return fits and op.output.dtype == "int8" and bool(full) and all(t.shape == op.output.shape for t in full)
 
-    def overwrites(self, op: Op) -> tuple[int, ...]:
-        return tuple(i for i, tensor in enumerate(op.inputs) if not _is_number(tensor))
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return element_paces(op, [i for i, tensor in enumerate(op.inputs) if not _is_number(tensor)])
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         numbers = [_is_number(tensor) for tensor in op.inputs]

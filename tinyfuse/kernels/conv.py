@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
@@ -20,7 +22,7 @@ from tinyfuse.kernels.packing import (
     pointer_bytes,
 )
 from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 
@@ -82,13 +84,18 @@ class PackedConvRow(Kernel):
 
 
 class Pointwise(Kernel):
-    """1x1 convolution with stride 1 by tinyfuse_matmul.h. The output must not overlap the input."""
+    """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
+    its outputs are written."""
 
     name = "tinyfuse_pointwise_s8"
     headers = ("tinyfuse_pointwise.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        g = geometry(op)
+        return {0: Pace(g.in_c, g.out_c)}  # of a pixel; a block has read even more
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(op, context)

@@ -60,6 +60,14 @@ def has_form(op: Op) -> bool:
     return line(op) is not None or bounded(op) is not None
 
 
+def taps_scratch(op: Op, context: Context) -> int:
+    """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
+    for them to point to."""
+    g = geometry(op)
+    padding = g.in_c if g.pads_rows or g.pads_columns else 0
+    return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + padding
+
+
 def quad_starts(channels: int) -> list[int]:
     """First channels of the groups of four: the last group ends with the last channel."""
     return [min(start, channels - 4) for start in range(0, channels, 4)]
@@ -95,8 +103,7 @@ class PackedDepthwiseRow(Kernel):
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
-        return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + g.in_c
+        return taps_scratch(op, context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "line" if on_line(op) else "bounded"
@@ -142,7 +149,8 @@ class Depthwise3x3Row(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         quad = 144 + 3 * pointer_bytes(context)  # sizeof(tinyfuse_quad)
-        return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + g.in_w * g.in_c
+        padding = g.in_w * g.in_c if g.pads_rows else 0
+        return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "line" if on_line(op) else "bounded"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Expr, Kernel, Let, Site, Statement, View
+from tinyfuse.ops.base import Call, Constant, Context, Expr, Kernel, Let, Pace, Site, Statement, View, element_paces
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     add_multipliers,
@@ -153,8 +153,8 @@ class Broadcast(_BinaryKernel):
     def __init__(self, kind: str, dtype: str):
         super().__init__(kind, dtype, "_broadcast")
 
-    def overwrites(self, op: Op) -> tuple[int, ...]:
-        return tuple(i for i, tensor in enumerate(op.inputs) if tensor.elements == op.output.elements)
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return element_paces(op, [i for i, tensor in enumerate(op.inputs) if tensor.elements == op.output.elements])
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         output, shapes = op.output.shape, [tensor.shape for tensor in op.inputs]

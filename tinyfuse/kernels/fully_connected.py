@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tinyfuse.ir import Op
@@ -13,14 +15,17 @@ from tinyfuse.kernels.packing import (
     output_fields,
     plain_weights,
 )
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 
 
 class FullyConnectedWhole(Kernel):
-    """Any fully connected layer, in portable C. The output must not overlap the input."""
+    """Any fully connected layer, in portable C."""
 
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return _pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -41,7 +46,7 @@ class FullyConnectedWhole(Kernel):
 
 class Dense(Kernel):
     """A layer whose weights have no zero point, four outputs at a time, requantized in the bounded
-    form; inputs are bytes, a multiple of four. The output must not overlap the input."""
+    form; inputs are bytes, a multiple of four."""
 
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_fully_connected_packed.h",)
@@ -49,6 +54,9 @@ class Dense(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = op.inputs[1].data[0].size % 4 == 0
         return whole_words and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return _pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = dense_layer(op, context)
@@ -87,8 +95,16 @@ class DenseWide(Dense):
             and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
         )  # fmt: skip
 
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return _pace_of_batches(op, buffered=True)
+
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
+
+
+def _pace_of_batches(op: Op, buffered: bool) -> dict[int, Pace]:
+    """One batch after the other."""
+    return {0: Pace(op.inputs[1].data[0].size, op.output.shape[-1], buffered)}
 
 
 def dense_call(

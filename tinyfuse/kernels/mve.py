@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.conv import pointwise_input
+from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.packing import (
     channel_weights,
     channels4,
@@ -15,7 +18,7 @@ from tinyfuse.kernels.packing import (
     pointer_bytes,
     shifts_right,
 )
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 
@@ -51,8 +54,7 @@ class MveConvRow(Kernel):
 class MvePointwise(Kernel):
     """1x1 convolution with stride 1, two pixels at a time.
 
-    A call for row y reads only input row y, and writes only its output row, which must not overlap
-    it. A whole call's output must not overlap its input.
+    A call for row y reads only input row y, and writes only its output row, which must not overlap it.
     """
 
     name = "tinyfuse_pointwise_mve_s8"
@@ -61,6 +63,9 @@ class MvePointwise(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and is_plain_pointwise(op) and shifts_right(op)
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return _pace_of_two(*op.inputs[1].shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -77,8 +82,7 @@ class MvePointwise(Kernel):
 
 
 class MveDense(Kernel):
-    """A fully connected layer whose weights have no zero point: batches are pixels. The output must
-    not overlap the input."""
+    """A fully connected layer whose weights have no zero point: batches are pixels."""
 
     name = "tinyfuse_pointwise_mve_s8"
     headers = ("tinyfuse_matmul_mve.h",)
@@ -86,6 +90,9 @@ class MveDense(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         no_zero_point = not any(op.inputs[1].quant.zero_point)
         return context.target.mve and no_zero_point and shifts_right(op)
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return _pace_of_two(*op.inputs[1].shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -133,8 +140,7 @@ class MveDepthwiseRow(Kernel):
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        g = geometry(op)
-        return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + g.in_c
+        return taps_scratch(op, context)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
@@ -142,3 +148,8 @@ class MveDepthwiseRow(Kernel):
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch),
         )  # fmt: skip
+
+
+def _pace_of_two(out_c: int, in_c: int) -> dict[int, Pace]:
+    """Two pixels a turn, which are read again for every four channels."""
+    return {0: Pace(2 * in_c, 2 * out_c, buffered=False)}

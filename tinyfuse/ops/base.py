@@ -11,7 +11,7 @@ an input is whole or a ring of rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.errors import Problem
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.targets import Target
 
 # --- rules -----------------------------------------------------------------------------------
@@ -189,6 +189,17 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How a whole call goes forward through one input and its only output, both from their first byte on:
+    turn by turn it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: a
+    turn has read its bytes before it writes the first; else it may read them again until it ends."""
+
+    read: int
+    written: int
+    buffered: bool = True
+
+
+@dataclass(frozen=True)
 class Context:
     """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
 
@@ -241,9 +252,10 @@ class Kernel(ABC):
         """Whether, by rows, any of the inputs may be a ring: for some kernels it depends on `op`."""
         return self.rings
 
-    def overwrites(self, op: Op) -> tuple[int, ...]:
-        """`in_place` of a whole call of `op`: for some kernels it depends on the shapes."""
-        return self.in_place
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        """Per input that the output of a whole call may overwrite once it is read, how the call goes
+        through it. Default: the inputs `in_place`, element for element."""
+        return element_paces(op, self.in_place)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """The constant arrays that the call refers to, packed as the C expects them."""
@@ -261,6 +273,12 @@ class Kernel(ABC):
     @abstractmethod
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         """The C that computes the site's output (or its row)."""
+
+
+def element_paces(op: Op, indexes: Collection[int]) -> dict[int, Pace]:
+    """Of inputs with as many elements as the output, that a call goes through element by element."""
+    assert all(op.inputs[i].elements == op.output.elements for i in indexes), op
+    return {i: Pace(ITEM_BYTES[op.inputs[i].dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}
 
 
 # --- operators -------------------------------------------------------------------------------

@@ -90,6 +90,18 @@ class ConvGeometry:
     def window(self) -> RowWindow:
         return RowWindow((self.kernel_h - 1) * self.dilation_h + 1, self.stride_h, self.pad_top)
 
+    @property
+    def pads_rows(self) -> bool:
+        """Whether a window reaches above or below the image."""
+        behind = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
+        return self.pad_top > 0 or behind >= self.in_h
+
+    @property
+    def pads_columns(self) -> bool:
+        """Whether a window reaches beside the image."""
+        behind = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
+        return self.pad_left > 0 or behind >= self.in_w
+
 
 def windows_along(
     extent: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]

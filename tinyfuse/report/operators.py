@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tinyfuse import __version__
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Operator
+from tinyfuse.ops.base import Kernel, Operator
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")
@@ -54,9 +54,14 @@ def _facts(family: Operator, counts: dict[str, int]) -> dict:
         "rules": [rule.text for rule in family.rules],
         "kernels": sorted({(kernel.library, kernel.name) for kernel in family.kernels}),
         "streams_rows": any(kernel.by_row for kernel in family.kernels),
-        "in_place": family.alias or any(kernel.in_place for kernel in family.kernels),
+        "in_place": family.alias or any(_goes_forward(kernel) for kernel in family.kernels),
         "tested_cases": {place: counts.get(place, 0) for place in PLACES},
     }
+
+
+def _goes_forward(kernel: Kernel) -> bool:
+    """Whether it has a pace for some operator."""
+    return bool(kernel.in_place) or type(kernel).paces is not Kernel.paces
 
 
 def operators_lines(facts: dict) -> list[str]:

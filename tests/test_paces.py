@@ -1,0 +1,118 @@
+"""Whole calls that write over what they have read of their input: paces, their distances, and their plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from executors import assert_all_exact, grouped_plan, plan_of
+from hypothesis import given
+from hypothesis import strategies as st
+from random_graphs import Sketch
+
+from tinyfuse.ops.base import Pace
+from tinyfuse.options import OPTIMIZE
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.lower import pace_distance
+from tinyfuse.verify_plan import verify_plan
+
+
+def played_distance(pace: Pace, source: int, output: int) -> int:
+    """The least distance with which no byte is written that is read later, turn by turn, byte by byte."""
+    turns = range(-(-source // pace.read))
+    for distance in range(output + 1):
+        for turn in turns:
+            written = range(turn * pace.written, min((turn + 1) * pace.written, output))
+            unread = range((turn + pace.buffered) * pace.read, source)
+            if {at - distance for at in written} & set(unread):
+                break
+        else:
+            return distance
+    raise AssertionError("even apart they meet")
+
+
+@given(
+    st.integers(1, 6), st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(0, 8), st.booleans()
+)  # fmt: skip
+def test_the_distance_is_the_least_that_keeps_what_is_unread(
+    turns: int, short: int, read: int, written: int, cut: int, buffered: bool
+) -> None:
+    source = max(1, turns * read - min(short, read - 1))
+    output = turns * written - min(cut, written - 1)
+    pace = Pace(read, written, buffered)
+    assert pace_distance(pace, source, output) == played_distance(pace, source, output)
+
+
+def keyword_chain(seed: int = 2) -> bytes:
+    """Rows of one pixel, as streaming keyword spotters have: depthwise and pointwise layers in turn."""
+    sketch = Sketch(seed)
+    x = image = sketch.value((1, 30, 1, 40))
+    for filters, taps in ((96, 3), (96, 5), (96, 8), (60, 3)):
+        x = sketch.conv(sketch.depthwise(x, (taps, 1), padding="VALID"), filters, (1, 1), activation="RELU")
+    return sketch.build([image], [x])
+
+
+def dense_batches(seed: int = 2) -> bytes:
+    """Layers of three batches: wider, equal, narrower."""
+    sketch = Sketch(seed)
+    x = rows = sketch.value((3, 40))
+    for units in (64, 64, 24, 31):
+        x = sketch.dense(x, units, activation="RELU")
+    return sketch.build([rows], [x])
+
+
+def one_by_one(data: bytes, target: str, **options) -> Plan:
+    """The plan without any fusion group of two operators."""
+    count = len(plan_of(data, target, fusion="none").graph.ops)
+    return grouped_plan(data, [1] * count, target, **options)
+
+
+@pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
+def test_a_pointwise_layer_writes_over_its_input(target: str) -> None:
+    plan = one_by_one(keyword_chain(), target)
+    largest = max(t.bytes + plan.graph.producer[t].input.bytes for t in plan.storage if t in plan.graph.producer)
+    assert plan.arena_bytes < 0.75 * largest
+
+
+def test_padding_takes_no_scratch_where_no_window_reaches_into_it() -> None:
+    plan = one_by_one(keyword_chain(), "cortex-m4")
+    depthwise = [s for group in plan.groups for s in group.stages if s.op.kind == "DEPTHWISE_CONV_2D"]
+    assert [s.scratch_bytes for s in depthwise] == [16, 24, 32, 16]
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m4", "cortex-m55"))
+def test_they_are_exact(target: str) -> None:
+    plans = [
+        one_by_one(data, target, optimize=optimize) for data in (keyword_chain(), dense_batches()) for optimize in OPTIMIZE
+    ]
+    assert_all_exact(plans, runs=2)
+
+
+@pytest.mark.parametrize("target", ("cortex-m4", "cortex-m55"))
+def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target: str) -> None:
+    plan = one_by_one(keyword_chain(), target)
+    found = 0
+    for group in plan.groups:
+        (stage,) = group.stages
+        for i, pace in ({} if stage.by_row else stage.kernel.paces(stage.op)).items():
+            if pace.written < pace.read:
+                continue  # a few bytes nearer would do no harm
+            source, output = (plan.storage[t].buffer for t in (stage.op.inputs[i], stage.op.output))
+            distance = pace_distance(pace, stage.op.inputs[i].bytes, stage.op.output.bytes)
+            wrong = {name: 1 << 16 for name in plan.placement.offsets} | {
+                source: 1 << 12, output: (1 << 12) - distance + 4
+            }  # fmt: skip
+            offsets = {name: at + (k << 13) * (at == 1 << 16) for k, (name, at) in enumerate(wrong.items())}
+            arena = max(offsets.values()) + (1 << 13)
+            moved = replace(plan, placement=replace(plan.placement, offsets=offsets, arena_bytes=arena), overlaps=())
+            with pytest.raises(AssertionError, match="overwrites .* before turn"):
+                _play(moved)
+            found += 1
+    assert found == 3
+
+
+def _play(plan: Plan) -> None:
+    """verify_plan without its first look at the offsets alone, which finds the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tinyfuse.verify_plan.check_placement", lambda *_: None)
+        verify_plan(plan)
