@@ -64,7 +64,8 @@ FORM_SHAPES = {
     ],
     "FULLY_CONNECTED": [
         Shape("FULLY_CONNECTED", 2, 1, 36, 9), Shape("FULLY_CONNECTED", 1, 1, 10, 8),
-        Shape("FULLY_CONNECTED", 1, 1, 300, 4),
+        Shape("FULLY_CONNECTED", 1, 1, 300, 4), Shape("FULLY_CONNECTED", 3, 1, 28, 70, per_channel=False),
+        Shape("FULLY_CONNECTED", 2, 1, 37, 66, per_channel=False),
     ],
 }  # fmt: skip
 

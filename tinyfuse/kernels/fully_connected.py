@@ -7,15 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.matmul import column_bytes, dense_layer, form_name, matmul_depth
+from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
     bounded,
     general_channels,
+    one_scale,
     output_fields,
     plain_weights,
 )
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
+
+#: tinyfuse_dense_scale
+SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
 
 
 class FullyConnectedWhole(Kernel):
@@ -67,9 +71,11 @@ class Dense(Kernel):
         weights = weights.reshape(fours, 4, depth // 4, 4).transpose(0, 2, 1, 3)
         channels = np.zeros(fours * 4, REQUANT)
         channels[:out_c] = layer.channels
+        scales = layer.channels[:1] if _shares_scale(layer) else channels
         return (
             Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
-            Constant("channels", channels, "tinyfuse_requant"),
+            Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
+            Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
         )
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
@@ -107,16 +113,23 @@ def _pace_of_batches(op: Op, buffered: bool) -> dict[int, Pace]:
     return {0: Pace(op.inputs[1].data[0].size, op.output.shape[-1], buffered)}
 
 
+def _shares_scale(layer: Matmul) -> bool:
+    """Whether one scale serves all outputs."""
+    return one_scale(layer.channels["multiplier"], layer.channels["shift"])
+
+
 def dense_call(
     kernel: Kernel, op: Op, site: Site, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
     layer = dense_layer(op, context)
     out_c, in_c = bounded(op).weights.shape
-    fields = {"batches": batches, "in_c": in_c, "out_c": out_c} | output_fields(op)
+    fields = {
+        "batches": batches, "in_c": in_c, "out_c": out_c, "scale_step": 1 - _shares_scale(layer),
+    } | output_fields(op)  # fmt: skip
     arguments = (
         "&p", pointer, site.outputs[0].pointer, site.constant("weights"),
-        site.constant("channels"), layer.form,
+        site.constant("biases"), site.constant("scales"), layer.form,
     )  # fmt: skip
     if site.scratch != "NULL":
         arguments += (site.scratch,)

@@ -14,12 +14,13 @@ from tinyfuse.kernels.packing import (
     channels4,
     conv_params,
     matmul_mve_constants,
+    one_scale,
     output_fields,
     pointer_bytes,
     shifts_right,
 )
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
-from tinyfuse.ops.convolution import geometry, is_plain_pointwise
+from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 
 
 class MveConvRow(Kernel):
@@ -77,7 +78,7 @@ class MvePointwise(Kernel):
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
-             site.constant("channels")),
+             site.constant("channels"), 0),
         )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ class MveDense(Kernel):
         return _pace_of_two(*op.inputs[1].shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op)
+        return matmul_mve_constants(op, _shares_scale(op))
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.inputs[1].shape
@@ -103,7 +104,7 @@ class MveDense(Kernel):
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
             ("&p", site.inputs[0].pointer, op.output.elements // out_c, site.outputs[0].pointer,
-             site.constant("weights"), site.constant("channels")),
+             site.constant("weights"), site.constant("channels"), int(_shares_scale(op))),
         )  # fmt: skip
 
 
@@ -148,6 +149,12 @@ class MveDepthwiseRow(Kernel):
             ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
              site.constant("weights"), site.constant("channels"), site.scratch),
         )  # fmt: skip
+
+
+def _shares_scale(op: Op) -> bool:
+    """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
+    is more than the second copy of the code takes, some 500 bytes."""
+    return one_scale(*channel_multipliers(op)) and op.output.shape[-1] >= 64
 
 
 def _pace_of_two(out_c: int, in_c: int) -> dict[int, Pace]:

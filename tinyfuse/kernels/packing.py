@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -27,6 +27,11 @@ def general_channels(op: Op) -> Constant:
     channels["bias"] = bias_values(op)
     channels["multiplier"], channels["shift"] = channel_multipliers(op)
     return Constant("channels", channels, "tinyfuse_requant")
+
+
+def one_scale(multipliers: np.ndarray, shifts: np.ndarray) -> bool:
+    """Whether all channels are requantized by the same numbers."""
+    return bool((multipliers == multipliers[0]).all() and (shifts == shifts[0]).all())
 
 
 def plain_weights(op: Op) -> Constant:
@@ -142,7 +147,7 @@ def shifts_right(op: Op) -> bool:
     return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
 
 
-def channels4(op: Op, order: list[list[int]]) -> Constant:
+def channels4(op: Op, order: np.ndarray | list[list[int]]) -> Constant:
     """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`; a
     channel that isn't there is zeros."""
     fields = [np.append(field, 0) for field in (folded_bias(op), *channel_multipliers(op))]
@@ -152,7 +157,8 @@ def channels4(op: Op, order: list[list[int]]) -> Constant:
     return Constant("channels", data.reshape(-1), "int32_t")
 
 
-def matmul_mve_constants(op: Op) -> tuple[Constant, ...]:
+def matmul_mve_constants(op: Op, shared: bool = False) -> tuple[Constant, ...]:
+    """Weights and channels as the header says; `shared`: with one scale."""
     weights = channel_weights(op)
     out_c, depth = weights.shape
     groups, blocks = -(-out_c // 4), depth // 16
@@ -162,8 +168,9 @@ def matmul_mve_constants(op: Op) -> tuple[Constant, ...]:
     for group in padded:
         parts.append(group[:, : 16 * blocks].reshape(4, blocks, 16).transpose(1, 0, 2).reshape(-1))
         parts.append(group[:, 16 * blocks :].reshape(-1))
-    order = [[4 * g, 4 * g + 1, 4 * g + 2, 4 * g + 3] for g in range(groups)]
-    return (
-        Constant("weights", np.concatenate([*parts, np.zeros(16, np.int8)]), "int8_t"),
-        channels4(op, order),
-    )
+    channels = channels4(op, np.arange(4 * groups).reshape(groups, 4))
+    if shared:
+        fields = channels.data.reshape(groups, 3, 4)
+        scale = fields[0, 1:, :1].repeat(4, axis=1)
+        channels = replace(channels, data=np.concatenate([scale.reshape(-1), fields[:, 0].reshape(-1)]))
+    return Constant("weights", np.concatenate([*parts, np.zeros(16, np.int8)]), "int8_t"), channels
