@@ -39,7 +39,7 @@ def least_costs(op: Op, context: Context) -> dict[str, float]:
     return least
 
 
-def line(kind: str, context: Context) -> str | None:
+def cell(kind: str, context: Context) -> str | None:
     """The cell of a kind and core: median ratio, range, and how often CMSIS-NN's is taken; None where one
     of the two has no kernel."""
     ratios, taken = [], 0
@@ -61,7 +61,7 @@ def main() -> int:
     print(f"| | {' | '.join(context.target.name for context in contexts)} |")
     print("|---|" + "---|" * len(contexts))
     for kind in FAMILIES:
-        cells = [line(kind, context) for context in contexts]
+        cells = [cell(kind, context) for context in contexts]
         if any(cells):
             print(f"| {kind} | {' | '.join(cell or '-' for cell in cells)} |")
     return 0

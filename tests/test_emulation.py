@@ -19,7 +19,7 @@ from tinyfuse.emulation.renode import Renode, platform_description
 from tinyfuse.emulation.result import parse_outcome
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
-from tinyfuse.targets import Target, load_target
+from tinyfuse.targets import load_target
 
 CROSS = shutil.which("arm-none-eabi-gcc")
 QEMU = shutil.which("qemu-system-arm")

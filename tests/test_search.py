@@ -16,7 +16,6 @@ from tinyfuse.ir import Graph
 from tinyfuse.ops.base import Context
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.places import is_alias
-from tinyfuse.plan import Plan
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.choose import SLOWER, Choices
 from tinyfuse.schedule.search import Candidate, Weigher, pareto_front
@@ -82,7 +81,7 @@ class _Planned:
 def choices(*figures: tuple[int, int, float]) -> Choices:
     """Of candidates whose estimate, arena and instructions are these."""
     candidates = {Candidate(None, Context(M4), (), frozenset(), ram, instructions): _Planned(arena) for ram, arena, instructions in figures}
-    return Choices(list(candidates), candidates.__getitem__)
+    return Choices(list(candidates), candidates.__getitem__, {})
 
 
 def test_arenas_decide_and_estimates_only_order() -> None:
@@ -136,7 +135,7 @@ def choices_of(*figures: tuple[int, int, int]) -> Choices:
     arenas = {
         Candidate(None, None, (), frozenset(), ram, instructions): arena for ram, instructions, arena in figures
     }
-    return Choices(list(arenas), lambda candidate: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0))
+    return Choices(list(arenas), lambda candidate: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0), {})
 
 
 def test_ram_takes_no_more_than_balanced_however_wrong_the_estimates_are() -> None:

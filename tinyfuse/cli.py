@@ -1,11 +1,9 @@
-"""The command line: arguments, progress, exit codes. Only this file and output_folder.py print or write."""
+"""The command line: arguments, and what is shown of results. Only this file, terminal.py and output_folder.py
+print or write."""
 
 from __future__ import annotations
 
 import functools
-import json
-import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,11 +11,11 @@ import click
 from rich.console import Console
 
 from tinyfuse import __version__, commands
-from tinyfuse.errors import CompileError, TinyfuseError, ToolMissing, UsageError
+from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
 from tinyfuse.plugin import plugins
-from tinyfuse.report.facts import envelope
 from tinyfuse.targets import all_targets
+from tinyfuse.terminal import Ending, print_json, progress
 
 _EXAMPLES = """\b
 Examples:
@@ -35,62 +33,7 @@ Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported mode
 """
 
 
-
-class _Group(click.Group):
-    """Ends every command with one clear message: text on stderr, or JSON where --json was given."""
-
-    def main(self, args=None, **extra):
-        arguments = list(sys.argv[1:] if args is None else args)
-        as_json = "--json" in arguments
-        for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed by the caller
-                setattr(sys, name, open(os.devnull, "w"))
-            getattr(sys, name).reconfigure(errors="backslashreplace")  # paths may hold what it can't show
-        try:
-            code = super().main(args=arguments, standalone_mode=False, **extra)
-        except click.exceptions.Exit as leave:
-            code = leave.exit_code
-        except click.Abort:
-            code = 130
-        except click.exceptions.NoArgsIsHelpError as help_text:
-            click.echo(help_text.format_message())
-            code = 2
-        except click.ClickException as error:
-            context = getattr(error, "ctx", None)
-            more = f"; try '{context.command_path} --help'" if context else ""
-            code = _fail(error.format_message().rstrip(".") + more, 2, as_json, None)
-        except TinyfuseError as error:
-            code = _fail(str(error), error.exit_code, as_json, error)
-        except BrokenPipeError:
-            _drop_output()
-            code = 1
-        except OSError as error:
-            # the files of a command have errors of their own: this is a full disk, under stdout too
-            _drop_output()
-            place = "" if error.filename is None else f"{error.filename}: "
-            code = _fail(f"{place}{error.strerror or error}", 2, False, None)
-        sys.exit(code if isinstance(code, int) else 0)
-
-
-def _drop_output() -> None:
-    """What is still to be written to stdout can't be: Python would try again when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:
-    if as_json:
-        body: dict = {"message": message, "exit_code": code}
-        if isinstance(error, CompileError):
-            body["problems"] = [asdict(problem) for problem in error.problems]
-            body["model"] = error.model
-        click.echo(json.dumps({"schema_version": 1, "tinyfuse_version": __version__, "error": body}, indent=2))
-    else:
-        for line in message.splitlines():
-            click.echo(f"tinyfuse: {line}", err=True)
-    return code
-
-
-@click.group(cls=_Group, epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Ending, epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tinyfuse", message="%(prog)s %(version)s")
 def main() -> None:
     """Turns a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
@@ -149,7 +92,7 @@ def _take_device(name: str | None, arguments: dict) -> None:
         raise UsageError("give --target or --device, not both")
     from tinyfuse.devices import find_device
 
-    device = find_device(name, _progress)
+    device = find_device(name, progress)
     if not arguments["as_json"]:
         click.echo(device, err=True)
     arguments["target"] = device.target
@@ -172,9 +115,9 @@ Examples:
 @click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make.")
 def gen(request, as_json, output, bundle, selftest, force):
     """Generate the C module of MODEL, and print a short report."""
-    result = commands.generate(request, output, bundle, force, say=_progress, selftest=selftest)
+    result = commands.generate(request, output, bundle, force, say=progress, selftest=selftest)
     if as_json:
-        return _print_json(result.facts)
+        return print_json(result.facts)
     for line in result.lines:
         click.echo(line)
     return 0
@@ -197,13 +140,13 @@ def report(request, as_json, pareto, svg, rows_svg):
     from tinyfuse.output_folder import write_file
     from tinyfuse.report import rows_svg as rows_picture
 
-    result = commands.report(request, say=_progress, pareto=pareto)
+    result = commands.report(request, say=progress, pareto=pareto)
     if svg:
         write_file(Path(svg), arena_svg(result.plan.buffers, result.plan.placement))
     if rows_svg:
         write_file(Path(rows_svg), rows_picture.rows_svg(result.plan))
     if as_json:
-        return _print_json(result.facts)
+        return print_json(result.facts)
     click.echo(result.text, nl=False)
     return 0
 
@@ -217,9 +160,9 @@ Examples:
 def explain(request, as_json):
     """Say why the plan of MODEL is as it is: each fusion taken or refused, with predicted costs both
     ways, and what the model's author could change."""
-    result = commands.explain(request, say=_progress)
+    result = commands.explain(request, say=progress)
     if as_json:
-        return _print_json(result.facts)
+        return print_json(result.facts)
     click.echo(result.text, nl=False)
     return 0
 
@@ -247,9 +190,9 @@ Examples:
               help="Host time that the emulated run may take.")
 def verify(request, as_json, **options):
     """Prove on an emulated core that the module computes what TensorFlow Lite Micro computes."""
-    result = commands.verify(request, say=_progress, **options)
+    result = commands.verify(request, say=progress, **options)
     if as_json:
-        _print_json(result.facts)
+        print_json(result.facts)
     else:
         for line in result.lines:
             click.echo(line)
@@ -279,9 +222,9 @@ def run(request, as_json, inputs, output, **options):
     """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
     from tinyfuse.run.command import run as run_module
 
-    result = run_module(request, inputs, output, _progress, **options)
+    result = run_module(request, inputs, output, progress, **options)
     if as_json:
-        return _print_json(result.facts)
+        return print_json(result.facts)
     for line in result.lines:
         click.echo(line)
     return 0
@@ -312,11 +255,11 @@ def profile(request, as_json, svg, **options):
     from tinyfuse.profile.picture import profile_svg
     from tinyfuse.profile.text import profile_text
 
-    facts = measure(request, _progress, **options)
+    facts = measure(request, progress, **options)
     if svg:
         write_file(Path(svg), profile_svg(facts))
     if as_json:
-        return _print_json(facts)
+        return print_json(facts)
     console = Console(highlight=False)
     console.print(profile_text(facts, console.width))
     return 0
@@ -328,7 +271,7 @@ def targets(as_json):
     """List the cores that code can be generated for."""
     known = all_targets()
     if as_json:
-        return _print_json(
+        return print_json(
             {
                 "schema_version": 1,
                 "tinyfuse_version": __version__,
@@ -361,7 +304,7 @@ def operators(kinds, as_json):
             raise UsageError(f"{', '.join(unknown)}: no supported operator; `tinyfuse operators` lists them")
         facts["operators"] = [known[kind.upper()] for kind in kinds]
     if as_json:
-        return _print_json(facts)
+        return print_json(facts)
     shown = operators_lines(facts) if not kinds else [
         line for operator in facts["operators"] for line in operator_lines(operator)
     ]
@@ -381,10 +324,10 @@ def devices(part, update, as_json):
     """
     from tinyfuse.devices import all_devices
 
-    found = all_devices(part, _progress, update)
+    found = all_devices(part, progress, update)
     if as_json:
         told = [asdict(device) for device in found]
-        return _print_json({"schema_version": 1, "tinyfuse_version": __version__, "devices": told})
+        return print_json({"schema_version": 1, "tinyfuse_version": __version__, "devices": told})
     for device in found:
         click.echo(device)
     return 0
@@ -414,13 +357,13 @@ def cmsis_nn_install(version, as_json):
     """Download Arm's CMSIS-Pack of CMSIS-NN, through cmsis-pack-manager."""
     from tinyfuse.cmsis_nn.install import install
 
-    return _show_tree(install(version, _progress), as_json)
+    return _show_tree(install(version, progress), as_json)
 
 
 def _show_tree(tree, as_json: bool) -> int:
     facts = commands.tree_facts(tree)
     if as_json:
-        return _print_json(facts)
+        return print_json(facts)
     click.echo(f"CMSIS-NN {facts['version']} at {facts['path']} ({facts['found_by']})")
     if facts["lacks"]:
         click.echo(f"it lacks {', '.join(facts['lacks'])}: other kernels take their place")
@@ -439,7 +382,7 @@ def doctor(as_json):
     checks = examine()
     if as_json:
         told = [asdict(check) | {"good": check.good} for check in checks]
-        _print_json({"schema_version": 1, "tinyfuse_version": __version__, "checks": told})
+        print_json({"schema_version": 1, "tinyfuse_version": __version__, "checks": told})
     else:
         for line in doctor_lines(checks):
             click.echo(line)
@@ -450,14 +393,3 @@ def doctor(as_json):
 def cmake_dir():
     """Print the folder of tinyfuse.cmake, for include() in a CMakeLists.txt."""
     click.echo(Path(__file__).resolve().parent / "cmake")
-
-
-def _progress(text: str) -> None:
-    """One line of progress on stderr, where a person watches."""
-    if sys.stderr.isatty():
-        click.secho(text, err=True, dim=True)
-
-
-def _print_json(facts: dict) -> int:
-    click.echo(json.dumps(facts, indent=2, default=list))
-    return 0

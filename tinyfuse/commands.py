@@ -17,7 +17,6 @@ from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.explain.facts import explain_facts
 from tinyfuse.explain.text import explain_text
 from tinyfuse.identifiers import default_module_name, module_name
-from tinyfuse.ir import Graph
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
 from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.check import check
-from tinyfuse.cost.predict import group_slides, known_total, plan_instructions, plan_stages
+from tinyfuse.cost.predict import group_slides, plan_instructions, predicted_total
 from tinyfuse.errors import CompileError, Problem, UsageError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.base import Context
@@ -30,6 +30,7 @@ Say = Callable[[str], None]
 
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
 MOST_SLIDE_TRIALS = 8
+
 #: more than any microcontroller has; verify_plan takes eight times as much
 MAX_ARENA_BYTES = 1 << 26
 
@@ -61,7 +62,7 @@ def _ordered(found: Choices, options: Options) -> tuple[Plan, Reordering | None]
     slower = plan_instructions(usual) > plan_instructions(plan) + 0.5
     if plan is usual or (usual.arena_bytes <= plan.arena_bytes and not slower):
         return usual, None
-    return plan, Reordering(usual.arena_bytes, known_total(sum(plan_stages(usual), [])))
+    return plan, Reordering(usual.arena_bytes, predicted_total(usual))
 
 
 def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
@@ -69,16 +70,16 @@ def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
     unless it takes fewer bytes without."""
     plans = [
         plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
-        for graph, context in _prepare_both(source, target, options)
+        for graph, context in _rewrite_both(_checked(source), target, options)
     ]
     return plans[0] if options.optimize == "speed" else min(plans, key=lambda plan: plan.arena_bytes)
 
 
-def _prepare_both(source: Graph, target: Target, options: Options) -> list[tuple[Graph, Context]]:
-    """`prepare` with views and, where it made any, without: whether they save RAM, only plans tell."""
-    graph, context = prepare(source, target, options)
+def _rewrite_both(checked: Graph, target: Target, options: Options) -> list[tuple[Graph, Context]]:
+    """`_rewrite` with views and, where it made any, without: whether they save RAM, only plans tell."""
+    graph, context = _rewrite(checked, target, options)
     viewed = any(op.view for op in graph.ops)
-    return [(graph, context), *([prepare(source, target, options, with_views=False)] if viewed else [])]
+    return [(graph, context), *([_rewrite(checked, target, options, with_views=False)] if viewed else [])]
 
 
 def _recomputing(plan: Plan, say: Say) -> Plan:
@@ -91,15 +92,26 @@ def _recomputing(plan: Plan, say: Say) -> Plan:
     return plan
 
 
-def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> tuple[Graph, Context]:
+def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Context]:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
+    return _rewrite(_checked(source), target, options)
+
+
+def _checked(source: Graph) -> Graph:
+    """The graph without constant operators; CompileError names all that isn't supported."""
     folded = fold_constants(source)
     check(folded)
+    return folded
+
+
+def _rewrite(
+    checked: Graph, target: Target, options: Options, with_views: bool = True
+) -> tuple[Graph, Context]:
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize, options.weights)
     # who feeds rows doesn't want them all kept, however fast that were
     aim = "balanced" if options.feed_rows and options.optimize == "speed" else options.optimize
-    graph = rewrite(folded, options.fusion, options.kernels, aim, with_views)
+    graph = rewrite(checked, options.fusion, options.kernels, aim, with_views)
     if options.feed_rows:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")
@@ -107,14 +119,13 @@ def prepare(source: Graph, target: Target, options: Options, with_views: bool = 
     return graph, context
 
 
-def choices(
-    source: Graph, target: Target, options: Options, policies: Sequence[str] = OPTIMIZE, say: Say = lambda text: None
-) -> Choices:
-    """What `--fusion rows` chooses from: the partitions of the graphs and for the kernels that each of the
-    `policies` (of OPTIMIZE, by RAM) prefers. CompileError where none of them can be computed."""
-    *others, smallest = (replace(options, optimize=policy) for policy in policies)
-    prepared = [prepare(source, target, other) for other in others]
-    return _choices(source, options, [*prepared, *_prepare_both(source, target, smallest)], say)
+def choices(source: Graph, target: Target, options: Options, say: Say = lambda text: None) -> Choices:
+    """What `--fusion rows` chooses from: the partitions of the graphs and for the kernels that each of OPTIMIZE
+    prefers. CompileError where none of them can be computed."""
+    checked = _checked(source)
+    *others, smallest = (replace(options, optimize=aim) for aim in OPTIMIZE)
+    prepared = [_rewrite(checked, target, other) for other in others]
+    return _choices(source, options, [*prepared, *_rewrite_both(checked, target, smallest)], say)
 
 
 def _choices(
@@ -122,16 +133,12 @@ def _choices(
 ) -> Choices:
     """The candidates of each graph: the search's, in its order and, with `reorder`, in better ones, and two
     that follow rules."""
+
+    def make(candidate: Candidate) -> Plan:
+        groups = [list(group) for group in candidate.groups]
+        return plan_groups(source, candidate.graph, groups, candidate.context, options, candidate.fixed)
+
     plans: dict[Candidate, Plan] = {}
-
-    def planned(candidate: Candidate) -> Plan:
-        if candidate not in plans:
-            groups = [list(group) for group in candidate.groups]
-            plans[candidate] = plan_groups(
-                source, candidate.graph, groups, candidate.context, options, candidate.fixed
-            )
-        return plans[candidate]
-
     found: list[Candidate] = []
     searched: list[tuple[Graph, Context, int]] = []
     refused: CompileError | None = None
@@ -159,7 +166,7 @@ def _choices(
             found += [replace(c, reordered=True) for c in pareto_front(other, context, budget, say, work)]
     if refused is not None and not found:
         raise refused
-    return Choices(found, planned)
+    return Choices(found, make, plans)
 
 
 def _without_idle_slides(plan: Plan) -> Plan:

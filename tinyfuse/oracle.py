@@ -18,7 +18,7 @@ import numpy as np
 
 import tinyfuse
 from tinyfuse.emulation.process import run_limited
-from tinyfuse.errors import TinyfuseError, ToolMissing, UsageError
+from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Graph, Tensor
 
 ORACLES = ("auto", "tflm", "litert", "reference")

@@ -24,7 +24,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Pace
 from tinyfuse.plan import FEED_STATE, Group, Plan
 
-#: bytes of a row that are stamped at a time: a stamp is eight times as large
+#: bytes of a row that are stamped at a time, or turns of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
 
 
@@ -208,14 +208,16 @@ class _Player:
     def _check_pace(self, op: Op, source: Tensor, pace: Pace) -> None:
         """No turn of a whole call writes over bytes of the source that it, or a later turn, still reads."""
         (output,) = op.outputs
-        turns = np.arange(-(-source.bytes // pace.read))
-        assert turns.size * pace.written >= output.bytes, f"{op}: its pace ends before the output does"
+        count = -(-source.bytes // pace.read)
+        assert count * pace.written >= output.bytes, f"{op}: its pace ends before the output does"
         start, end = self.plan.offset(source), self.plan.offset(source) + source.bytes
-        unread = start + (turns + pace.buffered) * pace.read
-        begin = self.plan.offset(output) + turns * pace.written
-        behind = np.minimum(begin + pace.written, self.plan.offset(output) + output.bytes)
-        intact = (behind <= unread) | (begin >= end) | (unread >= end)
-        assert intact.all(), f"{op} overwrites {source} before turn {turns[~intact][0] + pace.buffered} has read it"
+        for first in range(0, count, _PART):
+            turns = np.arange(first, min(first + _PART, count))
+            unread = start + (turns + pace.buffered) * pace.read
+            begin = self.plan.offset(output) + turns * pace.written
+            behind = np.minimum(begin + pace.written, self.plan.offset(output) + output.bytes)
+            intact = (behind <= unread) | (begin >= end) | (unread >= end)
+            assert intact.all(), f"{op} overwrites {source} before turn {turns[~intact][0] + pace.buffered} has read it"
 
     def _play_rows(self, group: Group) -> None:
         """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""
@@ -282,10 +284,11 @@ class _Player:
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and row > 0:
             self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
+        reader = str(stage.op)
         for _ in range(2):  # before the row is written, and while
             for tensor, rows in windows.items():
                 for r in rows:
-                    self._read(tensor, r, str(stage.op))
+                    self._read(tensor, r, reader)
             self._write(stage.op.output, row)
 
 

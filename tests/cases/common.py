@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from tflite_builder import ModelBuilder
 
-from tinyfuse.fixedpoint import INT32_MAX, INT32_MIN, RANGE
+from tinyfuse.fixedpoint import RANGE
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.gather import gather_extents

@@ -146,15 +146,19 @@ def _border_pixels(op: Op) -> int:
     """Output pixels whose window has columns in the padding."""
     g = geometry(op)
     span = (g.kernel_w - 1) * g.dilation_w
-    starts = (x * g.stride_w - g.pad_left for x in range(g.out_w))
-    return g.out_h * sum(start < 0 or start + span >= g.in_w for start in starts)
+    return g.out_h * (g.out_w - _multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))
 
 
 def _inside(count: int, extent: int, kernel: int, stride: int, dilation: int, before: int) -> int:
     """The same along one axis, of `count` windows."""
-    return sum(
-        0 <= y * stride - before + k * dilation < extent for y in range(count) for k in range(kernel)
-    )
+    starts = (before - k * dilation for k in range(kernel))
+    return sum(_multiples(count, stride, start, start + extent) for start in starts)
+
+
+def _multiples(count: int, step: int, low: int, high: int) -> int:
+    """How many of the first `count` multiples of `step` are from `low` to below `high`."""
+    first, behind = max(0, -(-low // step)), min(count, -(-high // step))
+    return max(0, behind - first)
 
 
 def _pool(op: Op, calls: int) -> Features:

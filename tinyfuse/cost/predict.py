@@ -47,6 +47,11 @@ def plan_stages(plan: Plan) -> list[list[float | None]]:
     return [stage_instructions(group.stages, group_stream(plan, group), plan.context) for group in plan.groups]
 
 
+def predicted_total(plan: Plan) -> int | None:
+    """Predicted instructions of an inference, for people."""
+    return known_total(sum(plan_stages(plan), []))
+
+
 def plan_instructions(plan: Plan) -> float:
     """The search's number for a whole plan."""
     return sum(group_instructions(group.stages, group_stream(plan, group), plan.context) for group in plan.groups)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.ir import Op
@@ -17,7 +17,7 @@ def explain_facts(plan: Plan) -> dict:
     return {
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
-        "predicted_instructions": known_total(sum(plan_stages(plan), [])),
+        "predicted_instructions": predicted_total(plan),
         "reordering": reordering_facts(plan),
         "fusions": [
             {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Op
 from tinyfuse.kernels.cmsis_transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule

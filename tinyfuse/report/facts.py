@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict
 
 from tinyfuse import __version__
-from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.predict import predicted_total
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -44,7 +44,7 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
     return {
         "macs": plan.macs,
         "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
-        "predicted_instructions": known_total(sum(plan_stages(plan), [])),
+        "predicted_instructions": predicted_total(plan),
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.arena_lower_bound,
         "placement_optimal": plan.arena_lower_bound == plan.arena_bytes,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tinyfuse.cost.predict import known_total, plan_stages
-from tinyfuse.plan import Plan
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.options import OPTIMIZE
 from tinyfuse.schedule.choose import Choices
 
 _BAR = 40
@@ -13,21 +13,17 @@ def pareto_facts(choices: Choices) -> list[dict]:
     """The front, by least arena; docs/json.md documents the keys."""
     front = choices.front()
     fewest = front[-1][0].instructions
-    chosen = {optimize: choices.choose(optimize, None).arena_bytes for optimize in ("speed", "balanced", "ram")}
+    chosen = {optimize: choices.choose(optimize, None).arena_bytes for optimize in OPTIMIZE}
     return [
         {
             "arena_bytes": plan.arena_bytes,
-            "predicted_instructions": _predicted(plan),
+            "predicted_instructions": predicted_total(plan),
             "slower": round(candidate.instructions / fewest - 1, 4),
             "groups": len(plan.groups),
             "optimize": [name for name, arena in chosen.items() if arena == plan.arena_bytes],
         }
         for candidate, plan in front
     ]
-
-
-def _predicted(plan: Plan) -> int | None:
-    return known_total(sum(plan_stages(plan), []))
 
 
 def pareto_lines(front: list[dict]) -> list[str]:

@@ -32,7 +32,7 @@ def _trimmed(op: Op) -> Op:
     weights, attributes = op.inputs[1], op.attributes
     padding, cuts = [], []
     for axis, (count, before) in enumerate(padded_extents(op), 1):
-        size, extent = weights.shape[axis], op.input.shape[axis]
+        extent = op.input.shape[axis]
         stride, dilation = attributes.stride[axis - 1], attributes.dilation[axis - 1]
         used = np.flatnonzero(weights.data.any(axis=tuple(a for a in range(4) if a != axis)))
         first, last = (int(used[0]), int(used[-1])) if used.size else (0, 0)

@@ -27,15 +27,18 @@ _SHOWN = 16
 
 
 class Choices:
-    """Candidates, of which at least one, and the plans of those that were looked at."""
+    """Candidates, of which at least one, and the plans of those that were looked at: `plans` are made
+    already, `make` makes others."""
 
-    def __init__(self, candidates: Sequence[Candidate], planned: Callable[[Candidate], Plan]):
+    def __init__(
+        self, candidates: Sequence[Candidate], make: Callable[[Candidate], Plan], plans: dict[Candidate, Plan]
+    ):
         self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
-        self._planned, self._plans = planned, {}
+        self._make, self._plans = make, plans
 
     def plan(self, candidate: Candidate) -> Plan:
         if candidate not in self._plans:
-            self._plans[candidate] = self._planned(candidate)
+            self._plans[candidate] = self._make(candidate)
         return self._plans[candidate]
 
     def choose(self, optimize: str, max_ram: int | None) -> Plan:
@@ -73,7 +76,7 @@ class Choices:
 
     def in_file_order(self) -> Choices:
         """Those whose operators run in the order of the file, of which there is at least one."""
-        return Choices([c for c in self._by_speed if not c.reordered], self.plan)
+        return Choices([c for c in self._by_speed if not c.reordered], self._make, self._plans)
 
     def front(self) -> list[tuple[Candidate, Plan]]:
         """Candidates that no other one beats in both arena and predicted instructions, by least arena; of
