@@ -114,6 +114,14 @@ def test_a_global_average_is_split_and_others_are_not() -> None:
     assert_same(graph, after)
 
 
+def test_a_global_average_stays_one_call_for_speed() -> None:
+    sketch = Sketch(5)
+    x = sketch.value((1, 6, 5, 3))
+    graph = graph_of(sketch.build([x], [sketch.pool(x, "AVERAGE_POOL_2D", (6, 5), (1, 1))]))
+    assert kinds(rewrite(graph, "rows", "auto", "speed")) == ["AVERAGE_POOL_2D"]
+    assert kinds(rewrite(graph, "rows", "auto", "balanced")) == ["ROW_SUM", "AVERAGE_OF_SUM"]
+
+
 # --- dead channels -------------------------------------------------------------------------------
 
 

@@ -36,11 +36,11 @@ FUSING: tuple[Pass, ...] = (replace_patterns, fold_pad, fold_activation, drop_id
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
-STREAMING: tuple[Pass, ...] = (split_global_pool, ring_window)
+STREAMING: tuple[Pass, ...] = (ring_window,)
 
 #: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every aim
 #: makes of a model, and takes the smallest that is fast enough)
-SMALLER: tuple[Pass, ...] = (split_full_height,)
+SMALLER: tuple[Pass, ...] = (split_global_pool, split_full_height)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
