@@ -200,23 +200,26 @@ class _Player:
             if tensor not in stage.op.activations:
                 continue
             if i in paces:
-                self._check_pace(stage.op, tensor, paces[i])
+                self._check_pace(stage.op, tensor, paces[i], self._bytes_of(tensor), self._bytes_of(stage.op.output))
             else:
                 # a kernel without a pace may read any input byte at any time
                 self._read_whole(tensor, f"{stage.op} (at no known pace)")
 
-    def _check_pace(self, op: Op, source: Tensor, pace: Pace) -> None:
-        """No turn of a whole call writes over bytes of the source that it, or a later turn, still reads."""
-        (output,) = op.outputs
-        count = -(-source.bytes // pace.read)
-        assert count * pace.written >= output.bytes, f"{op}: its pace ends before the output does"
-        start, end = self.plan.offset(source), self.plan.offset(source) + source.bytes
+    def _bytes_of(self, tensor: Tensor) -> range:
+        """Where a whole tensor lies."""
+        return range(self.plan.offset(tensor), self.plan.offset(tensor) + tensor.bytes)
+
+    def _check_pace(self, op: Op, source: Tensor, pace: Pace, read: range, written: range) -> None:
+        """No turn of a call that goes through the bytes `read` of the source, while it writes the bytes
+        `written`, writes over what it, or a later turn, still reads."""
+        count = -(-len(read) // pace.read)
+        assert count * pace.written >= len(written), f"{op}: its pace ends before the output does"
         for first in range(0, count, _PART):
             turns = np.arange(first, min(first + _PART, count))
-            unread = start + (turns + pace.buffered) * pace.read
-            begin = self.plan.offset(output) + turns * pace.written
-            behind = np.minimum(begin + pace.written, self.plan.offset(output) + output.bytes)
-            intact = (behind <= unread) | (begin >= end) | (unread >= end)
+            unread = read.start + (turns + pace.buffered) * pace.read
+            begin = written.start + turns * pace.written
+            behind = np.minimum(begin + pace.written, written.stop)
+            intact = (behind <= unread) | (begin >= read.stop) | (unread >= read.stop)
             assert intact.all(), f"{op} overwrites {source} before turn {turns[~intact][0] + pace.buffered} has read it"
 
     def _play_rows(self, group: Group) -> None:
@@ -279,17 +282,26 @@ class _Player:
                 self.bytes[self._span(tensor, row)] = found
 
     def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
-        """Stage `s` reads its windows, writes row `row`, and its windows must have survived that."""
+        """Stage `s` reads its windows, writes row `row`, and its windows must have survived that; but for the
+        first row of one that its kernel goes through at a pace."""
         stage = group.stages[s]
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and row > 0:
             self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
-        reader = str(stage.op)
-        for _ in range(2):  # before the row is written, and while
-            for tensor, rows in windows.items():
-                for r in rows:
-                    self._read(tensor, r, reader)
-            self._write(stage.op.output, row)
+        reader, paces = str(stage.op), stage.kernel.paces(stage.op)
+        for tensor, rows in windows.items():
+            for r in rows:
+                self._read(tensor, r, reader)
+        self._write(stage.op.output, row)
+        for tensor, rows in windows.items():
+            uses = [i for i, other in enumerate(stage.op.inputs) if other is tensor]
+            pace = paces.get(uses[0]) if len(uses) == 1 else None
+            for r in rows:
+                if pace is not None and r == rows.start:
+                    spans = self._span(tensor, r), self._span(stage.op.output, row)
+                    self._check_pace(stage.op, tensor, pace, *(range(span.start, span.stop) for span in spans))
+                else:
+                    self._read(tensor, r, f"{reader} (while it writes)")
 
 
 def _breaks(numbers: np.ndarray) -> Iterator[int]:

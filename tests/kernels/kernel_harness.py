@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 from conv_cases import FAMILIES
+from overlaps import least_distance
 
 from tinyfuse.ir import Op
 from tinyfuse.ops.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
-from tinyfuse.schedule.lower import TENSOR_ALIGN, pace_distance
 from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
@@ -27,8 +27,8 @@ _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 @dataclass(frozen=True)
 class Case:
     """`ring`: inputs of a call by rows lie in rings just large enough. `shift` moves input and
-    output off word alignment by that many bytes. `over`: the output of a whole call is written over the
-    input, as near as its pace allows."""
+    output off word alignment by that many bytes. `over`: the output is written over the input,
+    as near as the kernel's pace allows."""
 
     op: Op
     kernel: Kernel
@@ -195,8 +195,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     scratch = kernel.scratch(op, context)
     source, used = "(const int8_t *)ring_memory", op.output.elements
     if case.over:
-        distance = pace_distance(kernel.paces(op)[0], op.input.bytes, op.output.bytes)
-        distance = -(-distance // TENSOR_ALIGN) * TENSOR_ALIGN
+        distance = least_distance(op, kernel, 0, by_row)
         source = f"(const int8_t *)output_memory + GUARD + {distance}"
         used = max(used, distance + op.input.bytes)
     assert scratch <= 65536 and used + 4 <= 131072 and ring * row_in + 4 <= 131072

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from cases.common import references
+from overlaps import least_distance
 
 from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
@@ -21,7 +22,6 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
-from tinyfuse.schedule.lower import TENSOR_ALIGN, pace_distance
 from tinyfuse.targets import Target
 
 #: where the named cases run
@@ -34,16 +34,17 @@ _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 @dataclass(frozen=True)
 class Case:
     """`how`: "whole"; "rows": one call a row; "rings": so that the inputs are rings just large
-    enough; or the index of the input over which a whole call writes, as near as its pace allows."""
+    enough. `over`: the index of the input over which it writes, as near as its pace allows."""
 
     op: Op
     kernel: Kernel
     inputs: list[np.ndarray]
-    how: str | int
+    how: str
+    over: int | None = None
 
     def __str__(self) -> str:
         shapes = [t.shape for t in (*self.op.inputs, self.op.output)]
-        return f"{self.kernel.name} {self.how} {shapes} {self.op.attributes}"
+        return f"{self.kernel.name} {self.how} over {self.over} {shapes} {self.op.attributes}"
 
 
 def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Case]:
@@ -53,14 +54,15 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
     for kernel in family.kernels_for(op):
         if kernel.library != "tinyfuse" or not kernel.accepts(op, context):
             continue
-        ways: list[str | int] = []
-        if kernel.whole:
-            ways += ["whole", *(i for i in kernel.paces(op) if not op.inputs[i].is_constant)]
-        if kernel.by_row and streams:
-            ways += ["rows", "rings"] if kernel.takes_rings(op) else ["rows"]
-        assert ways or not kernel.whole, kernel.name
-        for how in ways:
+        loops = ["whole"] * kernel.whole + ["rows"] * (kernel.by_row and streams)
+        assert loops or not kernel.whole, kernel.name
+        for how in loops:
             yield Case(op, kernel, inputs, how)
+            for i in kernel.paces(op):
+                if not op.inputs[i].is_constant:
+                    yield Case(op, kernel, inputs, how, i)
+        if "rows" in loops and kernel.takes_rings(op):
+            yield Case(op, kernel, inputs, "rings")
 
 
 def assert_exact(cases: list[Case], target: Target, folder: Path) -> None:
@@ -173,7 +175,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     body: list[str] = []
     fill: list[str] = []
     views: dict[Tensor, View] = {}
-    covered = op.inputs[case.how] if isinstance(case.how, int) else None
+    covered = None if case.over is None else op.inputs[case.over]
     for i, (tensor, data) in enumerate(zip(op.activations, case.inputs, strict=True)):
         name, ctype = f"input_{index}_{i}", CTYPE[tensor.dtype]
         lines.append(_bytes(name, data))
@@ -184,8 +186,7 @@ def _case(index: int, case: Case, context: Context) -> str:
             ring = min(height, -(-window.kernel // window.spread))
             fill += _fill(f"in{i}", name, tensor.bytes // height, ring, window, height)
         if tensor is covered:
-            pace = kernel.paces(op)[case.how]
-            distance = -(-pace_distance(pace, tensor.bytes, op.output.bytes) // TENSOR_ALIGN) * TENSOR_ALIGN
+            distance = least_distance(op, kernel, case.over, by_row)
             body.append(f"uint8_t *const both = take({max(distance + tensor.bytes, op.output.bytes)});")
             place = f"(void *)(both + {distance})"
         else:

@@ -39,7 +39,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         for kernel in FAMILIES[kind].kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
-                over = kernel.whole and not ring and 0 in kernel.paces(op) and bool(rng.random() < 0.7)
+                over = not ring and 0 in kernel.paces(op) and bool(rng.random() < 0.7)
                 cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
@@ -60,7 +60,8 @@ FORM_SHAPES = {
     "DEPTHWISE_CONV_2D": [
         Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)),
         Shape("DEPTHWISE_CONV_2D", 7, 5, 8, 8, (3, 3), (2, 2)),
-        Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)),
+        Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)), Shape("DEPTHWISE_CONV_2D", 9, 2, 12, 12, (4, 1), padding="VALID"),
+        Shape("DEPTHWISE_CONV_2D", 9, 1, 20, 20, (3, 1)), Shape("DEPTHWISE_CONV_2D", 9, 3, 11, 11, (3, 1), (2, 1)),
     ],
     "FULLY_CONNECTED": [
         Shape("FULLY_CONNECTED", 2, 1, 36, 9), Shape("FULLY_CONNECTED", 1, 1, 10, 8),
@@ -85,7 +86,7 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
             data = random_input(op, rng)
             for kernel in FAMILIES[kind].kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
-                    over = kernel.whole and 0 in kernel.paces(op)
+                    over = 0 in kernel.paces(op)
                     cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
     return cases
 

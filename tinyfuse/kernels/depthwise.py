@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
 from tinyfuse.kernels.packing import bounded, conv_params, general_channels, plain_weights, pointer_bytes
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.ops.base import Call, Constant, Context, Kernel, Pace, Site, Statement
 from tinyfuse.ops.convolution import geometry
 
 
@@ -15,12 +17,15 @@ class DepthwiseRow(Kernel):
     """Any depthwise convolution, in portable C.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
+    writes only its output row.
     """
 
     name = "tinyfuse_depthwise_row_s8"
     headers = ("tinyfuse_depthwise.h",)
     by_row, whole, rings = True, False, True
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return pace_of_columns(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -60,6 +65,14 @@ def has_form(op: Op) -> bool:
     return line(op) is not None or bounded(op) is not None
 
 
+def pace_of_columns(op: Op) -> dict[int, Pace]:
+    """Where windows are one column wide, no column is left out and no channel is read twice, each element is
+    read before the one in its place is written."""
+    g = geometry(op)
+    plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
+    return {0: Pace(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
+
+
 def taps_scratch(op: Op, context: Context) -> int:
     """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
     for them to point to."""
@@ -77,7 +90,7 @@ class PackedDepthwiseRow(Kernel):
     """Depthwise convolution with depth multiplier 1 and at least four channels, taps in pairs.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
+    writes only its output row.
     """
 
     name = "tinyfuse_depthwise_packed_row_s8"
@@ -87,6 +100,10 @@ class PackedDepthwiseRow(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
         return g.in_c == g.out_c >= 4 and has_form(op)
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        # the last four of an uneven count of channels are read again
+        return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         channels, taps = layer_weights(op).shape

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
     channel_weights,
     channels4,
@@ -112,7 +112,7 @@ class MveDepthwiseRow(Kernel):
     """Depthwise convolution with depth multiplier 1, eight channels at a time.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
-    writes only its output row, which must not overlap them.
+    writes only its output row.
     """
 
     name = "tinyfuse_depthwise_mve_row_s8"
@@ -123,6 +123,9 @@ class MveDepthwiseRow(Kernel):
         g = geometry(op)
         small_weights = op.inputs[1].data.min() > -128
         return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return pace_of_columns(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)

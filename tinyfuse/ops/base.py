@@ -190,13 +190,30 @@ class Constant:
 
 @dataclass(frozen=True)
 class Pace:
-    """How a whole call goes forward through one input and its only output, both from their first byte on:
-    turn by turn it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: a
-    turn has read its bytes before it writes the first; else it may read them again until it ends."""
+    """How a call goes forward through one input and its only output, both from their first byte on: turn by
+    turn it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: a turn has
+    read its bytes before it writes the first; else it may read them again until it ends.
+
+    A call for one row goes so through the first row of its window and the output row. What it reads of the
+    window's other rows, it may read until it ends.
+    """
 
     read: int
     written: int
     buffered: bool = True
+
+    def distance(self, source: int, output: int) -> int:
+        """How far an output of so many bytes must start below a source so that each turn writes below what
+        it, or a later one, still reads; at most `output`."""
+        # the turns while which something is still to be read: not a buffered last one
+        turns = -(-source // self.read) - self.buffered
+        # what is written less what is used up grows or shrinks evenly, but for the end of the last turn
+        distances = (
+            min((turn + 1) * self.written, output) - (turn + self.buffered) * self.read
+            for turn in {0, turns - 2, turns - 1}
+            if 0 <= turn < turns
+        )
+        return min(max(0, 0, *distances), output)
 
 
 @dataclass(frozen=True)
@@ -229,7 +246,7 @@ class Kernel(ABC):
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
     accumulates  a row of the output is made from the row before it, which must have been kept
-    in_place   indexes of inputs that a whole call may overwrite, element for element, going forward
+    in_place   indexes of inputs that a call may overwrite, element for element, going forward
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -253,8 +270,8 @@ class Kernel(ABC):
         return self.rings
 
     def paces(self, op: Op) -> Mapping[int, Pace]:
-        """Per input that the output of a whole call may overwrite once it is read, how the call goes
-        through it. Default: the inputs `in_place`, element for element."""
+        """Per input that the output of a call may overwrite once it is read, how the call, whole or of one
+        row, goes through it. Default: the inputs `in_place`, element for element."""
         return element_paces(op, self.in_place)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context, Kernel, Pace
+from tinyfuse.ops.base import Context, Kernel
 from tinyfuse.places import Places
 from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
 from tinyfuse.schedule.rows import Stream, height, row_bytes
@@ -368,18 +368,4 @@ def overlap_distance(
     uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
     if not all(i in paces for i in uses):
         return output.bytes
-    return max(pace_distance(paces[i], source.bytes, output.bytes) for i in uses)
-
-
-def pace_distance(pace: Pace, source: int, output: int) -> int:
-    """How far an output of so many bytes must start below a source so that each turn of the pace writes
-    below what it, or a later one, still reads; at most `output`."""
-    # the turns while which something is still to be read: not a buffered last one
-    turns = -(-source // pace.read) - pace.buffered
-    # what is written less what is used up grows or shrinks evenly, but for the end of the last turn
-    distances = (
-        min((turn + 1) * pace.written, output) - (turn + pace.buffered) * pace.read
-        for turn in {0, turns - 2, turns - 1}
-        if 0 <= turn < turns
-    )
-    return min(max(0, 0, *distances), output)
+    return max(paces[i].distance(source.bytes, output.bytes) for i in uses)

@@ -260,11 +260,17 @@ class Stream:
 
         While a stage writes row j of the output, the output holds bytes up to (j + 1) * its row; the
         source's rows from the oldest one that any reader still needs must lie behind that. The stage
-        that writes counts as still reading its own window. The result is at most output.bytes, which
-        means: no overlap at all.
+        that writes still reads its own window, the first row of it at the pace of its kernel. The result is
+        at most output.bytes, which means: no overlap at all.
         """
-        uses = self._uses(source)
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
+        stage = self.stages[writer]
+        at_pace = self._own_distances(stage, source, output)
+        # a stage that goes at its pace counts as one that has read the first row of its window
+        uses = [
+            (s, needed, [row + (s == writer and at_pace is not None) for row in first])
+            for s, needed, first in self._uses(source)
+        ]
         done = [0] * len(self.stages)
         distance = 0
         for event in self.events:
@@ -273,5 +279,19 @@ class Stream:
                 if oldest is not None and oldest < height(source):
                     written = (event.row + 1) * row_bytes(output)
                     distance = max(distance, written - oldest * row_bytes(source))
+                if at_pace:
+                    distance = max(distance, at_pace[event.row])
             done[event.stage] += 1
         return min(distance, output.bytes)
+
+    def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> list[int] | None:
+        """How far `output` must start below `source` for each row that the stage writes at its pace through
+        the first row of its window; None where it has no pace, or reads the source in two places."""
+        uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
+        paces = stage.kernel.paces(stage.op)
+        if len(uses) != 1 or uses[0] not in paces:
+            return None
+        window, read, written = stage.windows[uses[0]], row_bytes(source), row_bytes(output)
+        within = paces[uses[0]].distance(read, written)
+        rows = range(height(output))
+        return [y * written + within - window.first(y) * read for y in rows if window.first(y) < height(source)]

@@ -1,0 +1,22 @@
+"""How near a kernel's output may lie below one of its inputs, as plans are made."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import Kernel
+from tinyfuse.plan import Stage
+from tinyfuse.schedule.lower import TENSOR_ALIGN, overlap_distance
+from tinyfuse.schedule.rows import Stream
+
+
+def least_distance(op: Op, kernel: Kernel, index: int, by_row: bool) -> int:
+    """Bytes, aligned, for a whole call or a loop of calls by row."""
+    family = FAMILIES[op.kind]
+    windows = [
+        family.row_window(op, i) if by_row and t is not None and not t.is_constant else None
+        for i, t in enumerate(op.inputs)
+    ]
+    stages = (Stage(op, kernel, by_row, tuple(windows), (), 0, 0),)
+    stream = Stream(stages, frozenset({op.output})) if by_row else None
+    return -(-overlap_distance(stages, stream, op.inputs[index], op.output) // TENSOR_ALIGN) * TENSOR_ALIGN
