@@ -107,6 +107,7 @@ def _checked(source: Graph) -> Graph:
 def _rewrite(
     checked: Graph, target: Target, options: Options, with_views: bool = True
 ) -> tuple[Graph, Context]:
+    """`prepare` behind its check; without views if not `with_views`."""
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize, options.weights)
     # who feeds rows doesn't want them all kept, however fast that were

@@ -213,7 +213,7 @@ class Pace:
             for turn in {0, turns - 2, turns - 1}
             if 0 <= turn < turns
         )
-        return min(max(0, 0, *distances), output)
+        return min(max([0, *distances]), output)
 
 
 @dataclass(frozen=True)

@@ -279,7 +279,7 @@ class Stream:
                 if oldest is not None and oldest < height(source):
                     written = (event.row + 1) * row_bytes(output)
                     distance = max(distance, written - oldest * row_bytes(source))
-                if at_pace:
+                if at_pace is not None:
                     distance = max(distance, at_pace[event.row])
             done[event.stage] += 1
         return min(distance, output.bytes)
@@ -293,5 +293,5 @@ class Stream:
             return None
         window, read, written = stage.windows[uses[0]], row_bytes(source), row_bytes(output)
         within = paces[uses[0]].distance(read, written)
-        rows = range(height(output))
-        return [y * written + within - window.first(y) * read for y in rows if window.first(y) < height(source)]
+        first = [window.first(y) for y in range(height(output))]
+        return [y * written + within - row * read if row < height(source) else 0 for y, row in enumerate(first)]
