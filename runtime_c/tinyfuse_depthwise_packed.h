@@ -232,7 +232,7 @@ TINYFUSE_INLINE int tinyfuse_depthwise_rows_inside(const tinyfuse_conv *p, int32
 TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 {
     const int32_t last = (p->out_w - 1) * p->stride_w + (p->kernel_w - 1) * p->dilation_w;
-    return p->pad_left <= 0 && last < p->in_w;
+    return p->pad_left <= 0 && last - p->pad_left < p->in_w;
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:

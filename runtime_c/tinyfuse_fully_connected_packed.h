@@ -185,10 +185,12 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const void *inputs_at, int32_t depth
             }
             x += columns ? tinyfuse_step_bytes(form) : 4;
         }
-#define TINYFUSE_DENSE_STORE_C(sum)                                                            \
-    *out++ = (int8_t)tinyfuse_requantize_bounded(form == TINYFUSE_LANES ? (sum) >> 8 : (sum),  \
-                                                 scales->multiplier, scales->shift, rounding); \
-    scales += scale_step;
+#define TINYFUSE_DENSE_STORE_C(sum)                                                                \
+    {                                                                                              \
+        *out++ = (int8_t)tinyfuse_requantize_bounded(form == TINYFUSE_LANES ? (sum) >> 8 : (sum),  \
+                                                     scales->multiplier, scales->shift, rounding); \
+        scales += scale_step;                                                                      \
+    }
         TINYFUSE_DENSE_STORE_C(s0)
         TINYFUSE_DENSE_STORE_C(s1)
         TINYFUSE_DENSE_STORE_C(s2)
@@ -279,7 +281,8 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
 /* in [batches][in_c] to out [batches][out_c]. Weights: [ceil(out_c / 4)][depth / 4][4][4], zeros
    beyond the layer, in the form (tinyfuse_matmul.h), a constant, with depth =
    in_c rounded up to a multiple of 4; ceil(out_c / 4) * 4 biases, and one scale or as many. scratch,
-   aligned to 8: a column of `depth` inputs; of each batch out may overlap in. */
+   aligned to 8: a column of `depth` inputs. out may lie over batches of in that are read already, the one
+   that is computed included. */
 TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                             const int8_t *weights, const int32_t *biases,
                                             const tinyfuse_dense_scale *scales, int form, void *scratch)
@@ -290,7 +293,7 @@ TINYFUSE_INLINE void tinyfuse_dense_wide_s8(const tinyfuse_dense *p, const int8_
                                                     : tinyfuse_dense_columns_wide);
 }
 
-/* The same without scratch; in_c is a multiple of 4, and out must not overlap in. */
+/* The same without scratch; in_c is a multiple of 4, and out must not lie over the batch that is computed. */
 TINYFUSE_INLINE void tinyfuse_dense_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
                                        const int8_t *weights, const int32_t *biases,
                                        const tinyfuse_dense_scale *scales, int form)

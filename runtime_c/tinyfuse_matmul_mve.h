@@ -329,15 +329,15 @@ TINYFUSE_INLINE void tinyfuse_matmul_two_body(const tinyfuse_matmul_mve *p, cons
         }                                                                                          \
     }
 TINYFUSE_MATMUL_MVE(tinyfuse_matmul_one, tinyfuse_matmul_two, tinyfuse_matmul_all, 0)
-TINYFUSE_MATMUL_MVE(tinyfuse_dense_one, tinyfuse_dense_two, tinyfuse_dense_all, 1)
+TINYFUSE_MATMUL_MVE(tinyfuse_one_scale_one, tinyfuse_one_scale_two, tinyfuse_one_scale_all, 1)
 
-/* in [pixels][depth] to out [pixels][out_c]: goes forward by two pixels, whose outputs must not overlap
-   them. */
+/* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
+   later ones. */
 TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
                                                int32_t pixels, int8_t *out, const int8_t *weights,
                                                const int32_t *channels, int one_scale)
 {
-    (one_scale ? tinyfuse_dense_all : tinyfuse_matmul_all)(p, in, pixels, out, weights, channels);
+    (one_scale ? tinyfuse_one_scale_all : tinyfuse_matmul_all)(p, in, pixels, out, weights, channels);
 }
 
 #endif

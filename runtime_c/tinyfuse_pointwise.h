@@ -49,8 +49,9 @@ TINYFUSE_POINTWISE(tinyfuse_pointwise_unpacked, TINYFUSE_UNPACKED)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_line, TINYFUSE_BYTES_LINE)
 
-/* in [pixels][in_c] to out [pixels][out_c], which must not overlap; weights and channels packed for
-   tinyfuse_matmul.h, whose `form` is a constant; scratch, aligned to 8: columns of block * in_c inputs. */
+/* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are
+   read already, those of the block included. Weights and channels packed for tinyfuse_matmul.h, whose
+   `form` is a constant; scratch, aligned to 8: columns of block * in_c inputs. */
 TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const int8_t *in,
                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                            const void *channels, void *scratch, int form)

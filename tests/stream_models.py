@@ -224,6 +224,15 @@ class StreamingNet:
         self.model.op("DEPTHWISE_CONV_2D" if depthwise else "CONV_2D", [self.x, weights, bias], [result], **options)
         self.x, self.shape = result, (1, out_h, out_w, channels)
 
+    def pad_columns(self, name: str, left: int, right: int) -> None:
+        batch, height, width, channels = self.shape
+        amounts = np.array([[0, 0], [0, 0], [left, right], [0, 0]], np.int32)
+        constant = self.model.tensor(f"{name}_amounts", (4, 2), "int32", data=amounts)
+        self.shape = (batch, height, left + width + right, channels)
+        result = self._tensor(name, self.shape)
+        self.model.op("PAD", [self.x, constant], [result])
+        self.x = result
+
     def reshape(self, name: str, shape: tuple[int, ...]) -> None:
         result = self._tensor(name, shape)
         self.model.op("RESHAPE", [self.x], [result])
@@ -245,6 +254,16 @@ def streaming_convolutions() -> bytes:
     net.conv("depthwise", (3, 3), 8, depthwise=True, dilation=2)
     net.window("third", 2, idiom="slice before")
     net.conv("last", (2, 6), 6, stride=(2, 1))
+    return net.build()
+
+
+def padded_columns() -> bytes:
+    """What a streaming layer with padding over the frequencies becomes."""
+    net = StreamingNet((1, 1, 6, 8))
+    net.window("window", 5)
+    net.pad_columns("pad", 1, 2)
+    net.conv("depthwise", (5, 3), 8, depthwise=True, stride=(1, 2))
+    net.conv("pointwise", (1, 1), 5)
     return net.build()
 
 
@@ -314,6 +333,7 @@ STREAM_MODELS = {
     "accumulator from zero points": accumulator(False),
     "accumulator from values": accumulator(True),
     "streaming convolutions": streaming_convolutions(),
+    "padded columns": padded_columns(),
     "several rows a frame": several_rows_a_frame(),
     "time in columns": time_in_columns(),
     "window without a ring": window_without_a_ring(),

@@ -92,9 +92,9 @@ def _recomputing(plan: Plan, say: Say) -> Plan:
     return plan
 
 
-def prepare(source: Graph, target: Target, options: Options) -> tuple[Graph, Context]:
+def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> tuple[Graph, Context]:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
-    return _rewrite(_checked(source), target, options)
+    return _rewrite(_checked(source), target, options, with_views)
 
 
 def _checked(source: Graph) -> Graph:
@@ -146,7 +146,7 @@ def _choices(
     for graph, context in prepared:
         try:
             by_rule = [partition(graph, context, fusion) for fusion in ("basic", "rows")]
-        except CompileError as error:  # --feed-rows; what another policy makes of the model may stream
+        except CompileError as error:  # --feed-rows; what another aim makes of the model may stream
             refused = error
             continue
         for groups in by_rule:

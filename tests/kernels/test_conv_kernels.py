@@ -55,13 +55,14 @@ def with_least_weight(op: Op) -> Op:
 FORM_SHAPES = {
     "CONV_2D": [
         Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 4, 5, 8, 6, (2, 3)),
-        Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 3, 1, 20, 9), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
+        Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 4, 5, 8, 20), Shape("CONV_2D", 3, 1, 20, 9), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
     ],
     "DEPTHWISE_CONV_2D": [
         Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)),
         Shape("DEPTHWISE_CONV_2D", 7, 5, 8, 8, (3, 3), (2, 2)),
         Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)), Shape("DEPTHWISE_CONV_2D", 9, 2, 12, 12, (4, 1), padding="VALID"),
         Shape("DEPTHWISE_CONV_2D", 4, 2, 8, 8, (2, 1), padding=(2, 4, 0, 0)),  # windows beyond the image
+        Shape("DEPTHWISE_CONV_2D", 3, 6, 8, 8, (1, 3), (1, 2)),  # padding on the right alone
         Shape("DEPTHWISE_CONV_2D", 9, 1, 20, 20, (3, 1)), Shape("DEPTHWISE_CONV_2D", 9, 3, 11, 11, (3, 1), (2, 1)),
     ],
     "FULLY_CONNECTED": [

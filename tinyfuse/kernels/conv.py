@@ -120,8 +120,7 @@ class Pointwise(Kernel):
 class PointwiseRow(Pointwise):
     """The same for the pixels of a row.
 
-    A call for row y reads only input row y, and writes only its output row, which must not overlap
-    it.
+    A call for row y reads only input row y, and writes only its output row.
     """
 
     by_row, whole, rings = True, False, True

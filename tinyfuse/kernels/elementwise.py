@@ -122,8 +122,8 @@ def _stored(tensor: Tensor) -> np.ndarray:
 
 
 class EqualShapes(_BinaryKernel):
-    """Operands of the output's shape, in a flat loop that goes forward: the output may be one of them,
-    where its elements are not larger."""
+    """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
+    them."""
 
     def __init__(self, kind: str, dtype: str):
         super().__init__(kind, dtype, "")

@@ -55,7 +55,7 @@ class MveConvRow(Kernel):
 class MvePointwise(Kernel):
     """1x1 convolution with stride 1, two pixels at a time.
 
-    A call for row y reads only input row y, and writes only its output row, which must not overlap it.
+    A call for row y reads only input row y, and writes only its output row.
     """
 
     name = "tinyfuse_pointwise_mve_s8"
@@ -96,7 +96,7 @@ class MveDense(Kernel):
         return _pace_of_two(*op.inputs[1].shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op, _shares_scale(op))
+        return matmul_mve_constants(op, _one_scale_pays(op))
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.inputs[1].shape
@@ -104,7 +104,7 @@ class MveDense(Kernel):
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
             ("&p", site.inputs[0].pointer, op.output.elements // out_c, site.outputs[0].pointer,
-             site.constant("weights"), site.constant("channels"), int(_shares_scale(op))),
+             site.constant("weights"), site.constant("channels"), int(_one_scale_pays(op))),
         )  # fmt: skip
 
 
@@ -154,7 +154,7 @@ class MveDepthwiseRow(Kernel):
         )  # fmt: skip
 
 
-def _shares_scale(op: Op) -> bool:
+def _one_scale_pays(op: Op) -> bool:
     """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
     is more than the second copy of the code takes, some 500 bytes."""
     return one_scale(*channel_multipliers(op)) and op.output.shape[-1] >= 64

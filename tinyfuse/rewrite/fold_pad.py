@@ -25,7 +25,7 @@ def fold_pad(graph: Graph) -> Graph:
         return graph
     ops = []
     for op in graph.ops:
-        if op.output in folded:
+        if folded.keys() & op.outputs:
             continue
         pad = folded.get(op.inputs[0])
         ops.append(op if pad is None else _absorb(op, pad))

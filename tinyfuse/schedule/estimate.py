@@ -95,7 +95,7 @@ class RoughStream:
         return min((window.first(self._made[c][moment]) for c, window in reading), default=rows)
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
-        """As in rows.Stream."""
+        """Roughly as in rows.Stream, without paces."""
         uses, rows = self._uses(source), height(source)
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         distance = 0
