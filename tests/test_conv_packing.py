@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conv_cases import FAMILIES, Shape, make_op
+from conv_cases import FAMILIES, Shape, make_op, model_of
+from executors import assert_exact, plan_of
 
 from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Quant
@@ -174,3 +175,20 @@ def test_forms() -> None:
     assert matmul_layer(replace(op, inputs=(op.input, heavy, op.inputs[2])), DSP).form == WIDE
     assert dense_layer(_with_bias(_layer(output_scale=10.0, activation="NONE"), [2**23, 5]), DSP).form == WIDE
     assert matmul_layer(_layer(), PLAIN).form == BYTES_LINE and dense_layer(_layer(), PLAIN).form == BYTES
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m4", "cortex-m3"))
+def test_a_rounding_term_beyond_int32_is_refused(target: str) -> None:
+    """Accumulators near -2^31 and an output zero point of 127, shifted by 25: the sum of both is an int32,
+    the zero point alone is not, nor is it with half of the accumulator."""
+    op = make_op(Shape("FULLY_CONNECTED", 1, 1, 16, 4, per_channel=False), np.random.default_rng(3))
+    least = 2**31 - 2**23  # where the output steps, less its sign
+    scale = 32.5 / least
+    x = replace(op.input, quant=Quant((scale * 2**20,), (0,)))
+    w = replace(op.inputs[1], quant=Quant((2.0**-20,), (0,)))
+    y = replace(op.output, quant=Quant((1.0,), (127,)))
+    op = _with_bias(replace(op, inputs=(x, w, op.inputs[2]), outputs=(y,)), [-least] * 4)
+    (expected,) = FAMILIES[op.kind].reference(op, np.full((1, 16), 90, np.int8), *(t.data for t in op.inputs[1:]))
+    assert set(expected.reshape(-1)) <= {94, 95}
+    assert bounded(op) is None
+    assert_exact(plan_of(model_of(op), target, kernels="tinyfuse"))

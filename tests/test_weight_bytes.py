@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conv_cases import Shape, make_op, model_of
-from executors import plan_of
+from executors import assert_exact, plan_of
 
 
 @pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
@@ -16,3 +18,17 @@ def test_fully_connected_layers_with_one_scale_grow_by_two_percent_at_most(
     op = make_op(Shape("FULLY_CONNECTED", 1, 1, inputs, outputs, per_channel=False), np.random.default_rng(1))
     plan = plan_of(model_of(op), target)
     assert plan.weight_bytes <= 1.02 * (inputs * outputs + 4 * outputs)
+
+
+@pytest.mark.parametrize("target", ("cortex-m4", "cortex-m55"))
+def test_so_do_those_with_dead_outputs(target: str) -> None:
+    """A bias far below what the inputs can add: RELU gives the zero point whatever comes in."""
+    rng = np.random.default_rng(2)
+    op = make_op(Shape("FULLY_CONNECTED", 1, 1, 128, 128, per_channel=False, activation="RELU"), rng)
+    x, weights, bias = op.inputs
+    data = bias.data.copy()
+    data[[3, 40, 127]] = -(1 << 22)
+    op = replace(op, inputs=(x, weights, replace(bias, data=data)))
+    plan = plan_of(model_of(op), target)
+    assert plan.weight_bytes <= 1.02 * (128 * 128 + 4 * 128)
+    assert_exact(plan, runs=4)

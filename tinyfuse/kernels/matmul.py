@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
-from tinyfuse.kernels.packing import bounded, channel_weights
+from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.ops.base import Constant, Context
 
 #: forms of a layer, as enum tinyfuse_form names them
@@ -77,7 +77,7 @@ def _layer(op: Op, dsp: bool, lines: bool, unpacked: bool) -> Matmul | None:
     lanes, extra = weights_in_lanes(weights)
     # sums are in 256ths and must come back from them
     bias = layer.channels["bias"].astype(np.int64)
-    if lanes is None or (np.abs(bias) + 128 * np.abs(weights.astype(np.int64)).sum(1) >= 2**23).any():
+    if lanes is None or (np.abs(bias) + 128 * np.abs(weights.astype(np.int64)).sum(1) >= LANE_SUMS).any():
         return Matmul(WIDE, weights, layer.channels)
     channels = layer.channels.copy()
     channels["bias"] = (bias * 256 + extra).astype(np.int32)

@@ -65,6 +65,10 @@ def conv_params(op: Op, site: Site) -> Let:
 # --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------
 
 
+#: what the sums of weights in lanes stay below (runtime_c/tinyfuse_matmul.h)
+LANE_SUMS = 2**23
+
+
 @dataclass(frozen=True, eq=False)
 class Bounded:
     """A layer proven fit for tinyfuse_requantize_bounded.
@@ -82,7 +86,7 @@ def bounded(op: Op) -> Bounded | None:
     """The layer in the bounded form, or None where the proof fails for some channel.
 
     A channel whose output is one constant, whatever the input, needs no proof: it gets zero weights
-    and a bias that gives the constant.
+    and a bias that gives the constant; where that can be, with its own multiplier, which may be that of all.
     """
     low, high = clamp_range(op)
     weights = channel_weights(op)
@@ -103,14 +107,22 @@ def bounded(op: Op) -> Bounded | None:
     constant = (shifts <= 0) & (stored(least) == stored(most))
     rounding = 2 * zero_point + 1
     term = rounding * 2 ** np.maximum(-shifts - 1, 0)
-    fits = (shifts <= -1) & (least + term > -(2**31)) & (most + term < 2**31)
+    # what is shifted lies between the term alone and its sum with the accumulator
+    shiftable = (multipliers > 0) & (shifts <= -1) & (np.abs(term) < 2**31)
+    fits = shiftable & (least + term > -(2**31)) & (most + term < 2**31)
     if not (fits | constant).all():
         return None
 
+    # any accumulator of a constant channel will do: the nearest to 0
+    accumulator = np.clip(0, least, most)
+    as_it_is = shiftable & (np.abs(accumulator + term) < 2**31)
+    as_it_is &= np.abs(accumulator) < LANE_SUMS  # else the whole layer would have to do without lanes
+    plain = constant & ~as_it_is  # multiplied by 1/2: nothing is lost
     channels = np.zeros(len(bias), REQUANT)
-    channels["bias"] = np.where(constant, 2 * (stored(least).astype(np.int64) - zero_point), bias)
-    channels["multiplier"] = np.where(constant, 0, 2 * multipliers - 2**32)
-    channels["shift"] = np.where(constant, 0, -shifts - 1)
+    channels["bias"] = np.where(constant, accumulator, bias)
+    channels["bias"][plain] = 2 * (stored(least).astype(np.int64) - zero_point)[plain]
+    channels["multiplier"] = np.where(plain, 0, 2 * multipliers - 2**32)
+    channels["shift"] = np.where(plain, 0, -shifts - 1)
     return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)
 
 
