@@ -110,7 +110,10 @@ class Sketch:
         return y
 
     def unary(self, x: Value, kind: str) -> Value:
-        y = self.value(x.shape, *_RESULTS.get(kind, (None, None)))
+        scale, zero_point = _RESULTS.get(kind, (None, None))
+        if kind == "HARD_SWISH":  # TFLM refuses scales that are too far apart
+            scale = float(np.float32(x.scale * 2.0 ** self.rng.uniform(-6, 8)))
+        y = self.value(x.shape, scale, zero_point)
         options = {"alpha": 0.2} if kind == "LEAKY_RELU" else {}
         self.model.op(kind, [x.index], [y.index], table=bool(options), **options)
         return y

@@ -192,3 +192,44 @@ def test_a_rounding_term_beyond_int32_is_refused(target: str) -> None:
     assert set(expected.reshape(-1)) <= {94, 95}
     assert bounded(op) is None
     assert_exact(plan_of(model_of(op), target, kernels="tinyfuse"))
+
+
+def _bounded_outputs(layer, channel: int, accumulators: np.ndarray, zero_point: int) -> np.ndarray:
+    """tinyfuse_requantize_bounded, from its definition in C; AssertionError where a sum leaves int32."""
+    bias, multiplier, shift = (int(value) for value in layer.channels[channel])
+    term = (2 * zero_point + 1) << shift
+    assert abs(term) < 2**31
+    values = accumulators if layer.weights[channel].any() else np.full_like(accumulators, bias)
+    sums = values + term + (values >> 31)
+    totals = sums + ((values * multiplier + 2**31) >> 32)
+    assert max(np.abs(sums).max(), np.abs(totals).max()) <= 2**31
+    return np.clip((totals >> shift) >> 1, -128, 127)
+
+
+def test_the_bounded_form_is_requantization_to_the_ends_of_int32() -> None:
+    rng = np.random.default_rng(11)
+    plain = make_op(Shape("FULLY_CONNECTED", 1, 1, 6, 3, per_channel=False), rng)
+    fit = 0
+    for _ in range(2000):
+        shift = int(rng.integers(20, 31) if rng.random() < 0.7 else rng.integers(-2, 32))
+        scale, zero_point = rng.uniform(0.5, 1) * 2.0**-shift, int(rng.choice([-128, 127, rng.integers(-128, 128)]))
+        # where the output steps, near the ends of its own range or of the accumulator's
+        last = min(300, int(2**31 * scale))
+        steps = (rng.choice([-1, 1], 3) * (last - 0.5 - rng.integers(0, max(1, last // 8) + 1, 3))) / scale
+        bias = np.clip(steps, 2**14 - 2**31, 2**31 - 2**14).astype(np.int64)
+        x = replace(plain.input, quant=Quant((scale * 2.0**10,), (int(rng.integers(-128, 128)),)))
+        w = replace(plain.inputs[1], data=rng.integers(-127, 128, (3, 6)).astype(np.int8), quant=Quant((2.0**-10,), (0,)))
+        y = replace(plain.output, quant=Quant((1.0,), (zero_point,)))
+        op = _with_bias(replace(plain, inputs=(x, w, plain.inputs[2]), outputs=(y,)), bias.tolist())
+        layer = bounded(op)
+        if layer is None:
+            continue
+        fit += 1
+        (low, high), (multipliers, shifts) = clamp_range(op), channel_multipliers(op)
+        for channel, (least, most) in enumerate(zip(*accumulator_range(op), strict=True)):
+            accumulators = np.array([least, most, *rng.integers(least, most + 1, 20)], np.int64)
+            scaled = multiply_by_quantized_multiplier(accumulators, multipliers[channel], shifts[channel])
+            wanted = np.clip(scaled + zero_point, low, high)
+            found = np.clip(_bounded_outputs(layer, channel, accumulators, zero_point), low, high)
+            assert found.tolist() == wanted.tolist(), (str(op), channel)
+    assert fit > 500
