@@ -63,7 +63,7 @@ def main() -> int:
     for kind in FAMILIES:
         cells = [cell(kind, context) for context in contexts]
         if any(cells):
-            print(f"| {kind} | {' | '.join(cell or '-' for cell in cells)} |")
+            print(f"| {kind} | {' | '.join(text or '-' for text in cells)} |")
     return 0
 
 

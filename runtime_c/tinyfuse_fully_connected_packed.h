@@ -218,7 +218,7 @@ TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
 
 #define TINYFUSE_DENSE(name, columns, form)                                                       \
     TINYFUSE_SHARED void name(const void *inputs, int32_t depth, const int8_t *weights,           \
-                              const int32_t *biases, const tinyfuse_dense_scale *scales,                \
+                              const int32_t *biases, const tinyfuse_dense_scale *scales,          \
                               int32_t scale_step, int32_t rounding, int32_t fours, int8_t *out)   \
     {                                                                                             \
         tinyfuse_dense_fours(inputs, depth, weights, biases, scales, scale_step, rounding, fours, \

@@ -1,4 +1,4 @@
-"""Whole calls that write over what they have read of their input: paces, their distances, and their plans."""
+"""Calls, whole or of a row, that write over what they have read of their input: paces, distances, plans."""
 
 from __future__ import annotations
 

@@ -193,10 +193,10 @@ def _case(index: int, case: Case, context: Context) -> str:
     if case.ring:
         ring = min(in_rows, window.kernel)
     scratch = kernel.scratch(op, context)
-    source, used = "(const int8_t *)ring_memory", op.output.elements
+    place, used = "ring_memory", op.output.elements  # where the input lies
     if case.over:
         distance = least_distance(op, kernel, 0, by_row)
-        source = f"(const int8_t *)output_memory + GUARD + {distance}"
+        place = f"output_memory + GUARD + {distance}"
         used = max(used, distance + op.input.bytes)
     assert scratch <= 65536 and used + 4 <= 131072 and ring * row_in + 4 <= 131072
     lines = [
@@ -214,7 +214,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     body = [_statement(statement) for statement in kernel.call(op, site, context)]
     lines += [
         f"static int run_{index}(void *memory)\n{{",
-        f"    const int8_t *const in = {source} + {case.shift};",
+        f"    const int8_t *const in = (const int8_t *){place} + {case.shift};",
         f"    int8_t *const out = (int8_t *)output_memory + GUARD + {case.shift};",
         "    uint8_t *const scratch = scratch_memory + GUARD;",
         "    (void)memory;",
@@ -238,8 +238,7 @@ def _case(index: int, case: Case, context: Context) -> str:
             )
         lines.append(f"        {{\n        {text}\n        }}\n    }}")
     lines.append("    return 0;\n}")
-    memory = f"(int8_t *){source.removeprefix('(const int8_t *)')} + {case.shift}"
-    load = "" if case.ring else f"    memcpy({memory}, input_{index}, sizeof input_{index});\n"
+    load = "" if case.ring else f"    memcpy({place} + {case.shift}, input_{index}, sizeof input_{index});\n"
     lines.append(
         f"static void case_{index}(void)\n{{\n    int64_t ticks;\n"
         f"    paint({scratch}, {used + case.shift});\n{load}"
