@@ -10,13 +10,19 @@
    Arm and x86 shifts in the sign, and the kernels rely on it. */
 typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 
+/* What stands before every function that isn't inlined: a section, say, to put the kernels into fast
+   memory. A module sets it to its own NAME_CODE_ATTR. */
+#ifndef TINYFUSE_CODE_ATTR
+#define TINYFUSE_CODE_ATTR
+#endif
+
 /* Inner blocks that many layers share: one copy in the module, never inlined, and no warning where
    no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them; a build
    that has other worries, say sanitizers, may define TINYFUSE_INLINE as `static inline`. */
 #if defined(__GNUC__)
-#define TINYFUSE_SHARED static __attribute__((noinline, unused))
+#define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static __attribute__((noinline, unused))
 #else
-#define TINYFUSE_SHARED static
+#define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static
 #endif
 #if defined(TINYFUSE_INLINE)
 #elif defined(__GNUC__)
@@ -25,9 +31,23 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE static inline
 #endif
 
-/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. They take
-   nearly every register: without optimization a compiler keeps a frame pointer, and Clang cannot
-   address their operands in memory by the stack pointer. Define TINYFUSE_NO_ASM to get the twins. */
+/* How a large block of assembly is written, so that it compiles with any flags and needs no more
+   registers than a call does: an asm statement with one operand, the address of its arguments, in r0
+   (TINYFUSE_ARGUMENT, right before the statement). It begins with TINYFUSE_ASM_BEGIN, from where on all
+   of r0 to r12 and lr are its own; it may push more, and ends with TINYFUSE_ASM_END, the stack pointer
+   where it was. It clobbers TINYFUSE_ASM_CLOBBERS. It has no operand in memory: compilers address
+   those by the stack pointer, which has moved. What a vector unit keeps, it clobbers by name.
+
+   In the middle of a statement r9 holds anything. Where interrupt handlers expect something there
+   (position-independent data of Clang's -frwpi, which is recognized, or GCC's -ffixed-r9 and
+   -msingle-pic-base, which aren't), define TINYFUSE_NO_ASM. */
+#define TINYFUSE_ARGUMENT(type, name, value) register type name __asm("r0") = (value)
+#define TINYFUSE_ASM_BEGIN "push {r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_END "pop {r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
+
+/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Define
+   TINYFUSE_NO_ASM to get the twins. */
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && !defined(__clang__) && \
     defined(__OPTIMIZE__) && defined(__thumb__) && !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_DSP 1
