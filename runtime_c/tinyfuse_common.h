@@ -32,18 +32,19 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #endif
 
 /* How a large block of assembly is written, so that it compiles with any flags and needs no more
-   registers than a call does: an asm statement with one operand, the address of its arguments, in r0
-   (TINYFUSE_ARGUMENT, right before the statement). It begins with TINYFUSE_ASM_BEGIN, from where on all
-   of r0 to r12 and lr are its own; it may push more, and ends with TINYFUSE_ASM_END, the stack pointer
-   where it was. It clobbers TINYFUSE_ASM_CLOBBERS. It has no operand in memory: compilers address
-   those by the stack pointer, which has moved. What a vector unit keeps, it clobbers by name.
+   registers than a call does: an asm statement with one operand, the address of its arguments, which
+   TINYFUSE_ARGUMENT right before the statement puts into r0. Results go where the arguments say. It begins
+   with TINYFUSE_ASM_BEGIN; from there on r0 to r12 and lr are its own. It may push more, and ends with the
+   stack pointer where it was and TINYFUSE_ASM_END, which brings r0 back, too. It clobbers
+   TINYFUSE_ASM_CLOBBERS, and vector registers by name. No operand is in memory: compilers address those by
+   the stack pointer, which has moved.
 
    In the middle of a statement r9 holds anything. Where interrupt handlers expect something there
-   (position-independent data of Clang's -frwpi, which is recognized, or GCC's -ffixed-r9 and
-   -msingle-pic-base, which aren't), define TINYFUSE_NO_ASM. */
+   (position-independent data: Clang's -frwpi, which is recognized; GCC's -ffixed-r9 and
+   -msingle-pic-base, which can't be), define TINYFUSE_NO_ASM. */
 #define TINYFUSE_ARGUMENT(type, name, value) register type name __asm("r0") = (value)
-#define TINYFUSE_ASM_BEGIN "push {r4-r11, lr}\n\t"
-#define TINYFUSE_ASM_END "pop {r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_BEGIN "push {r0, r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
 #define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
 
 /* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Define
