@@ -56,6 +56,20 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_DSP 0
 #endif
 
+/* Whether Helium is used, by assembly and intrinsics; else the forms without. Clang has no name for the
+   predicate P0: what writes it stands in a function of its own, which no predicate outlives. */
+#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(TINYFUSE_NO_ASM)
+#define TINYFUSE_MVE 1
+#include <arm_mve.h>
+#else
+#define TINYFUSE_MVE 0
+#endif
+#if defined(__clang__)
+#define TINYFUSE_CLOBBERS_P0
+#else
+#define TINYFUSE_CLOBBERS_P0 "p0",
+#endif
+
 /* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a
    whole tensor). */
 TINYFUSE_INLINE const int8_t *tinyfuse_ring_row(const int8_t *memory, int32_t y, int32_t ring,
