@@ -29,9 +29,9 @@ typedef struct {
     const int32_t *bias;
     int32_t act_min, act_max;
     int32_t group_bytes; /* of the weights of four channels */
-} tinyfuse_matmul_job;
+} tinyfuse_mve_job;
 
-TINYFUSE_INLINE void tinyfuse_matmul_start(tinyfuse_matmul_job *job, const tinyfuse_matmul_mve *p,
+TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
                                            const int8_t *weights, const int32_t *channels, int one_scale)
 {
     job->out_zero_point = p->out_zero_point;
@@ -192,12 +192,12 @@ TINYFUSE_INLINE int32x4_t tinyfuse_requantize4(int32x4_t value, const int32_t *m
     "vdup.32 q5, r2\n\t"
 
 /* What the statements name: the job, and where its fields lie in it. */
-#define TINYFUSE_JOB(field) [field] "i"(offsetof(tinyfuse_matmul_job, field))
+#define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
 
 #define TINYFUSE_MATMUL_OPERANDS                                                                   \
-    [job] "r"(job), TINYFUSE_JOB(x0), TINYFUSE_JOB(blocks), TINYFUSE_JOB(rest),                    \
-        TINYFUSE_JOB(weights), TINYFUSE_JOB(bias), TINYFUSE_JOB(act_min),                          \
-        TINYFUSE_JOB(channels_left), TINYFUSE_JOB(group_bytes)                                     \
+    [job] "r"(job), TINYFUSE_MVE_JOB(x0), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),        \
+        TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias), TINYFUSE_MVE_JOB(act_min),              \
+        TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
     : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
 
 /* All channels of the inputs x0 to out0 and of x1 to out1. */
@@ -263,7 +263,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_requantize4(int32x4_t value, const int32_t *m
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
 
-TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_MATMUL_TWO("vldrw.s32 q2, [r11], #16\n\t"
                         "vldrw.s32 q3, [r11], #16\n\t"
@@ -271,12 +271,12 @@ TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_matmul_job *job)
                         TINYFUSE_SCALE4_LOADED, "");
 }
 
-TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 {
     TINYFUSE_MATMUL_TWO("", TINYFUSE_SCALE4_SHARED, ", r8, r10, r12");
 }
 
-TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
     TINYFUSE_MATMUL_ONE("#48",
                         "ldr r1, [r7, %[bias]]\n\t"
@@ -284,7 +284,7 @@ TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_matmul_job *job)
                         TINYFUSE_LOAD_SCALES("r11", "#16", "#32") TINYFUSE_SCALE4_LOADED("q1"), "");
 }
 
-TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
     TINYFUSE_MATMUL_ONE("#16", TINYFUSE_SCALE4_SHARED("q0"), TINYFUSE_SCALE4_SHARED("q1"),
                         ", r8, r10, r12");
@@ -293,7 +293,7 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_matmul_job *job)
 #else
 
 /* All channels of the inputs x to out. */
-TINYFUSE_INLINE void tinyfuse_matmul_pixel(const tinyfuse_matmul_job *job, const int8_t *x, int8_t *out,
+TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out,
                                            int one_scale)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
@@ -319,32 +319,32 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixel(const tinyfuse_matmul_job *job, const
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_matmul_pixel(job, job->x0, job->out0, 0);
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_mve_job *job)
 {
-    tinyfuse_matmul_pixel(job, job->x0, job->out0, 0);
-    tinyfuse_matmul_pixel(job, job->x1, job->out1, 0);
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 0);
+    tinyfuse_mve_pixel(job, job->x1, job->out1, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_matmul_pixel(job, job->x0, job->out0, 1);
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 1);
 }
 
-TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_matmul_job *job)
+TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 {
-    tinyfuse_matmul_pixel(job, job->x0, job->out0, 1);
-    tinyfuse_matmul_pixel(job, job->x1, job->out1, 1);
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 1);
+    tinyfuse_mve_pixel(job, job->x1, job->out1, 1);
 }
 
 #endif
 
 /* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
-TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul_job *job, const tinyfuse_matmul_mve *p,
+TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
                                             const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
 {
     job->x0 = in;
@@ -363,15 +363,15 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul_job *job, const tiny
     TINYFUSE_SHARED void name(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,      \
                               int8_t *out, const int8_t *weights, const int32_t *channels)         \
     {                                                                                              \
-        tinyfuse_matmul_job job;                                                                   \
-        tinyfuse_matmul_start(&job, p, weights, channels, one_scale);                              \
+        tinyfuse_mve_job job;                                                                      \
+        tinyfuse_mve_start(&job, p, weights, channels, one_scale);                                 \
         for (; pixels > 1; pixels -= 2) {                                                          \
-            tinyfuse_matmul_pixels(&job, p, in, 2, out, one_scale);                                \
+            tinyfuse_mve_pixels(&job, p, in, 2, out, one_scale);                                   \
             in += 2 * p->depth;                                                                    \
             out += 2 * p->out_c;                                                                   \
         }                                                                                          \
         if (pixels > 0) {                                                                          \
-            tinyfuse_matmul_pixels(&job, p, in, 1, out, one_scale);                                \
+            tinyfuse_mve_pixels(&job, p, in, 1, out, one_scale);                                   \
         }                                                                                          \
     }
 TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, 0)
