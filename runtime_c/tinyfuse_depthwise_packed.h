@@ -6,127 +6,129 @@
 
 #include "tinyfuse_conv.h"
 
-/* Four neighbouring channels at a time, `fours` > 0 times from `channel` on: sums over pairs of taps,
-   where tap t of channel c is taps[t][c], requantized to out[c]. `channels` begins with channel c:
-   `fours` times four biases and four multipliers of lines (`line`, a constant), or tinyfuse_requant. Weights:
-   [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
-   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. Assembly loads it in this order. */
+enum { TINYFUSE_BEFORE_CHANNELS = 8 };
+
+/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four
+   biases and four multipliers of lines for each four channels, or before [4 * fours] tinyfuse_requant. `before` and `fours` are used up. */
 typedef struct {
-    const int8_t *const *end; /* of the taps */
     const int8_t *const *taps;
     int32_t rounding; /* of the line or of the bounded form */
     int8_t *out;
-    const void *channels;
-    int32_t fours;
-    const int8_t *weights;
-    int32_t channel;
+    uintptr_t before; /* 12 */
+    int32_t fours;    /* > 0 */
 } tinyfuse_depthwise_pixel;
 
+/* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
+   taps[t][c], requantized to out[c] along a line (`line`, a constant) or in the bounded form. Weights:
+   [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
+   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
 #if TINYFUSE_DSP
 
 /* In the loop over taps:
-   r0 weights; r1 channel; r2 to r5 sums; r6 mask of the line; r8 taps
-   r7, lr     weights of channels c and c+1, c+2 and c+3, of both taps
+   r1 weights; r2 channel; r3 to r6 sums; r7 mask of the line; r8 taps
+   r0, lr     weights of channels c and c+1, c+2 and c+3, of both taps
    r9 to r12  inputs, widened; widened weights
-
-   On the stack, in words from the stack pointer: the first six fields of tinyfuse_depthwise_pixel; `channels`
-   stands eight bytes before what it says. At the end of four channels the same are in r7 to r12. */
-#define TINYFUSE_TAPS_MASK_BOUNDED ""
+   On the stack, in words from the stack pointer: tinyfuse_depthwise_pixel, weights, channel, end. */
 #define TINYFUSE_TAPS_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_TAPS_ODD_BOUNDED(to) "sxtb16 " to ", " to ", ror #8\n\t"
-#define TINYFUSE_TAPS_MASK_LINE "mov r6, #0xFF00FF00\n\t"
-#define TINYFUSE_TAPS_EVEN_LINE(to, from) "and " to ", r6, " from ", lsl #8\n\t"
-#define TINYFUSE_TAPS_ODD_LINE(to) "and " to ", r6\n\t"
+#define TINYFUSE_TAPS_EVEN_LINE(to, from) "and " to ", r7, " from ", lsl #8\n\t"
+#define TINYFUSE_TAPS_ODD_LINE(to) "and " to ", r7\n\t"
 #define TINYFUSE_TAPS_BIAS_BOUNDED   \
-    "ldr r2, [r11, #8]\n\t"          \
-    "ldr r3, [r11, #20]\n\t"         \
-    "ldr r4, [r11, #32]\n\t"         \
-    "ldr r5, [r11, #44]\n\t"
+    "ldr r3, [r11, #8]\n\t"          \
+    "ldr r4, [r11, #20]\n\t"         \
+    "ldr r5, [r11, #32]\n\t"         \
+    "ldr r6, [r11, #44]\n\t"
 #define TINYFUSE_TAPS_BIAS_LINE      \
-    "ldrd r2, r3, [r11, #8]\n\t"     \
-    "ldrd r4, r5, [r11, #16]\n\t"
-/* the outputs: r9 rounding, r10 output, r11 channels; r7 multiplier, lr shift, r6 sum's rounding */
+    "mov r7, #0xFF00FF00\n\t"        \
+    "ldrd r3, r4, [r11, #8]\n\t"     \
+    "ldrd r5, r6, [r11, #16]\n\t"
+/* The outputs: r0 the tinyfuse_depthwise_pixel, whose fields are in r8 to r12.
+   tinyfuse_requantize_bounded: r7 multiplier, lr shift, r0 rounding << shift. */
 #define TINYFUSE_TAPS_STORE(sum, channel, byte)  \
     "ldrd r7, lr, [r11, #" channel "\n\t"        \
-    "lsl r6, r9, lr\n\t"                         \
-    "add r6, " sum "\n\t"                        \
-    "add r6, r6, " sum ", asr #31\n\t"           \
-    "smmlar " sum ", " sum ", r7, r6\n\t"        \
+    "lsl r0, r9, lr\n\t"                         \
+    "add r0, " sum "\n\t"                        \
+    "add r0, r0, " sum ", asr #31\n\t"           \
+    "smmlar " sum ", " sum ", r7, r0\n\t"        \
     "asr " sum ", lr\n\t"                        \
     "ssat " sum ", #8, " sum ", asr #1\n\t"      \
     "strb " sum ", [r10, #" byte "]\n\t"
 #define TINYFUSE_TAPS_OUTPUT_BOUNDED                                             \
-    TINYFUSE_TAPS_STORE("r2", "12]", "0") TINYFUSE_TAPS_STORE("r3", "24]", "1")  \
-    TINYFUSE_TAPS_STORE("r4", "36]", "2") TINYFUSE_TAPS_STORE("r5", "48]!", "3")
+    TINYFUSE_TAPS_STORE("r3", "12]", "0") TINYFUSE_TAPS_STORE("r4", "24]", "1")  \
+    TINYFUSE_TAPS_STORE("r5", "36]", "2") TINYFUSE_TAPS_STORE("r6", "48]!", "3") \
+    "ldr r0, [sp]\n\t"
 #define TINYFUSE_TAPS_ON_LINE(sum, multiplier, byte)      \
     "smmla " sum ", " sum ", " multiplier ", r9\n\t"      \
     TINYFUSE_LINE_SATURATE(sum)                           \
     "strb " sum ", [r10, #" byte "]\n\t"
 #define TINYFUSE_TAPS_OUTPUT_LINE                                                  \
     "ldrd r7, lr, [r11, #24]\n\t"                                                  \
-    TINYFUSE_TAPS_ON_LINE("r2", "r7", "0") TINYFUSE_TAPS_ON_LINE("r3", "lr", "1")  \
+    TINYFUSE_TAPS_ON_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_LINE("r4", "lr", "1")  \
     "ldrd r7, lr, [r11, #32]!\n\t"                                                 \
-    TINYFUSE_TAPS_ON_LINE("r4", "r7", "2") TINYFUSE_TAPS_ON_LINE("r5", "lr", "3")
-#define TINYFUSE_TAPS_ASM(pixel, form)                                                       \
-    {                                                                                        \
-        TINYFUSE_ARGUMENT(const tinyfuse_depthwise_pixel *, arguments, pixel);               \
-        __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
-                       "ldm r0, {r7-r12}\n\t"                                                \
-                       "sub r11, #8\n\t"                                                     \
-                       "push {r7-r12}\n\t"                                                   \
-                       "ldrd r0, r1, [r0, #24]\n\t" TINYFUSE_TAPS_MASK_##form                \
-                       "6:\n\t" TINYFUSE_TAPS_BIAS_##form                                    \
-                       "1:\n\t"                                                              \
-                       "ldrd r9, r10, [r8], #8\n\t"                                          \
-                       "ldr r9, [r9, r1]\n\t"                                                \
-                       "ldr r10, [r10, r1]\n\t"                                              \
-                       "ldrd r7, lr, [r0], #8\n\t"                                           \
-                       "pkhbt r11, r9, r10, lsl #16\n\t"                                     \
-                       "pkhtb r9, r10, r9, asr #16\n\t"                                      \
-                       "sxtb16 r10, r11\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "r7")          \
-                       "smlad r2, r10, r12, r2\n\t"                                          \
-                       "sxtb16 r11, r11, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("r7")          \
-                       "smlad r3, r11, r7, r3\n\t"                                           \
-                       "sxtb16 r10, r9\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "lr")           \
-                       "smlad r4, r10, r12, r4\n\t"                                          \
-                       "sxtb16 r9, r9, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("lr")            \
-                       "smlad r5, r9, lr, r5\n\t"                                            \
-                       "ldr r7, [sp]\n\t"                                                    \
-                       "cmp r8, r7\n\t"                                                      \
-                       "bne 1b\n\t"                                                          \
-                       "ldm sp, {r7-r12}\n\t"                                                \
-                       "add r10, r1\n\t" TINYFUSE_TAPS_OUTPUT_##form                         \
-                       "adds r1, #4\n\t"                                                     \
-                       "subs r12, #1\n\t"                                                    \
-                       "strd r11, r12, [sp, #16]\n\t"                                        \
-                       "bne 6b\n\t"                                                          \
-                       "add sp, #24\n\t" TINYFUSE_ASM_END                                    \
-                       :                                                                     \
-                       : "r"(arguments)                                                      \
-                       : TINYFUSE_ASM_CLOBBERS);                                             \
-    }
+    TINYFUSE_TAPS_ON_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_LINE("r6", "lr", "3")
+#define TINYFUSE_TAPS_ASM(form)                                                   \
+    __asm volatile("push {r0-r11, lr}\n\t"                                        \
+                   "ldr r8, [r0]\n\t"                                             \
+                   "ldr r11, [r0, #12]\n\t"                                       \
+                   "6:\n\t" TINYFUSE_TAPS_BIAS_##form                             \
+                   "1:\n\t"                                                       \
+                   "ldrd r9, r10, [r8], #8\n\t"                                   \
+                   "ldr r9, [r9, r2]\n\t"                                         \
+                   "ldr r10, [r10, r2]\n\t"                                       \
+                   "ldrd r0, lr, [r1], #8\n\t"                                    \
+                   "pkhbt r11, r9, r10, lsl #16\n\t"                              \
+                   "pkhtb r9, r10, r9, asr #16\n\t"                               \
+                   "sxtb16 r10, r11\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "r0")   \
+                   "smlad r3, r10, r12, r3\n\t"                                   \
+                   "sxtb16 r11, r11, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("r0")   \
+                   "smlad r4, r11, r0, r4\n\t"                                    \
+                   "sxtb16 r10, r9\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "lr")    \
+                   "smlad r5, r10, r12, r5\n\t"                                   \
+                   "sxtb16 r9, r9, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("lr")     \
+                   "smlad r6, r9, lr, r6\n\t"                                     \
+                   "ldr r0, [sp, #12]\n\t"                                        \
+                   "cmp r8, r0\n\t"                                               \
+                   "bne 1b\n\t"                                                   \
+                   "ldr r0, [sp]\n\t"                                             \
+                   "ldm r0, {r8, r9, r10, r11, r12}\n\t"                          \
+                   "add r10, r2\n\t" TINYFUSE_TAPS_OUTPUT_##form                  \
+                   "adds r2, #4\n\t"                                              \
+                   "subs r12, #1\n\t"                                             \
+                   "strd r11, r12, [r0, #12]\n\t"                                 \
+                   "bne 6b\n\t"                                                   \
+                   "pop {r0-r11, lr}\n\t"                                         \
+                   :                                                              \
+                   : "r"(r0), "r"(r1), "r"(r2), "r"(r3)                           \
+                   : "r12", "cc", "memory")
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const tinyfuse_depthwise_pixel *pixel, int line)
+/* The statements are those of tinyfuse_common.h with four operands. */
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
+                                              int32_t channel, const int8_t *const *end, int line)
 {
+    register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;
+    register const int8_t *r1 __asm("r1") = weights;
+    register int32_t r2 __asm("r2") = channel;
+    register const int8_t *const *r3 __asm("r3") = end;
     if (line) {
-        TINYFUSE_TAPS_ASM(pixel, LINE)
+        TINYFUSE_TAPS_ASM(LINE);
     } else {
-        TINYFUSE_TAPS_ASM(pixel, BOUNDED)
+        TINYFUSE_TAPS_ASM(BOUNDED);
     }
 }
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const tinyfuse_depthwise_pixel *pixel, int line)
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *w, int32_t c,
+                                              const int8_t *const *end, int line)
 {
     const int8_t *const *const taps = pixel->taps;
-    const int32_t *l = (const int32_t *)pixel->channels;
-    const tinyfuse_requant *r = (const tinyfuse_requant *)pixel->channels;
-    const int8_t *w = pixel->weights;
+    const void *const channels = (const void *)(pixel->before + TINYFUSE_BEFORE_CHANNELS);
+    const int32_t *l = (const int32_t *)channels;
+    const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
     int8_t *const out = pixel->out;
-    const int32_t pairs = (int32_t)(pixel->end - taps) / 2, rounding = pixel->rounding;
+    const int32_t pairs = (int32_t)(end - taps) / 2, rounding = pixel->rounding;
     const int32_t unit = line ? 256 : 1;
-    int32_t c = pixel->channel, fours;
+    int32_t fours;
     for (fours = pixel->fours; fours > 0; --fours) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
@@ -156,34 +158,32 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const tinyfuse_depthwise_pixel *pi
 
 #endif
 
-TINYFUSE_SHARED void tinyfuse_depthwise_fours_line(const tinyfuse_depthwise_pixel *pixel)
-{
-    tinyfuse_depthwise_fours(pixel, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_depthwise_fours_bounded(const tinyfuse_depthwise_pixel *pixel)
-{
-    tinyfuse_depthwise_fours(pixel, 0);
-}
+#define TINYFUSE_DEPTHWISE_FOURS(name, line)                                                         \
+    TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
+                              int32_t channel, const int8_t *const *end)                             \
+    {                                                                                                \
+        tinyfuse_depthwise_fours(pixel, weights, channel, end, line);                                \
+    }
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_line, 1)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, 0)
 
 /* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
    multiple of 4. `line` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_channels(tinyfuse_depthwise_pixel *pixel, int32_t pairs, int32_t in_c,
                                                  const int8_t *weights, const void *channels, int line)
 {
+    const int8_t *const *const end = pixel->taps + 2 * pairs;
     const int32_t fours = in_c / 4, last = in_c - 4;
-    pixel->channels = channels;
+    pixel->before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
     pixel->fours = fours;
-    pixel->weights = weights;
-    pixel->channel = 0;
-    (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(pixel);
+    (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(pixel, weights, 0, end);
     if ((in_c & 3) != 0) {
-        pixel->channels = line ? (const void *)((const int32_t *)channels + 8 * fours)
-                               : (const void *)((const tinyfuse_requant *)channels + last);
+        pixel->before = (uintptr_t)(line ? (const void *)((const int32_t *)channels + 8 * fours)
+                                         : (const void *)((const tinyfuse_requant *)channels + last)) -
+                        TINYFUSE_BEFORE_CHANNELS;
         pixel->fours = 1;
-        pixel->weights = weights + 8 * pairs * fours;
-        pixel->channel = last;
-        (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(pixel);
+        (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(
+            pixel, weights + 8 * pairs * fours, last, end);
     }
 }
 
@@ -263,7 +263,6 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     tinyfuse_depthwise_pixel pixel;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
-    pixel.end = (const int8_t *const *)taps + 2 * pairs;
     pixel.taps = (const int8_t *const *)taps;
     pixel.rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
     pixel.out = out_row;
