@@ -163,8 +163,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
     const int8_t **const rows = (const int8_t **)scratch;
     int8_t *const columns = (int8_t *)(rows + p->kernel_h);
-    tinyfuse_matmul m =
-        tinyfuse_matmul_of(depth, p->out_c, p->out_zero_point, weights, channels, columns, form);
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
     const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
@@ -185,7 +184,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
         } else {
             tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, form);
         }
-        tinyfuse_matmul_pixels(&m, out, block, form);
+        tinyfuse_matmul_pixels(&m, weights, columns, depth, out, block, form);
         out += block * p->out_c;
         x += block;
     }

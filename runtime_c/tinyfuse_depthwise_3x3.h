@@ -14,7 +14,7 @@
 
 enum { TINYFUSE_COLUMN = 12 }; /* int16 of a column */
 
-/* One group of four channels, widened; assembly knows the offsets. */
+/* One group of four channels, widened; the first pixel's columns lie behind. Assembly knows the offsets. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
@@ -29,15 +29,13 @@ typedef struct {
 
 /* Where a group comes from; assembly knows the offsets of this, too. */
 typedef struct {
-    int32_t channel;        /* 0: the group's first */
-    const int8_t *rows[3];  /* 4 */
-    int32_t step;           /* bytes from a column of the rows to the next one */
-    int16_t *inside;        /* the columns that come from the rows */
-    int16_t *inside_end;    /* 24 */
-    const int8_t *weights;  /* 28: nine words */
-    const void *channels;   /* four biases and four multipliers of lines, or four tinyfuse_requant */
-    tinyfuse_quad *quad;    /* 36 */
-    const int16_t *columns; /* the first pixel's */
+    int32_t channel;       /* 0: the group's first */
+    const int8_t *rows[3]; /* their columns are out_step apart, too */
+    int16_t *inside;       /* the columns that come from the rows */
+    int16_t *inside_end;   /* 20 */
+    const int8_t *weights; /* 24: nine words */
+    const void *channels;  /* four biases and four multipliers of lines, or four tinyfuse_requant */
+    tinyfuse_quad *quad;   /* 32 */
 } tinyfuse_quad_source;
 
 #if TINYFUSE_DSP
@@ -147,9 +145,11 @@ typedef struct {
     {                                                                                        \
         TINYFUSE_ARGUMENT(const tinyfuse_quad_source *, arguments, source);                  \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
-                       "ldrd r1, r2, [r0, #28]\n\t"                                          \
-                       "ldr r3, [r0, #36]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
-                       "ldm r0, {r1, r2, r3, r7, r11, r12, lr}\n\t"                          \
+                       "ldrd r1, r2, [r0, #24]\n\t"                                          \
+                       "ldr r3, [r0, #32]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
+                       "ldr r8, [r0, #32]\n\t"                                               \
+                       "ldm r0, {r1, r2, r3, r7, r12, lr}\n\t"                               \
+                       "ldr r11, [r8, #112]\n\t"                                             \
                        "subs r4, lr, r12\n\t" /* 24 times the columns */                     \
                        "beq 3f\n\t"                                                          \
                        "tst r4, #8\n\t"                                                      \
@@ -159,7 +159,8 @@ typedef struct {
                        "cmp r12, lr\n\t"                                                     \
                        "bne 1b\n\t"                                                          \
                        "3:\n\t"                                                              \
-                       "ldrd r1, r0, [r0, #36]\n\t"                                          \
+                       "ldr r1, [r0, #32]\n\t"                                               \
+                       "add r0, r1, #156\n\t"                                                \
                        "4:\n\t"                                                              \
                        "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                \
                        TINYFUSE_QUAD_OUTPUTS_##form                                          \
@@ -231,8 +232,9 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, int line)
 {
+    const int16_t *columns = (const int16_t *)(const void *)(q + 1);
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding, out_step = q->out_step;
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
@@ -268,8 +270,9 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, int l
     const int32_t c = source->channel;
     const int32_t inside = (int32_t)(source->inside_end - source->inside) / TINYFUSE_COLUMN;
     tinyfuse_quad_load(source->quad, source->weights, source->channels, line);
-    tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, source->step, source->inside);
-    tinyfuse_quad_row(source->quad, source->columns, line);
+    tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, source->quad->out_step,
+                          source->inside);
+    tinyfuse_quad_row(source->quad, line);
 }
 
 #endif
@@ -312,12 +315,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     q->out_step = in_c;
     q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
     q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
-    source.step = in_c;
     source.inside = first + TINYFUSE_COLUMN * left;
     source.inside_end = source.inside + TINYFUSE_COLUMN * inside;
     source.weights = weights;
     source.quad = q;
-    source.columns = first;
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
         source.channel = c;

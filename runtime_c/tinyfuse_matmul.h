@@ -67,17 +67,15 @@ TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
     return tinyfuse_of_bytes(form) ? 4 : 8;
 }
 
-/* What a block computes. Assembly loads it in this order: all fields but `out`, and all that it refers to,
-   serve every block of a layer. */
+/* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
+   of a layer. `before` and `last` are addresses of multipliers: of the channel before the first one, if there
+   were one, and of the last pair's second channel. */
 typedef struct {
-    const int8_t *weights;
     int32_t rounding; /* tinyfuse_matmul_rounding */
-    const void *channels;
+    uintptr_t before;
     int8_t *out; /* [pixels][out_c] */
     int32_t out_c;
-    const void *last; /* the multiplier of the last pair's second channel */
-    const int8_t *columns;
-    int32_t depth; /* a multiple of 4 */
+    uintptr_t last;
 } tinyfuse_matmul;
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
@@ -85,22 +83,29 @@ TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int for
     return tinyfuse_on_line(form) ? tinyfuse_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
 }
 
-TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t depth, int32_t out_c, int32_t out_zero_point,
-                                                   const int8_t *weights, const void *channels,
-                                                   const int8_t *columns, int form)
+/* Bytes from a channel's multiplier to the next one's. */
+TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
-    const int32_t size = tinyfuse_on_line(form) ? (int32_t)sizeof(tinyfuse_line)
-                                                : (int32_t)sizeof(tinyfuse_requant);
+    return tinyfuse_on_line(form) ? sizeof(tinyfuse_line) : sizeof(tinyfuse_requant);
+}
+
+TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_zero_point,
+                                                   const void *channels, int form)
+{
+    const uintptr_t first = (uintptr_t)channels + offsetof(tinyfuse_line, multiplier);
     tinyfuse_matmul m;
-    m.weights = weights;
     m.rounding = tinyfuse_matmul_rounding(out_zero_point, form);
-    m.channels = channels;
+    m.before = first - tinyfuse_channel_bytes(form);
     m.out = NULL;
     m.out_c = out_c;
-    m.last = (const int8_t *)channels + (out_c / 2 * 2 - 1) * size + 4;
-    m.columns = columns;
-    m.depth = depth;
+    m.last = m.before + (uintptr_t)(out_c & ~1) * tinyfuse_channel_bytes(form);
     return m;
+}
+
+/* [out_c] tinyfuse_line or tinyfuse_requant */
+TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, int form)
+{
+    return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_line, multiplier));
 }
 
 /* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from
@@ -228,8 +233,8 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
    r10, r11 the lanes, or their widened high bytes; unpacked, weights of inputs 1 3
    r12, lr  a pixel's inputs; with two pixels and no unpacked weights, r6 and r7 have the first one's
 
-   On the stack, in words from the stack pointer: rounding, the multiplier of the channel before the pair's
-   first, out, out_c, last, columns, depth, end of the columns. */
+   On the stack, in words from the stack pointer: end of the columns, `before`, tinyfuse_matmul, columns,
+   depth. */
 #define TINYFUSE_WEIGHTS_LANES            \
     "ldrd r10, r11, [r1], #8\n\t"         \
     "sxtb16 r8, r10\n\t"                  \
@@ -257,110 +262,108 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
 #define TINYFUSE_EVERY_3(do_it, a, b, c) do_it(a) do_it(b) do_it(c)
 
-/* How a form's sums become outputs, and what lies where in its channels. In the end: r8 multiplier of the
-   pair's second channel, r9 out, r10 out_c, r11 last.
-   TINYFUSE_OUTPUT_LINE: tinyfuse_requantize_line; r0 rounding, r12 and lr the multipliers. */
-#define TINYFUSE_SIZE_LINE "8"
-#define TINYFUSE_BIASES_LINE "ldr r2, [r8, #4]\n\tldr r3, [r8, #12]\n\t"
-#define TINYFUSE_LINE_FIRST(s) "smmla " s ", " s ", r12, r0\n\t" TINYFUSE_LINE_SATURATE(s)
-#define TINYFUSE_LINE_SECOND(s) "smmla " s ", " s ", lr, r0\n\t" TINYFUSE_LINE_SATURATE(s)
-#define TINYFUSE_OUTPUT_LINE(n)                               \
-    "ldm sp, {r0, r8, r9, r10, r11}\n\t"                      \
-    "ldr r12, [r8, #8]\n\t"                                   \
-    "ldr lr, [r8, #16]!\n\t"                                  \
-    TINYFUSE_EVERY_##n(TINYFUSE_LINE_FIRST, "r2", "r4", "r6") \
-    TINYFUSE_EVERY_##n(TINYFUSE_LINE_SECOND, "r3", "r5", "r7")
-/* tinyfuse_requantize_bounded: r0 rounding, r10 multiplier, r11 shift, r9 rounding << shift. */
-#define TINYFUSE_SIZE_WIDE "12"
-#define TINYFUSE_BIASES_WIDE "ldr r2, [r8, #8]\n\tldr r3, [r8, #20]\n\t"
+/* How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul, r9 the multiplier of the channel
+   before the pair, and then of its second channel; in the end r10 out, r11 out_c, r12 last.
+   TINYFUSE_OUTPUT_LINE: tinyfuse_requantize_line; r8 rounding, lr the multiplier. */
+#define TINYFUSE_BIASES_LINE "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
+#define TINYFUSE_ON_LINE(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_LINE_SATURATE(s)
+#define TINYFUSE_OUTPUT_LINE(n)                                                        \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                              \
+    "ldr lr, [r9, #8]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_LINE, "r2", "r4", "r6")      \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_LINE, "r3", "r5", "r7")
+/* tinyfuse_requantize_bounded: r8 rounding, r10 multiplier, r11 shift, r12 rounding << shift. */
+#define TINYFUSE_BIASES_WIDE "ldr r2, [r9, #8]\n\tldr r3, [r9, #20]\n\t"
 #define TINYFUSE_BOUNDED(s)               \
-    "add r12, " s ", r9\n\t"              \
-    "add r12, r12, " s ", asr #31\n\t"    \
-    "smmlar " s ", " s ", r10, r12\n\t"   \
+    "add lr, " s ", r12\n\t"              \
+    "add lr, lr, " s ", asr #31\n\t"      \
+    "smmlar " s ", " s ", r10, lr\n\t"    \
     "asr " s ", r11\n\t"                  \
     "ssat " s ", #8, " s ", asr #1\n\t"
 #define TINYFUSE_OUTPUTS_BOUNDED(n, output)                                    \
-    "ldrd r0, r8, [sp]\n\t"                                                    \
-    "ldrd r10, r11, [r8, #12]\n\t"                                             \
-    "lsl r9, r0, r11\n\t" TINYFUSE_EVERY_##n(output, "r2", "r4", "r6")         \
-    "ldrd r10, r11, [r8, #24]!\n\t"                                            \
-    "lsl r9, r0, r11\n\t" TINYFUSE_EVERY_##n(output, "r3", "r5", "r7")         \
-    "ldrd r9, r10, [sp, #8]\n\t"                                               \
-    "ldr r11, [sp, #16]\n\t"
+    "ldrd r8, r9, [r0]\n\t"                                                    \
+    "ldrd r10, r11, [r9, #12]\n\t"                                             \
+    "lsl r12, r8, r11\n\t" TINYFUSE_EVERY_##n(output, "r2", "r4", "r6")        \
+    "ldrd r10, r11, [r9, #24]!\n\t"                                            \
+    "lsl r12, r8, r11\n\t" TINYFUSE_EVERY_##n(output, "r3", "r5", "r7")        \
+    "ldrd r10, r11, [r0, #8]\n\t"                                              \
+    "ldr r12, [r0, #16]\n\t"
 #define TINYFUSE_OUTPUT_WIDE(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED)
-#define TINYFUSE_SIZE_LANES TINYFUSE_SIZE_WIDE
 #define TINYFUSE_BIASES_LANES TINYFUSE_BIASES_WIDE
 #define TINYFUSE_BOUNDED_256THS(s) "asr " s ", #8\n\t" TINYFUSE_BOUNDED(s)
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
-/* Of a count of pixels: the end of the columns (r7), depth being r8; copies of the biases; stores, which
-   leave r9 at the pair behind. */
-#define TINYFUSE_END_1 "add r9, r7, r8, lsl #1\n\t"
-#define TINYFUSE_END_2 "add r9, r7, r8, lsl #2\n\t"
-#define TINYFUSE_END_3 "add r9, r8, r8, lsl #1\n\tadd r9, r7, r9, lsl #1\n\t"
+/* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
+   leave r10 at the pair behind. */
+#define TINYFUSE_END_1 "add r4, r2, r3, lsl #1\n\t"
+#define TINYFUSE_END_2 "add r4, r2, r3, lsl #2\n\t"
+#define TINYFUSE_END_3 "add r4, r3, r3, lsl #1\n\tadd r4, r2, r4, lsl #1\n\t"
 #define TINYFUSE_COPY_1 ""
 #define TINYFUSE_COPY_2 "mov r4, r2\n\tmov r5, r3\n\t"
 #define TINYFUSE_COPY_3 TINYFUSE_COPY_2 "mov r6, r2\n\tmov r7, r3\n\t"
-#define TINYFUSE_PUT_1 "strb r2, [r9], #1\n\tstrb r3, [r9], #1\n\t"
+#define TINYFUSE_PUT_1 "strb r2, [r10], #1\n\tstrb r3, [r10], #1\n\t"
 #define TINYFUSE_PUT_2 \
-    TINYFUSE_PUT_1 "add r12, r9, r10\n\tstrb r4, [r12, #-2]\n\tstrb r5, [r12, #-1]\n\t"
-#define TINYFUSE_PUT_3 TINYFUSE_PUT_2 "add r12, r10\n\tstrb r6, [r12, #-2]\n\tstrb r7, [r12, #-1]\n\t"
+    TINYFUSE_PUT_1 "add r12, r10, r11\n\tstrb r4, [r12, #-2]\n\tstrb r5, [r12, #-1]\n\t"
+#define TINYFUSE_PUT_3 TINYFUSE_PUT_2 "add r12, r11\n\tstrb r6, [r12, #-2]\n\tstrb r7, [r12, #-1]\n\t"
 
 /* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
    of depth that count single steps and pairs of them go to N and C. */
-#define TINYFUSE_PAIRS_ASM(p, n, step, form)                                                 \
-    {                                                                                        \
-        TINYFUSE_ARGUMENT(const tinyfuse_matmul *, arguments, p);                            \
-        __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
-                       "ldm r0, {r1-r8}\n\t" TINYFUSE_END_##n                                \
-                       "subs r3, #" TINYFUSE_SIZE_##form " - 4\n\t"                          \
-                       "push {r2-r9}\n\t"                                                    \
-                       "mov r8, r3\n\t"                                                      \
-                       "b 6f\n\t"                                                            \
-                       "5:\n\t"                                                              \
-                       "bmi 2f\n\t"                                                          \
-                       "b 3f\n\t"                                                            \
-                       "6:\n\t" TINYFUSE_BIASES_##form                                       \
-                       "ldrd r0, r9, [sp, #20]\n\t" TINYFUSE_COPY_##n                        \
-                       "lsls r9, r9, #29\n\t"                                                \
-                       "bcs 5b\n\t"                                                          \
-                       "bmi 4f\n\t"                                                          \
-                       "1:\n\t" step                                                         \
-                       "2:\n\t" step                                                         \
-                       "3:\n\t" step                                                         \
-                       "4:\n\t" step                                                         \
-                       "ldr r12, [sp, #28]\n\t"                                              \
-                       "cmp r0, r12\n\t"                                                     \
-                       "bne 1b\n\t" TINYFUSE_OUTPUT_##form(n)                                \
-                       "cmp r8, r11\n\t" /* nothing below sets flags */                      \
-                       TINYFUSE_PUT_##n                                                      \
-                       "strd r8, r9, [sp, #4]\n\t"                                           \
-                       "bne 6b\n\t"                                                          \
-                       "add sp, #32\n\t" TINYFUSE_ASM_END                                    \
-                       :                                                                     \
-                       : "r"(arguments)                                                      \
-                       : TINYFUSE_ASM_CLOBBERS);                                             \
-    }
-#define TINYFUSE_PAIRS_FORMS(p, n, unpacked_step)                                   \
-    if (form == TINYFUSE_LINE) {                                                    \
-        TINYFUSE_PAIRS_ASM(p, n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LINE)    \
-    } else if (form == TINYFUSE_LANES) {                                            \
-        TINYFUSE_PAIRS_ASM(p, n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES)   \
-    } else if (form == TINYFUSE_UNPACKED) {                                         \
-        TINYFUSE_PAIRS_ASM(p, n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, LINE)     \
-    } else {                                                                        \
-        TINYFUSE_PAIRS_ASM(p, n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE)     \
+#define TINYFUSE_PAIRS_ASM(n, step, form)                                                 \
+    __asm volatile("push {r0, r2-r11, lr}\n\t"                                            \
+                   "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                                \
+                   "push {r4, r9}\n\t"                                                    \
+                   "b 6f\n\t"                                                             \
+                   "5:\n\t"                                                               \
+                   "bmi 2f\n\t"                                                           \
+                   "b 3f\n\t"                                                             \
+                   "6:\n\t" TINYFUSE_BIASES_##form                                        \
+                   "ldrd r0, r9, [sp, #12]\n\t" TINYFUSE_COPY_##n                         \
+                   "lsls r9, r9, #29\n\t"                                                 \
+                   "bcs 5b\n\t"                                                           \
+                   "bmi 4f\n\t"                                                           \
+                   "1:\n\t" step                                                          \
+                   "2:\n\t" step                                                          \
+                   "3:\n\t" step                                                          \
+                   "4:\n\t" step                                                          \
+                   "ldr r12, [sp]\n\t"                                                    \
+                   "cmp r0, r12\n\t"                                                      \
+                   "bne 1b\n\t"                                                           \
+                   "ldr r0, [sp, #8]\n\t" TINYFUSE_OUTPUT_##form(n)                       \
+                   "cmp r9, r12\n\t" /* nothing below sets flags */                       \
+                   TINYFUSE_PUT_##n                                                       \
+                   "strd r9, r10, [r0, #4]\n\t"                                           \
+                   "bne 6b\n\t"                                                           \
+                   "pop {r4, r9}\n\t"                                                     \
+                   "str r9, [r0, #4]\n\t"                                                 \
+                   "pop {r0, r2-r11, lr}\n\t"                                             \
+                   : "+r"(r1)                                                             \
+                   : "r"(r0), "r"(r2), "r"(r3)                                            \
+                   : "r12", "cc", "memory")
+#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                \
+    if (form == TINYFUSE_LINE) {                                              \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LINE);  \
+    } else if (form == TINYFUSE_LANES) {                                      \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES); \
+    } else if (form == TINYFUSE_UNPACKED) {                                   \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, LINE);   \
+    } else {                                                                  \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE);   \
     }
 
-/* All channels but the last of an odd count, for `pixels` pixels; out_c > 1. */
-TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p, int pixels, int form)
+/* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
+   tinyfuse_common.h with three operands more, which fit the registers of a call's arguments. */
+TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p, const int8_t *weights,
+                                               const int8_t *columns, int32_t depth, int pixels, int form)
 {
+    register const tinyfuse_matmul *r0 __asm("r0") = p;
+    register const int8_t *r1 __asm("r1") = weights;
+    register const int8_t *r2 __asm("r2") = columns;
+    register int32_t r3 __asm("r3") = depth;
     if (pixels == 3) {
-        TINYFUSE_PAIRS_FORMS(p, 3, TINYFUSE_STEP_3)
+        TINYFUSE_PAIRS_FORMS(3, TINYFUSE_STEP_3)
     } else if (pixels == 2) {
-        TINYFUSE_PAIRS_FORMS(p, 2, TINYFUSE_STEP_2_UNPACKED)
+        TINYFUSE_PAIRS_FORMS(2, TINYFUSE_STEP_2_UNPACKED)
     } else {
-        TINYFUSE_PAIRS_FORMS(p, 1, TINYFUSE_STEP_1)
+        TINYFUSE_PAIRS_FORMS(1, TINYFUSE_STEP_1)
     }
 }
 
@@ -368,20 +371,19 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p, int pix
 
 /* The same in C. Sums are no array, and bytes are multiplied in this order, so that compilers keep all
    that the loop needs in registers. */
-TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, int pixels, int form)
+TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int8_t *w, const int8_t *columns,
+                                             int32_t depth, int pixels, int form)
 {
     const int32_t step = tinyfuse_step_bytes(form), four = tinyfuse_weights_bytes(form);
     const int32_t out_c = p->out_c, rounding = p->rounding;
-    const int8_t *const columns = p->columns;
-    const void *const channels = p->channels;
+    const void *const channels = tinyfuse_matmul_channels(p, form);
     int8_t *const out = p->out;
     /* from a channel's weights to the next one's */
     const int32_t next = form == TINYFUSE_UNPACKED ? 4 : four;
-    const int8_t *w = p->weights;
     int32_t o;
     for (o = 0; o + 1 < out_c; o += 2) {
         const int8_t *x = columns;
-        const int8_t *const end = w + p->depth / 2 * four;
+        const int8_t *const end = w + depth / 2 * four;
         int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
         int8_t *to = out + o;
@@ -434,53 +436,52 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, int pixel
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_matmul_pairs(const tinyfuse_matmul *p, int pixels, int form)
+TINYFUSE_INLINE void tinyfuse_matmul_pairs(const tinyfuse_matmul *p, const int8_t *weights,
+                                           const int8_t *columns, int32_t depth, int pixels, int form)
 {
 #if TINYFUSE_DSP
     if (!tinyfuse_of_bytes(form)) {
-        if (p->out_c > 1) {
-            tinyfuse_matmul_pairs_dsp(p, pixels, form);
-        }
+        tinyfuse_matmul_pairs_dsp(p, weights, columns, depth, pixels, form);
         return;
     }
 #endif
-    tinyfuse_matmul_pairs_c(p, pixels, form);
+    tinyfuse_matmul_pairs_c(p, weights, columns, depth, pixels, form);
 }
 
 /* The last of an odd count of channels. */
-TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, int32_t pixels, int form)
+TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t *weights,
+                                         const int8_t *columns, int32_t depth, int32_t pixels, int form)
 {
     const int32_t last = p->out_c - 1, four = tinyfuse_weights_bytes(form), step = tinyfuse_step_bytes(form);
-    const int8_t *const weights = p->weights + p->depth / 4 * four * last;
+    const int8_t *const w = weights + depth / 4 * four * last;
+    const void *const channels = tinyfuse_matmul_channels(p, form);
     int8_t *const out = p->out;
     int32_t i;
     for (i = 0; i < pixels; ++i) {
-        const int8_t *x = p->columns + step * i;
-        int32_t k, sum = tinyfuse_channel_bias(p->channels, last, form);
-        for (k = 0; k < p->depth; k += 4) {
-            sum = tinyfuse_products(sum, x, weights + k / 4 * four, 4, form);
+        const int8_t *x = columns + step * i;
+        int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
+        for (k = 0; k < depth; k += 4) {
+            sum = tinyfuse_products(sum, x, w + k / 4 * four, 4, form);
             x += step * pixels;
         }
-        out[i * p->out_c + last] = tinyfuse_channel_output(p->channels, last, sum, p->rounding, form);
+        out[i * p->out_c + last] = tinyfuse_channel_output(channels, last, sum, p->rounding, form);
     }
 }
 
-/* One block of 1 to 3 pixels: all channels. */
-#define TINYFUSE_MATMUL(name, form)                                             \
-    TINYFUSE_SHARED void name##_odd(const tinyfuse_matmul *p, int32_t pixels)   \
-    {                                                                           \
-        tinyfuse_matmul_odd(p, pixels, form);                                   \
-    }                                                                           \
-    TINYFUSE_MATMUL_OF(name, 1, form)                                           \
-    TINYFUSE_MATMUL_OF(name, 2, form)                                           \
-    TINYFUSE_MATMUL_OF(name, 3, form)
-#define TINYFUSE_MATMUL_OF(name, pixels, form)                                  \
-    TINYFUSE_SHARED void name##_##pixels(const tinyfuse_matmul *p)              \
-    {                                                                           \
-        tinyfuse_matmul_pairs(p, pixels, form);                                 \
-        if (p->out_c & 1) {                                                     \
-            name##_odd(p, pixels);                                              \
-        }                                                                       \
+#define TINYFUSE_MATMUL(name, form)                                                                  \
+    TINYFUSE_SHARED void name##_odd(const tinyfuse_matmul *p, const int8_t *weights,                 \
+                                    const int8_t *columns, int32_t depth, int32_t pixels)            \
+    {                                                                                                \
+        tinyfuse_matmul_odd(p, weights, columns, depth, pixels, form);                               \
+    }                                                                                                \
+    TINYFUSE_MATMUL_PAIRS(name, 1, form)                                                             \
+    TINYFUSE_MATMUL_PAIRS(name, 2, form)                                                             \
+    TINYFUSE_MATMUL_PAIRS(name, 3, form)
+#define TINYFUSE_MATMUL_PAIRS(name, pixels, form)                                                    \
+    TINYFUSE_SHARED void name##_##pixels(const tinyfuse_matmul *p, const int8_t *weights,            \
+                                         const int8_t *columns, int32_t depth)                       \
+    {                                                                                                \
+        tinyfuse_matmul_pairs(p, weights, columns, depth, pixels, form);                             \
     }
 TINYFUSE_MATMUL(tinyfuse_matmul_wide, TINYFUSE_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
@@ -504,16 +505,21 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line##of  \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
-/* One block of 1 to 3 pixels to `out`; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, int8_t *out, int32_t pixels, int form)
+/* One block: all channels of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a constant. */
+TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
+                                            int32_t depth, int8_t *out, int32_t pixels, int form)
 {
     p->out = out;
-    if (pixels == 3) {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _3)(p);
+    if (p->out_c == 1) {
+    } else if (pixels == 3) {
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _3)(p, weights, columns, depth);
     } else if (pixels == 2) {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _2)(p);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _2)(p, weights, columns, depth);
     } else {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _1)(p);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _1)(p, weights, columns, depth);
+    }
+    if (p->out_c & 1) {
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _odd)(p, weights, columns, depth, pixels);
     }
 }
 

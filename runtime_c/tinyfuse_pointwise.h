@@ -14,8 +14,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
                                              const void *channels, void *scratch, int form)
 {
     int8_t *const columns = (int8_t *)scratch;
-    tinyfuse_matmul m =
-        tinyfuse_matmul_of(p->in_c, p->out_c, p->out_zero_point, weights, channels, columns, form);
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     const int32_t step = tinyfuse_step_bytes(form);
     int8_t *const first = out;
     int32_t left = pixels;
@@ -26,7 +25,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
             (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, form);
             in += p->in_c;
         }
-        tinyfuse_matmul_pixels(&m, out, block, form);
+        tinyfuse_matmul_pixels(&m, weights, columns, p->in_c, out, block, form);
         out += block * p->out_c;
         left -= block;
     }
