@@ -117,6 +117,10 @@ def program(cases: list[Case], context: Context) -> str:
 _PRELUDE = """\
 #include "port.h"
 
+#if defined(__ARM_FEATURE_MVE) && !TINYFUSE_MVE
+#error "the kernels give Helium up"
+#endif
+
 enum { GUARD = 64 };
 static uint8_t scratch_memory[GUARD + 65536 + GUARD] __attribute__((aligned(16)));
 static uint8_t output_memory[GUARD + 131072 + GUARD] __attribute__((aligned(16)));
