@@ -174,7 +174,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* r7: the job, r5: the weights, q4 and q5: the clamp. */
+/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp. */
 #define TINYFUSE_MATMUL_BEGIN                                                                      \
     TINYFUSE_ASM_BEGIN                                                                             \
     "mov r7, %[job]\n\t"                                                                           \
