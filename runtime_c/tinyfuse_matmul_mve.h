@@ -32,7 +32,7 @@ typedef struct {
 } tinyfuse_mve_job;
 
 TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
-                                           const int8_t *weights, const int32_t *channels, int one_scale)
+                                        const int8_t *weights, const int32_t *channels, int one_scale)
 {
     job->out_zero_point = p->out_zero_point;
     if (one_scale) {
@@ -286,7 +286,7 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 
 /* All channels of the inputs x to out. */
 TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out,
-                                           int one_scale)
+                                        int one_scale)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
     const int8_t *weights = job->weights;
@@ -337,7 +337,7 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 /* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
 TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
-                                            const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
+                                         const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
 {
     job->x0 = in;
     job->out0 = out;
