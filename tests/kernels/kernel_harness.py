@@ -47,22 +47,26 @@ class Result:
     instructions: int | None
 
 
+#: compilers for emulated cores; what Clang compiles is linked with GCC's libraries
+GCC, CLANG = "arm-none-eabi-gcc", "clang"
+
+
 def run_cases(
-    cases: list[Case], target: Target, folder: Path, opt: str = "-O2", **choices: str
+    cases: list[Case], target: Target, folder: Path, flags: str = "-O2", compiler: str = GCC, **choices: str
 ) -> list[Result]:
-    """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes.
-    `choices` are fields of Context."""
+    """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes. `flags` and
+    `compiler` are those of the kernels on emulated cores. `choices` are fields of Context."""
     context = Context(target, library="tinyfuse", **choices)
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
     runtime = resource_dir("runtime_c")
-    common = [opt, "-std=gnu99", "-I", str(runtime), "-I", str(_FIRMWARE), *core.flags]
+    common = ["-std=gnu99", "-I", str(runtime), "-I", str(_FIRMWARE), *core.flags]
     elf = folder / "cases.elf"
     if core.cpu is None:
         # the sanitizers' checks are many: kernels in one copy, not optimized, compile ten times as fast
-        flags = ["-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
-                 "-fno-sanitize-recover=all"]  # fmt: skip
-        _build(["gcc", *common, *flags, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
+        sanitized = ["-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
+                     "-fno-sanitize-recover=all"]  # fmt: skip
+        _build(["gcc", *common, *sanitized, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
                 "-o", str(elf)], folder)  # fmt: skip
         command = [str(elf)]
     else:
@@ -71,8 +75,10 @@ def run_cases(
             "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
             'REGION_ALIAS("CONSTANTS", RAM)\n'.format(core.flash, core.ram)
         )
-        _build(["arm-none-eabi-gcc", *common, *_WARNINGS, "-c", "cases.c", "-o", "cases_weights.o"], folder)
-        _build(["arm-none-eabi-gcc", *common, "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"),
+        foreign = clang_flags() if compiler == CLANG else []
+        _build([compiler, *foreign, *flags.split(), *common, *_WARNINGS, "-c", "cases.c",
+                "-o", "cases_weights.o"], folder)  # fmt: skip
+        _build([GCC, "-O2", *common, "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"),
                 "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
                 "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
         command = ["qemu-system-arm", "-machine", core.qemu_machine, "-display", "none",
@@ -86,6 +92,13 @@ def run_cases(
     lines = [line.split() for line in done.stdout.splitlines() if line.startswith("case ")]
     assert len(lines) == len(cases), done.stdout[-4000:]
     return [Result(int(w), int(d), _instructions(int(t), core)) for _, w, d, t in lines]
+
+
+def clang_flags() -> list[str]:
+    """What Clang needs besides GCC's flags: the architecture's ABI, and where GCC's C library is."""
+    library = subprocess.run([GCC, "-print-file-name=libc.a"], capture_output=True, text=True, check=True)
+    headers = Path(library.stdout.strip()).resolve().parents[1] / "include"
+    return ["--target=thumbv7em-none-eabi", "-isystem", str(headers)]
 
 
 def _instructions(ticks: int, core: Target) -> int | None:

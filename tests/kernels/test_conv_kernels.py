@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
-from kernel_harness import Case, run_cases
+from kernel_harness import CLANG, GCC, Case, run_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
@@ -142,3 +142,24 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+#: flags that take registers from assembly, or move what its operands lie in
+HARD_FLAGS = (
+    (GCC, "-O0"), (GCC, "-O3"), (GCC, "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), (CLANG, "-O0"), (CLANG, "-O3"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
+def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
+    """Without optimization, every form of every block is in the program, used or not."""
+    if any(shutil.which(tool) is None for tool in (compiler, GCC, "qemu-system-arm")):
+        pytest.skip(f"needs {compiler}, {GCC} and qemu-system-arm")
+    others = ({"optimize": "ram"}, {"weights": "unpacked"}) if flags == "-O0" else ()
+    for choices in ({}, *others):
+        folder = tmp_path / "-".join(["plain", *choices])
+        folder.mkdir()
+        cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
+        results = run_cases(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
+        for case, result in zip(cases, results, strict=True):
+            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
