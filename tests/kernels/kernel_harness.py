@@ -8,7 +8,6 @@ with the reference's output, and checks guard bytes around output and scratch.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,11 +49,10 @@ class Result:
 
 
 def run_cases(
-    cases: list[Case], target: Target, folder: Path, flags: Sequence[str] = ("-O2",), compiler: str = "gcc",
-    **choices: str,
+    cases: list[Case], target: Target, folder: Path, flags: str = "-O2", compiler: str = "gcc", **choices: str
 ) -> list[Result]:
-    """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes.
-    `compiler` with `flags` compiles the cases for a core. `choices` are fields of Context."""
+    """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes. `flags` and
+    `compiler` are those of the kernels on emulated cores. `choices` are fields of Context."""
     context = Context(target, library="tinyfuse", **choices)
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
@@ -63,9 +61,9 @@ def run_cases(
     elf = folder / "cases.elf"
     if core.cpu is None:
         # the sanitizers' checks are many: kernels in one copy, not optimized, compile ten times as fast
-        checks = ["-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
-                 "-fno-sanitize-recover=all"]  # fmt: skip
-        _build(["gcc", *common, *checks, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
+        sanitized = ["-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
+                     "-fno-sanitize-recover=all"]  # fmt: skip
+        _build(["gcc", *common, *sanitized, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
                 "-o", str(elf)], folder)  # fmt: skip
         command = [str(elf)]
     else:
@@ -74,11 +72,11 @@ def run_cases(
             "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
             'REGION_ALIAS("CONSTANTS", RAM)\n'.format(core.flash, core.ram)
         )
-        _build([*cross_compiler(compiler, core), *common, *flags, *_WARNINGS, "-c", "cases.c",
+        _build([*cross_compiler(compiler, core), *flags.split(), *common, *_WARNINGS, "-c", "cases.c",
                 "-o", "cases_weights.o"], folder)  # fmt: skip
-        _build([*cross_compiler("gcc", core), *common, "-O2", "-w", "cases_weights.o",
-                str(_FIRMWARE / "port_cortex_m.c"),
-                "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
+        _build([*cross_compiler("gcc", core), "-O2", *common, "-w", "cases_weights.o",
+                str(_FIRMWARE / "port_cortex_m.c"), "-nostartfiles", "--specs=nano.specs",
+                "-T", str(_FIRMWARE / "sections.ld"),
                 "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
         command = ["qemu-system-arm", "-machine", core.qemu_machine, "-display", "none",
                    "-monitor", "none", "-serial", "none", "-semihosting-config",

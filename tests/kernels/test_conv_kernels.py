@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
-from cross_compilers import NAMES as COMPILERS
 from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
@@ -128,26 +127,6 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
 
 
-#: levels that inline and allocate registers differently, and flags that take registers away
-FLAGS = ("-O0", "-O3", "-Os", "-O2 -fno-omit-frame-pointer -ffixed-r9")
-
-
-@pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("kind", FAMILIES)
-def test_kernels_whatever_the_flags(kind: str, compiler: str, flags: str, tmp_path: Path) -> None:
-    """Helium's assembly and intrinsics, and the DSP forms, which Helium's core has too."""
-    if shutil.which("qemu-system-arm") is None or shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
-    target = TARGETS["cortex-m55"]
-    cases = form_cases(kind, target)
-    for first in range(0, len(cases), 24):  # without optimization, all together exceed the flash
-        some = cases[first : first + 24]
-        results = run_cases(some, target, tmp_path, flags.split(), compiler)
-        for case, result in zip(some, results, strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
-
-
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
 @pytest.mark.parametrize("choices", ({"optimize": "ram"}, {"weights": "unpacked"}), ids=("ram", "unpacked"))
 def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path: Path) -> None:
@@ -163,3 +142,42 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+#: flags that take registers from assembly, or move what its operands lie in
+HARD_FLAGS = (
+    ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
+    ("clang", "-O0"), ("clang", "-O3"),
+)  # fmt: skip
+
+
+def skip_without(compiler: str) -> None:
+    if any(shutil.which(tool) is None for tool in (compiler, "arm-none-eabi-gcc", "qemu-system-arm")):
+        pytest.skip(f"needs {compiler}, arm-none-eabi-gcc and qemu-system-arm")
+
+
+@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
+def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
+    """Without optimization, every form of every block is in the program, used or not."""
+    skip_without(compiler)
+    others = ({"optimize": "ram"}, {"weights": "unpacked"}) if flags == "-O0" else ()
+    for choices in ({}, *others):
+        folder = tmp_path / "-".join(["plain", *choices])
+        folder.mkdir()
+        cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
+        results = run_cases(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
+        for case, result in zip(cases, results, strict=True):
+            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tmp_path: Path) -> None:
+    """Its assembly and intrinsics, and the DSP forms, which its core has too."""
+    skip_without(compiler)
+    target = TARGETS["cortex-m55"]
+    cases = form_cases(kind, target)
+    for first in range(0, len(cases), 24):  # without optimization, all together exceed the flash
+        some = cases[first : first + 24]
+        for case, result in zip(some, run_cases(some, target, tmp_path, flags, compiler), strict=True):
+            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
