@@ -76,8 +76,7 @@ def run_cases(
                 "-o", "cases_weights.o"], folder)  # fmt: skip
         _build([*cross_compiler("gcc", core), "-O2", *common, "-w", "cases_weights.o",
                 str(_FIRMWARE / "port_cortex_m.c"), "-nostartfiles", "--specs=nano.specs",
-                "-T", str(_FIRMWARE / "sections.ld"),
-                "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
+                "-T", str(_FIRMWARE / "sections.ld"), "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
         command = ["qemu-system-arm", "-machine", core.qemu_machine, "-display", "none",
                    "-monitor", "none", "-serial", "none", "-semihosting-config",
                    "enable=on,target=native", "-icount", "shift=0,align=off,sleep=off",
