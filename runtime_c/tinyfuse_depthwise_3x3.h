@@ -40,6 +40,9 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == 156 && offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
+typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 32 ? 1 : -1];
+
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
    tinyfuse_quad_source. */
 #define TINYFUSE_QUAD_EVEN_LINE(to, from) "and " to ", lr, " from ", lsl #8\n\t"

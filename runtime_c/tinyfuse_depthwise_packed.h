@@ -66,53 +66,55 @@ typedef struct {
     TINYFUSE_TAPS_ON_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_LINE("r4", "lr", "1")  \
     "ldrd r7, lr, [r11, #32]!\n\t"                                                 \
     TINYFUSE_TAPS_ON_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_LINE("r6", "lr", "3")
-#define TINYFUSE_TAPS_ASM(form)                                                   \
-    __asm volatile("push {r0-r11, lr}\n\t"                                        \
-                   "ldr r8, [r0]\n\t"                                             \
-                   "ldr r11, [r0, #12]\n\t"                                       \
-                   "6:\n\t" TINYFUSE_TAPS_BIAS_##form                             \
-                   "1:\n\t"                                                       \
-                   "ldrd r9, r10, [r8], #8\n\t"                                   \
-                   "ldr r9, [r9, r2]\n\t"                                         \
-                   "ldr r10, [r10, r2]\n\t"                                       \
-                   "ldrd r0, lr, [r1], #8\n\t"                                    \
-                   "pkhbt r11, r9, r10, lsl #16\n\t"                              \
-                   "pkhtb r9, r10, r9, asr #16\n\t"                               \
-                   "sxtb16 r10, r11\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "r0")   \
-                   "smlad r3, r10, r12, r3\n\t"                                   \
-                   "sxtb16 r11, r11, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("r0")   \
-                   "smlad r4, r11, r0, r4\n\t"                                    \
-                   "sxtb16 r10, r9\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "lr")    \
-                   "smlad r5, r10, r12, r5\n\t"                                   \
-                   "sxtb16 r9, r9, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("lr")     \
-                   "smlad r6, r9, lr, r6\n\t"                                     \
-                   "ldr r0, [sp, #12]\n\t"                                        \
-                   "cmp r8, r0\n\t"                                               \
-                   "bne 1b\n\t"                                                   \
-                   "ldr r0, [sp]\n\t"                                             \
-                   "ldm r0, {r8, r9, r10, r11, r12}\n\t"                          \
-                   "add r10, r2\n\t" TINYFUSE_TAPS_OUTPUT_##form                  \
-                   "adds r2, #4\n\t"                                              \
-                   "subs r12, #1\n\t"                                             \
-                   "strd r11, r12, [r0, #12]\n\t"                                 \
-                   "bne 6b\n\t"                                                   \
-                   "pop {r0-r11, lr}\n\t"                                         \
-                   :                                                              \
-                   : "r"(r0), "r"(r1), "r"(r2), "r"(r3)                           \
-                   : "r12", "cc", "memory")
+#define TINYFUSE_TAPS_ASM(form)                                                              \
+    {                                                                                        \
+        register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;                           \
+        register const int8_t *r1 __asm("r1") = weights;                                     \
+        register int32_t r2 __asm("r2") = channel;                                           \
+        register const int8_t *const *r3 __asm("r3") = end;                                  \
+        __asm volatile("push {r0-r11, lr}\n\t"                                               \
+                       "ldr r8, [r0]\n\t"                                                    \
+                       "ldr r11, [r0, #12]\n\t"                                              \
+                       "6:\n\t" TINYFUSE_TAPS_BIAS_##form                                    \
+                       "1:\n\t"                                                              \
+                       "ldrd r9, r10, [r8], #8\n\t"                                          \
+                       "ldr r9, [r9, r2]\n\t"                                                \
+                       "ldr r10, [r10, r2]\n\t"                                              \
+                       "ldrd r0, lr, [r1], #8\n\t"                                           \
+                       "pkhbt r11, r9, r10, lsl #16\n\t"                                     \
+                       "pkhtb r9, r10, r9, asr #16\n\t"                                      \
+                       "sxtb16 r10, r11\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "r0")          \
+                       "smlad r3, r10, r12, r3\n\t"                                          \
+                       "sxtb16 r11, r11, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("r0")          \
+                       "smlad r4, r11, r0, r4\n\t"                                           \
+                       "sxtb16 r10, r9\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "lr")           \
+                       "smlad r5, r10, r12, r5\n\t"                                          \
+                       "sxtb16 r9, r9, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("lr")            \
+                       "smlad r6, r9, lr, r6\n\t"                                            \
+                       "ldr r0, [sp, #12]\n\t"                                               \
+                       "cmp r8, r0\n\t"                                                      \
+                       "bne 1b\n\t"                                                          \
+                       "ldr r0, [sp]\n\t"                                                    \
+                       "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                 \
+                       "add r10, r2\n\t" TINYFUSE_TAPS_OUTPUT_##form                         \
+                       "adds r2, #4\n\t"                                                     \
+                       "subs r12, #1\n\t"                                                    \
+                       "strd r11, r12, [r0, #12]\n\t"                                        \
+                       "bne 6b\n\t"                                                          \
+                       "pop {r0-r11, lr}\n\t"                                                \
+                       :                                                                     \
+                       : "r"(r0), "r"(r1), "r"(r2), "r"(r3)                                  \
+                       : "r12", "cc", "memory");                                             \
+    }
 
 /* The statements are those of tinyfuse_common.h with four operands. */
 TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
                                               int32_t channel, const int8_t *const *end, int line)
 {
-    register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;
-    register const int8_t *r1 __asm("r1") = weights;
-    register int32_t r2 __asm("r2") = channel;
-    register const int8_t *const *r3 __asm("r3") = end;
     if (line) {
-        TINYFUSE_TAPS_ASM(LINE);
+        TINYFUSE_TAPS_ASM(LINE)
     } else {
-        TINYFUSE_TAPS_ASM(BOUNDED);
+        TINYFUSE_TAPS_ASM(BOUNDED)
     }
 }
 

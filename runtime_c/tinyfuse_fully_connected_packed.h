@@ -31,6 +31,8 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
+typedef char tinyfuse_check_dense_fours[offsetof(tinyfuse_dense_fours, weights) == 32 ? 1 : -1];
+
 /* In the loop over inputs:
    r0       inputs; r1 weights, lr their end
    r2 to r5 sums

@@ -69,7 +69,7 @@ TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
 
 /* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
    of a layer. `before` and `last` are addresses of multipliers: of the channel before the first one, if there
-   were one, and of the last pair's second channel. */
+   were one, and of the last pair's second channel. Assembly uses `out` up. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     uintptr_t before;
@@ -307,57 +307,59 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 
 /* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
    of depth that count single steps and pairs of them go to N and C. */
-#define TINYFUSE_PAIRS_ASM(n, step, form)                                                 \
-    __asm volatile("push {r0, r2-r11, lr}\n\t"                                            \
-                   "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                                \
-                   "push {r4, r9}\n\t"                                                    \
-                   "b 6f\n\t"                                                             \
-                   "5:\n\t"                                                               \
-                   "bmi 2f\n\t"                                                           \
-                   "b 3f\n\t"                                                             \
-                   "6:\n\t" TINYFUSE_BIASES_##form                                        \
-                   "ldrd r0, r9, [sp, #12]\n\t" TINYFUSE_COPY_##n                         \
-                   "lsls r9, r9, #29\n\t"                                                 \
-                   "bcs 5b\n\t"                                                           \
-                   "bmi 4f\n\t"                                                           \
-                   "1:\n\t" step                                                          \
-                   "2:\n\t" step                                                          \
-                   "3:\n\t" step                                                          \
-                   "4:\n\t" step                                                          \
-                   "ldr r12, [sp]\n\t"                                                    \
-                   "cmp r0, r12\n\t"                                                      \
-                   "bne 1b\n\t"                                                           \
-                   "ldr r0, [sp, #8]\n\t" TINYFUSE_OUTPUT_##form(n)                       \
-                   "cmp r9, r12\n\t" /* nothing below sets flags */                       \
-                   TINYFUSE_PUT_##n                                                       \
-                   "strd r9, r10, [r0, #4]\n\t"                                           \
-                   "bne 6b\n\t"                                                           \
-                   "pop {r4, r9}\n\t"                                                     \
-                   "str r9, [r0, #4]\n\t"                                                 \
-                   "pop {r0, r2-r11, lr}\n\t"                                             \
-                   : "+r"(r1)                                                             \
-                   : "r"(r0), "r"(r2), "r"(r3)                                            \
-                   : "r12", "cc", "memory")
-#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                \
-    if (form == TINYFUSE_LINE) {                                              \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LINE);  \
-    } else if (form == TINYFUSE_LANES) {                                      \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES); \
-    } else if (form == TINYFUSE_UNPACKED) {                                   \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, LINE);   \
-    } else {                                                                  \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE);   \
+#define TINYFUSE_PAIRS_ASM(n, step, form)                                                    \
+    {                                                                                        \
+        register tinyfuse_matmul *r0 __asm("r0") = p;                                        \
+        register const int8_t *r1 __asm("r1") = weights;                                     \
+        register const int8_t *r2 __asm("r2") = columns;                                     \
+        register int32_t r3 __asm("r3") = depth;                                             \
+        __asm volatile("push {r0, r2-r11, lr}\n\t"                                           \
+                       "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                               \
+                       "push {r4, r9}\n\t"                                                   \
+                       "b 6f\n\t"                                                            \
+                       "5:\n\t"                                                              \
+                       "bmi 2f\n\t"                                                          \
+                       "b 3f\n\t"                                                            \
+                       "6:\n\t" TINYFUSE_BIASES_##form                                       \
+                       "ldrd r0, r9, [sp, #12]\n\t" TINYFUSE_COPY_##n                        \
+                       "lsls r9, r9, #29\n\t"                                                \
+                       "bcs 5b\n\t"                                                          \
+                       "bmi 4f\n\t"                                                          \
+                       "1:\n\t" step                                                         \
+                       "2:\n\t" step                                                         \
+                       "3:\n\t" step                                                         \
+                       "4:\n\t" step                                                         \
+                       "ldr r12, [sp]\n\t"                                                   \
+                       "cmp r0, r12\n\t"                                                     \
+                       "bne 1b\n\t"                                                          \
+                       "ldr r0, [sp, #8]\n\t" TINYFUSE_OUTPUT_##form(n)                      \
+                       "cmp r9, r12\n\t" /* nothing below sets flags */                      \
+                       TINYFUSE_PUT_##n                                                      \
+                       "strd r9, r10, [r0, #4]\n\t"                                          \
+                       "bne 6b\n\t"                                                          \
+                       "pop {r4, r9}\n\t"                                                    \
+                       "str r9, [r0, #4]\n\t"                                                \
+                       "pop {r0, r2-r11, lr}\n\t"                                            \
+                       : "+r"(r1)                                                            \
+                       : "r"(r0), "r"(r2), "r"(r3)                                           \
+                       : "r12", "cc", "memory");                                             \
+    }
+#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                  \
+    if (form == TINYFUSE_LINE) {                                                \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LINE)   \
+    } else if (form == TINYFUSE_LANES) {                                        \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES)  \
+    } else if (form == TINYFUSE_UNPACKED) {                                     \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, LINE)    \
+    } else {                                                                    \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE)    \
     }
 
 /* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
    tinyfuse_common.h with three operands more, which fit the registers of a call's arguments. */
-TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p, const int8_t *weights,
+TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t *weights,
                                                const int8_t *columns, int32_t depth, int pixels, int form)
 {
-    register const tinyfuse_matmul *r0 __asm("r0") = p;
-    register const int8_t *r1 __asm("r1") = weights;
-    register const int8_t *r2 __asm("r2") = columns;
-    register int32_t r3 __asm("r3") = depth;
     if (pixels == 3) {
         TINYFUSE_PAIRS_FORMS(3, TINYFUSE_STEP_3)
     } else if (pixels == 2) {
@@ -436,7 +438,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_matmul_pairs(const tinyfuse_matmul *p, const int8_t *weights,
+TINYFUSE_INLINE void tinyfuse_matmul_pairs(tinyfuse_matmul *p, const int8_t *weights,
                                            const int8_t *columns, int32_t depth, int pixels, int form)
 {
 #if TINYFUSE_DSP
@@ -478,7 +480,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
     TINYFUSE_MATMUL_PAIRS(name, 2, form)                                                             \
     TINYFUSE_MATMUL_PAIRS(name, 3, form)
 #define TINYFUSE_MATMUL_PAIRS(name, pixels, form)                                                    \
-    TINYFUSE_SHARED void name##_##pixels(const tinyfuse_matmul *p, const int8_t *weights,            \
+    TINYFUSE_SHARED void name##_##pixels(tinyfuse_matmul *p, const int8_t *weights,                  \
                                          const int8_t *columns, int32_t depth)                       \
     {                                                                                                \
         tinyfuse_matmul_pairs(p, weights, columns, depth, pixels, form);                             \
