@@ -112,7 +112,7 @@ Examples:
 @click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
 @click.option("--selftest", is_flag=True,
               help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board.")
-@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make.")
+@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since.")
 def gen(request, as_json, output, bundle, selftest, force):
     """Generate the C module of MODEL, and print a short report."""
     result = commands.generate(request, output, bundle, force, say=progress, selftest=selftest)

@@ -19,7 +19,8 @@ from tinyfuse.explain.text import explain_text
 from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
-from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder
+from tinyfuse.manifest import MANIFEST, digest, manifest_text
+from tinyfuse.output_folder import write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
@@ -122,7 +123,7 @@ def generate(
     folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
     say(f"writing {folder}")
     write_folder(folder, files, force)
-    hashes = {name: _sha256(data) for name, data in sorted(files.items())}
+    hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(facts)]
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return Answer(facts | {"output": str(folder), "files": hashes}, lines)
@@ -435,9 +436,3 @@ def _streams(facts: dict) -> str:
 
 def _state(facts: dict) -> str:
     return f"state {facts['state_bytes']:,}, " if facts["state_bytes"] else ""
-
-
-def _sha256(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
