@@ -113,9 +113,11 @@ Examples:
 @click.option("--selftest", is_flag=True,
               help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board.")
 @click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since.")
-def gen(request, as_json, output, bundle, selftest, force):
+@click.option("--depfile", type=click.Path(), metavar="FILE",
+              help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.")
+def gen(request, as_json, output, bundle, selftest, force, depfile):
     """Generate the C module of MODEL, and print a short report."""
-    result = commands.generate(request, output, bundle, force, say=progress, selftest=selftest)
+    result = commands.generate(request, output, bundle, force, progress, selftest, depfile)
     if as_json:
         return print_json(result.facts)
     for line in result.lines:

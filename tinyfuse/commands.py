@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tinyfuse import __version__, cmsis_nn
 from tinyfuse.compiler import choices, compile_graph
+from tinyfuse.depfile import depfile_text
 from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.explain.facts import explain_facts
@@ -20,7 +21,7 @@ from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
 from tinyfuse.manifest import MANIFEST, digest, manifest_text
-from tinyfuse.output_folder import write_folder
+from tinyfuse.output_folder import write_file, write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
@@ -103,9 +104,11 @@ def explain(request: Request, say: Say) -> Answer:
 
 
 def generate(
-    request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False
-) -> Answer:
-    """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
+    request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False,
+    depfile: str | None = None,
+) -> Answer:  # fmt: skip
+    """Writes the module's folder, and its depfile behind it. DoesNotFit, before anything is written, where
+    a limit is broken."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     plan, tree = make_plan(request, say, needs_tree=bundle)
@@ -116,13 +119,18 @@ def generate(
     # nor the place where the model lay
     told = replace_path(plan_envelope(plan))
     files["report.txt"] = report_text(plan, pure).encode()
+    bundled: dict[str, Path] = {}
     if bundle and plan.uses_cmsis_nn:
         assert tree is not None
-        files |= cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+        bundled = cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+        files |= {name: path.read_bytes() for name, path in bundled.items()}
     files[MANIFEST] = manifest_text(told, files).encode()
     folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
     say(f"writing {folder}")
     write_folder(folder, files, force)
+    if depfile is not None:
+        sources = [Path(request.model), *map(Path, request.plugins), *bundled.values()]
+        write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(facts)]
     lines += [f"warning: {warning}" for warning in plan.warnings]
