@@ -133,7 +133,7 @@ Examples:
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
 """)
 @generation_options
-@click.option("--pareto", is_flag=True, help="Also every plan that no other one beats in both RAM and instructions.")
+@click.option("--pareto", is_flag=True, help="Also every plan that no other one beats in both RAM and instructions, and what each --optimize takes.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
 def report(request, as_json, pareto, svg, rows_svg):
@@ -143,10 +143,11 @@ def report(request, as_json, pareto, svg, rows_svg):
     from tinyfuse.report import rows_svg as rows_picture
 
     result = commands.report(request, say=progress, pareto=pareto)
+    plan = result.plan
     if svg:
-        write_file(Path(svg), arena_svg(result.plan.buffers, result.plan.placement))
+        write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))
     if rows_svg:
-        write_file(Path(rows_svg), rows_picture.rows_svg(result.plan))
+        write_file(Path(rows_svg), rows_picture.rows_svg(plan))
     if as_json:
         return print_json(result.facts)
     click.echo(result.text, nl=False)

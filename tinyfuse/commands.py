@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyfuse import __version__, cmsis_nn
-from tinyfuse.compiler import choices, compile_graph
+from tinyfuse.compiler import compile_graph
 from tinyfuse.depfile import depfile_text
 from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
@@ -27,7 +27,6 @@ from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_fa
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
 from tinyfuse.report.text import report_text, summary_lines
 from tinyfuse.streams import default_frames, join, split
-from tinyfuse.schedule.choose import Choices
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
@@ -80,20 +79,16 @@ class Answer:
 
 def report(request: Request, say: Say, pareto: bool = False) -> Answer:
     """The report of a model, nothing written; with `pareto` all plans that no other one beats in both
-    arena and instructions. DoesNotFit where a limit is broken."""
+    arena and instructions, and those that --optimize takes. DoesNotFit where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=False)
     facts = plan_envelope(plan) | _facts(plan, tree, say) | {"pareto": None}
     text = report_text(plan, facts)
     if pareto:
-        facts["pareto"] = pareto_facts(_all_choices(plan, say))
+        if plan.options.fusion != "rows":
+            raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
+        facts["pareto"] = pareto_facts(plan, say)
         text += "\n".join(["", *pareto_lines(facts["pareto"])]) + "\n"
     return Answer(facts, summary_lines(facts), text, plan=plan)
-
-
-def _all_choices(plan: Plan, say: Say) -> Choices:
-    if plan.options.fusion != "rows":
-        raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
-    return choices(plan.source, plan.context.target, plan.options, say=say)
 
 
 def explain(request: Request, say: Say) -> Answer:
@@ -163,6 +158,8 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
 def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
     target = load_target(request.target)
     options = _options(request)
+    if request.cmsis_nn_path:  # wrong even where nothing is called in the end
+        cmsis_nn.named_tree(request.cmsis_nn_path)
     say(f"reading {request.model}")
     graph = read_tflite(request.model)
     say(f"planning for {target.name}")
