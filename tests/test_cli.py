@@ -330,7 +330,7 @@ ERRORS = {
     "negative seed": (["verify", "small.tflite", "--target", "host", "--seed", "-1"], "--seed"),
     "emulator without board": (["verify", "small.tflite", "--target", "host", "--emulator", "qemu"], "QEMU has no"),
     "no CMSIS-NN there": (["report", "small.tflite", "--target", "cortex-m4", "--kernels", "cmsis-nn",
-                           "--cmsis-nn", "."], "--cmsis-nn . holds no CMSIS-NN: no Include/arm_nnfunctions.h in the folder itself"),
+                           "--cmsis-nn", "."], "holds no CMSIS-NN: no Include/arm_nnfunctions.h in the folder itself"),
     "no CMSIS-NN there, and none needed": (["gen", "small.tflite", "--target", "host", "--cmsis-nn", "."],
                                            "--cmsis-nn . holds no CMSIS-NN"),
     "no folder of CMSIS-NN": (["gen", "small.tflite", "--target", "host", "--cmsis-nn", "none"],

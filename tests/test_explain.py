@@ -155,7 +155,9 @@ def test_a_fusion_that_takes_more_ram_says_so() -> None:
     assert _gain(Cost(None, None), Cost(90, 200)) == "not predicted"
 
 
-@pytest.mark.parametrize(("target", "optimize"), [("cortex-m4", "balanced"), ("cortex-m4", "ram"), ("host", "balanced")])
+@pytest.mark.parametrize(("target", "optimize"), [
+    ("cortex-m4", "balanced"), ("cortex-m4", "ram"), ("host", "balanced"),
+])  # fmt: skip
 def test_an_explanation_has_no_unknowns_and_no_negative_savings(target: str, optimize: str) -> None:
     for data in (separable(), branches()):
         plan = plan_of(data, target, optimize=optimize)

@@ -34,10 +34,11 @@ def found_in(folder: Path) -> dict[str, bytes]:
 def snapshot(folder: Path) -> dict[str, object]:
     """All that a run could change below a folder; links are not followed."""
     return {
-        str(path): os.readlink(path) if path.is_symlink() else (path.stat().st_mtime_ns, path.is_file() and path.read_bytes())
+        str(path): os.readlink(path) if path.is_symlink()
+        else (path.stat().st_mtime_ns, path.is_file() and path.read_bytes())
         for path in sorted(folder.rglob("*"))
         if path.is_symlink() or path.is_file() or path.is_dir()
-    }
+    }  # fmt: skip
 
 
 def test_a_new_folder_holds_everything(tmp_path) -> None:
@@ -119,8 +120,8 @@ def test_a_listed_name_behind_a_link_deletes_nothing_outside(tmp_path, force: bo
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "./x.c", "a/../x", "a/./x", "a//x", "a/", "/etc/x", "a\0b", "a\nb", "n" * 300, "d/" * 600 + "x", "C:x",
-     "..\\x", "\ud800", "\udc80", "caf\u00e9", MANIFEST, JOURNAL, f"{STAGING}/x"],
+    ["", ".", "..", "./x.c", "a/../x", "a/./x", "a//x", "a/", "/etc/x", "a\0b", "a\nb", "n" * 300, "d/" * 600 + "x",
+     "C:x", "..\\x", "\ud800", "\udc80", "caf\u00e9", MANIFEST, JOURNAL, f"{STAGING}/x"],
 )  # fmt: skip
 def test_a_name_that_tinyfuse_never_makes_is_refused(tmp_path, name: str) -> None:
     hostile(tmp_path / "out", {"files": {"x.c": digest(b"1"), name: digest(b"")}})

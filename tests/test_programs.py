@@ -34,7 +34,8 @@ def test_what_a_relative_path_finds_is_absolute(tmp_path, monkeypatch) -> None:
 
 
 def test_nothing_else_looks_at_the_path() -> None:
-    found = [path.name for path in (ROOT / "tinyfuse").rglob("*.py") if re.search(r"shutil\.which|find_executable", path.read_text())]
+    sources = (ROOT / "tinyfuse").rglob("*.py")
+    found = [path.name for path in sources if re.search(r"shutil\.which|find_executable", path.read_text())]
     assert found == ["programs.py"]
 
 

@@ -138,7 +138,9 @@ def test_a_file_changed_by_hand_stops_the_build_and_stays(tmp_path: Path) -> Non
     project.run("make", "kws/manifest.json")
     (project.folder / "kws" / "kws.c").write_text("/* by hand */\n")
     os.utime(project.folder / "kws.tflite")
-    done = subprocess.run(["make", "firmware"], cwd=project.folder, env=project.environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "firmware"], cwd=project.folder, env=project.environment, capture_output=True, text=True
+    )
     assert done.returncode != 0 and "kws.c, changed since tinyfuse wrote it" in done.stderr and "--force" in done.stderr
     assert (project.folder / "kws" / "kws.c").read_text() == "/* by hand */\n"
 

@@ -51,7 +51,7 @@ def done(*command: object, **options) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment |= options.pop("env", {})
     ended = subprocess.run(
-        list(map(str, command)), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300, **options
+        list(map(str, command)), env=environment, capture_output=True, text=True, timeout=300, **options
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout
@@ -60,7 +60,8 @@ def done(*command: object, **options) -> str:
 def build(kind: str, source: Path, output: Path) -> Path:
     """The wheel or sdist of a source tree; setuptools is here, so nothing is downloaded."""
     output.mkdir()
-    done(sys.executable, "-c", f"from setuptools import build_meta; build_meta.build_{kind}({str(output)!r})", cwd=source)
+    program = f"from setuptools import build_meta; build_meta.build_{kind}({str(output)!r})"
+    done(sys.executable, "-c", program, cwd=source)
     (made,) = output.iterdir()
     return made
 

@@ -112,7 +112,8 @@ Examples:
 @click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
 @click.option("--selftest", is_flag=True,
               help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board.")
-@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since.")
+@click.option("--force", is_flag=True,
+              help="Write into a folder that tinyfuse did not make, and over files changed since.")
 @click.option("--depfile", type=click.Path(), metavar="FILE",
               help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.")
 def gen(request, as_json, output, bundle, selftest, force, depfile):
@@ -133,7 +134,8 @@ Examples:
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
 """)
 @generation_options
-@click.option("--pareto", is_flag=True, help="Also every plan that no other one beats in both RAM and instructions, and what each --optimize takes.")
+@click.option("--pareto", is_flag=True,
+              help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
 def report(request, as_json, pareto, svg, rows_svg):
