@@ -36,7 +36,7 @@ install_packages() {
     echo "Debian packages: all installed"
     return
   fi
-  echo "installing Debian packages: ${packages[*]}"
+  echo "installing Debian packages (about 90 seconds, in which nothing is printed): ${packages[*]}"
   have apt-get || fail "there is no apt-get; install what these packages hold by other means"
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
@@ -56,5 +56,6 @@ make_venv() {
     [ -n "$python" ] || fail "no Python 3.11 or later that can make a virtual environment"
     quietly "$python" -m venv --clear "$1"
   fi
+  echo "installing tinyfuse[$2] into $1 (up to a minute, the first time)"
   quietly "$1/bin/python" -m pip install --disable-pip-version-check -e ".[$2]"
 }

@@ -13,3 +13,14 @@ echo "[2/3] tinyfuse in .venv"
 make_venv .venv verify
 echo "[3/3] the digits example"
 .venv/bin/python examples/digits/run.py "$@"
+
+cat <<'END'
+
+Next, with a model of your own (int8, from TensorFlow Lite's converter):
+  . .venv/bin/activate
+  tinyfuse report MODEL.tflite --target cortex-m4   # what it takes; nothing is written
+  tinyfuse gen MODEL.tflite --target cortex-m4      # a folder of C for your build
+  tinyfuse verify MODEL.tflite --target cortex-m4   # every output bit against the interpreter
+`tinyfuse targets` lists the other cores; examples/digits/ is a whole firmware project with CMake,
+docs/build-systems.md says how to generate in a build.
+END

@@ -461,6 +461,18 @@ def test_the_svg_has_one_rectangle_a_run_of_moments() -> None:
     assert "Arena: 128 bytes, proven minimal" in svg
 
 
+def test_the_svg_states_what_the_module_states_and_has_room_for_it() -> None:
+    buffers = [Buffer("a", 5150, 0, 0)]
+    placement = replace(plan_arena(buffers), lower_bound=5000)
+    svg = arena_svg(buffers, placement, 5152, 5000)
+    drawn = xml.dom.minidom.parseString(svg)
+    title = "Arena: 5,152 bytes, at least 5,000 are needed"
+    assert title in svg and ">5,152<" in svg and "5,150</text>" not in svg
+    # letters of a bold, wide font take 8 pixels of 13 in the mean
+    assert int(drawn.documentElement.getAttribute("width")) >= 70 + 8 * len(title)
+    assert "proven minimal" in arena_svg(buffers, placement, 5152, 5152)
+
+
 def test_an_empty_arena_has_pictures() -> None:
     placement = plan_arena([])
     assert arena_map([], placement) == "  (empty)"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from random_graphs import Sketch
+from scripts import scripts_of
 from test_emulation import needs_qemu
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
@@ -16,9 +17,9 @@ PEERS = json.loads((BENCHMARKS / "peers.json").read_text())
 
 
 @pytest.fixture(autouse=True)
-def scripts(monkeypatch):
-    """The scripts find each other beside themselves."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+def scripts():
+    with scripts_of(BENCHMARKS):
+        yield
 
 
 def test_recorded_figures_name_known_models_and_tools():

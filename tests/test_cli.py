@@ -330,7 +330,12 @@ ERRORS = {
     "negative seed": (["verify", "small.tflite", "--target", "host", "--seed", "-1"], "--seed"),
     "emulator without board": (["verify", "small.tflite", "--target", "host", "--emulator", "qemu"], "QEMU has no"),
     "no CMSIS-NN there": (["report", "small.tflite", "--target", "cortex-m4", "--kernels", "cmsis-nn",
-                           "--cmsis-nn", "."], "--cmsis-nn .: no Include/arm_nnfunctions.h"),
+                           "--cmsis-nn", "."], "holds no CMSIS-NN: no Include/arm_nnfunctions.h in the folder itself"),
+    "no CMSIS-NN there, and none needed": (["gen", "small.tflite", "--target", "host", "--cmsis-nn", "."],
+                                           "--cmsis-nn . holds no CMSIS-NN"),
+    "no folder of CMSIS-NN": (["gen", "small.tflite", "--target", "host", "--cmsis-nn", "none"],
+                              "--cmsis-nn none: there is no such file or folder"),
+    "name that is a keyword": (["gen", "small.tflite", "--target", "host", "--name", "int"], "'int' is a keyword of C"),
     "missing model": (["gen", "none.tflite", "--target", "host"], "none.tflite: there is no such file"),
     "a folder": (["gen", ".", "--target", "host"], "not a regular file"),
     "unsupported": (["gen", "refused.tflite", "--target", "host"], "not supported"),
@@ -504,7 +509,10 @@ def test_odd_paths_are_shown_as_they_are(folder: Path, name: str) -> None:
     """On a person's terminal, where progress is shown too; the last name is no UTF-8."""
     Path(name).parent.mkdir(exist_ok=True)
     Path(name).write_bytes(small())
-    person, terminal = pty.openpty()
+    try:
+        person, terminal = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"needs a pseudo-terminal, which this system has not (/dev/pts): {error}")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8:strict"}
     try:
         command = [sys.executable, "-m", "tinyfuse", "gen", name, "--target", "host", "-o", f"out {name}"]

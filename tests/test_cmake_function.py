@@ -118,4 +118,4 @@ def test_feed_rows_is_passed_on(tmp_path):
     project = Project(tmp_path, "tinyfuse_add_model(net models/Net.tflite TARGET host FEED_ROWS)", "net")
     done = project.configure()
     assert done.returncode == 0, done.stdout
-    assert "net_feed_rows" in (project.build_folder / "tinyfuse" / "net" / "net.h").read_text()
+    assert "net_feed_rows" in (project.build_folder / "tinyfuse-models" / "net" / "net.h").read_text()

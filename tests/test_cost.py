@@ -17,6 +17,7 @@ from tinyfuse.cost.features import features
 from tinyfuse.cost.fit import fit, nnls
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.cost.table import loop_features
+from tinyfuse.errors import ToolMissing
 from tinyfuse.ops.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -105,6 +106,13 @@ def test_a_kernel_that_was_not_measured_has_no_prediction(monkeypatch) -> None:
 def test_every_target_that_names_a_table_has_one() -> None:
     for target in all_targets().values():
         assert (cost_table(target.cost_table) is None) == (target.cost_table is None)
+
+
+def test_a_table_that_is_not_there_is_an_error() -> None:
+    """An installation without tables would make other plans, silently."""
+    assert cost_table(None) is None
+    with pytest.raises(ToolMissing, match="targets/costs/cortex-m9.toml was not found: .* install it again"):
+        cost_table("cortex-m9")
 
 
 @pytest.mark.emulated

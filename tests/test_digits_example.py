@@ -2,21 +2,23 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from scripts import scripts_of
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "examples" / "digits"
 
 
 @pytest.fixture
-def example(monkeypatch):
-    """Imports a script of the example: they find each other beside themselves."""
-    monkeypatch.syspath_prepend(str(DIGITS))
-    return __import__
+def example():
+    """Imports a script of the example."""
+    with scripts_of(DIGITS):
+        yield __import__
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +43,17 @@ def test_firmware_equals_interpreter_image_for_image(tmp_path, options):
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "accuracy 98.05 % (353 of 360 images)" in done.stdout
+    assert "accuracy 98.06 % (353 of 360 images)" in done.stdout
     assert "all 360 images: class and int8 scores equal" in done.stdout
     assert "arena" in done.stdout.partition("interpreter\n")[2]
+
+
+def test_scripts_of_one_name_do_not_meet():
+    """benchmarks/ has a run.py, too."""
+    for folder in (DIGITS, ROOT / "benchmarks", DIGITS):
+        with scripts_of(folder):
+            assert Path(__import__("run").__file__).parent == folder
+    assert "run" not in sys.modules
 
 
 def test_expected_scores_are_the_interpreters(example):
@@ -74,3 +84,13 @@ def test_a_difference_in_one_image_is_found(example, expected, spoil):
 def test_the_model_is_what_the_readme_says(expected):
     assert (DIGITS / "digits.tflite").stat().st_size < 60_000
     assert expected["correct"] / len(expected["classes"]) > 0.96
+
+
+def test_quickstart_ends_with_commands_that_exist():
+    from tinyfuse.cli import main
+
+    _, _, after = (ROOT / "examples" / "quickstart.sh").read_text().partition("examples/digits/run.py \"$@\"\n")
+    told = re.findall(r"^  tinyfuse (\S+) MODEL.tflite --target cortex-m4", after, re.MULTILINE)
+    assert told == ["report", "gen", "verify"]
+    assert set(re.findall(r"\btinyfuse ([a-z-]+)", after)) <= set(main.commands)
+    assert (ROOT / "docs" / "build-systems.md").is_file() and "docs/build-systems.md" in after

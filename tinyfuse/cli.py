@@ -112,10 +112,13 @@ Examples:
 @click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
 @click.option("--selftest", is_flag=True,
               help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board.")
-@click.option("--force", is_flag=True, help="Write into a folder that tinyfuse did not make.")
-def gen(request, as_json, output, bundle, selftest, force):
+@click.option("--force", is_flag=True,
+              help="Write into a folder that tinyfuse did not make, and over files changed since.")
+@click.option("--depfile", type=click.Path(), metavar="FILE",
+              help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.")
+def gen(request, as_json, output, bundle, selftest, force, depfile):
     """Generate the C module of MODEL, and print a short report."""
-    result = commands.generate(request, output, bundle, force, say=progress, selftest=selftest)
+    result = commands.generate(request, output, bundle, force, progress, selftest, depfile)
     if as_json:
         return print_json(result.facts)
     for line in result.lines:
@@ -131,7 +134,8 @@ Examples:
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
 """)
 @generation_options
-@click.option("--pareto", is_flag=True, help="Also every plan that no other one beats in both RAM and instructions.")
+@click.option("--pareto", is_flag=True,
+              help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
 def report(request, as_json, pareto, svg, rows_svg):
@@ -141,10 +145,11 @@ def report(request, as_json, pareto, svg, rows_svg):
     from tinyfuse.report import rows_svg as rows_picture
 
     result = commands.report(request, say=progress, pareto=pareto)
+    plan = result.plan
     if svg:
-        write_file(Path(svg), arena_svg(result.plan.buffers, result.plan.placement))
+        write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))
     if rows_svg:
-        write_file(Path(rows_svg), rows_picture.rows_svg(result.plan))
+        write_file(Path(rows_svg), rows_picture.rows_svg(plan))
     if as_json:
         return print_json(result.facts)
     click.echo(result.text, nl=False)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyfuse import __version__, cmsis_nn
-from tinyfuse.compiler import choices, compile_graph
+from tinyfuse.compiler import compile_graph
+from tinyfuse.depfile import depfile_text
 from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.explain.facts import explain_facts
@@ -19,13 +20,13 @@ from tinyfuse.explain.text import explain_text
 from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
-from tinyfuse.output_folder import MANIFEST, manifest_text, write_folder
+from tinyfuse.manifest import MANIFEST, digest, manifest_text
+from tinyfuse.output_folder import write_file, write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
 from tinyfuse.report.text import report_text, summary_lines
 from tinyfuse.streams import default_frames, join, split
-from tinyfuse.schedule.choose import Choices
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
@@ -78,20 +79,16 @@ class Answer:
 
 def report(request: Request, say: Say, pareto: bool = False) -> Answer:
     """The report of a model, nothing written; with `pareto` all plans that no other one beats in both
-    arena and instructions. DoesNotFit where a limit is broken."""
+    arena and instructions, and those that --optimize takes. DoesNotFit where a limit is broken."""
     plan, tree = make_plan(request, say, needs_tree=False)
     facts = plan_envelope(plan) | _facts(plan, tree, say) | {"pareto": None}
     text = report_text(plan, facts)
     if pareto:
-        facts["pareto"] = pareto_facts(_all_choices(plan, say))
+        if plan.options.fusion != "rows":
+            raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
+        facts["pareto"] = pareto_facts(plan, say)
         text += "\n".join(["", *pareto_lines(facts["pareto"])]) + "\n"
     return Answer(facts, summary_lines(facts), text, plan=plan)
-
-
-def _all_choices(plan: Plan, say: Say) -> Choices:
-    if plan.options.fusion != "rows":
-        raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
-    return choices(plan.source, plan.context.target, plan.options, say=say)
 
 
 def explain(request: Request, say: Say) -> Answer:
@@ -102,9 +99,11 @@ def explain(request: Request, say: Say) -> Answer:
 
 
 def generate(
-    request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False
-) -> Answer:
-    """Writes the module's folder. DoesNotFit, before anything is written, where a limit is broken."""
+    request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False,
+    depfile: str | None = None,
+) -> Answer:  # fmt: skip
+    """Writes the module's folder, and its depfile behind it. DoesNotFit, before anything is written, where
+    a limit is broken."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     plan, tree = make_plan(request, say, needs_tree=bundle)
@@ -115,14 +114,19 @@ def generate(
     # nor the place where the model lay
     told = replace_path(plan_envelope(plan))
     files["report.txt"] = report_text(plan, pure).encode()
+    bundled: dict[str, Path] = {}
     if bundle and plan.uses_cmsis_nn:
         assert tree is not None
-        files |= cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+        bundled = cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+        files |= {name: path.read_bytes() for name, path in bundled.items()}
     files[MANIFEST] = manifest_text(told, files).encode()
     folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
     say(f"writing {folder}")
     write_folder(folder, files, force)
-    hashes = {name: _sha256(data) for name, data in sorted(files.items())}
+    if depfile is not None:
+        sources = [Path(request.model), *map(Path, request.plugins), *bundled.values()]
+        write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
+    hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(facts)]
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return Answer(facts | {"output": str(folder), "files": hashes}, lines)
@@ -154,6 +158,8 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
 def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
     target = load_target(request.target)
     options = _options(request)
+    if request.cmsis_nn_path:  # wrong even where nothing is called in the end
+        cmsis_nn.named_tree(request.cmsis_nn_path)
     say(f"reading {request.model}")
     graph = read_tflite(request.model)
     say(f"planning for {target.name}")
@@ -435,9 +441,3 @@ def _streams(facts: dict) -> str:
 
 def _state(facts: dict) -> str:
     return f"state {facts['state_bytes']:,}, " if facts["state_bytes"] else ""
-
-
-def _sha256(data: bytes) -> str:
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from tinyfuse import cmsis_nn
 from tinyfuse.emulation.renode import Renode
 from tinyfuse.errors import TinyfuseError
+from tinyfuse.programs import find_program
 from tinyfuse.targets import all_targets
 
 #: what an external program may take to say its version, in seconds
@@ -76,7 +76,7 @@ def _first_line(*command: str) -> str | None:
 def _program(
     name: str, purpose: str, install: str, required: bool = False, problem: Callable[[str], str | None] = lambda path: None
 ) -> Check:
-    path = shutil.which(name)
+    path = find_program(name)
     said = _first_line(path, "--version") if path else None
     wrong = None if path is None else "it does not run" if said is None else problem(path)
     return Check(name, purpose, required, path, said, wrong, install)
@@ -94,7 +94,7 @@ def _package(name: str, module: str, purpose: str, install: str, required: bool 
 
 def _newlib() -> Check:
     """The C library for the target: the compiler names its file with a path only where it has it."""
-    compiler = shutil.which("arm-none-eabi-gcc")
+    compiler = find_program("arm-none-eabi-gcc")
     specs = _first_line(compiler, "-print-file-name=nano.specs") if compiler else None
     place = specs if specs and os.path.isabs(specs) else None
     return Check("newlib", "verify, run, profile: the C library to link with", True, place, None, None, _CROSS)
@@ -138,8 +138,7 @@ def _cmsis_nn() -> Check:
 
 def _host_compiler() -> Check:
     """As profile's plugin and verify --emulator host look for it."""
-    names = (os.environ.get("CC", ""), "gcc", "clang")
-    path = next((found for name in names if name and (found := shutil.which(name))), None)
+    path = find_program(os.environ.get("CC", ""), "gcc", "clang")
     said = _first_line(path, "--version") if path else None
     return Check("gcc", "verify --emulator host; profile's counters", False, path, said, None, "apt-get install gcc")
 

@@ -7,17 +7,26 @@ from collections.abc import Iterable
 
 from tinyfuse.errors import UsageError
 
-# C99, C++17 and a few names that headers like to define as macros.
-_RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
-    class compl const constexpr const_cast continue decltype default delete do double dynamic_cast
-    else enum explicit export extern false float for friend goto if inline int long mutable
-    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-    reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct
-    switch template this thread_local throw true try typedef typeid typename union unsigned using
-    virtual void volatile wchar_t while xor xor_eq main errno stdin stdout stderr NULL linux unix
-    tinyfuse arm""".split()
-)
+#: names that a module can't have -> what they are; C to C23 and C++ to C++20
+_RESERVED = {
+    word: reason
+    for reason, words in {
+        "a keyword of C": """auto bool break case char const constexpr continue default do double else enum extern
+            false float for goto if inline int long nullptr register restrict return short signed sizeof static
+            static_assert struct switch thread_local true typedef typeof typeof_unqual union unsigned void
+            volatile while alignas alignof asm""",
+        "a keyword of C++": """and and_eq bitand bitor catch char8_t char16_t char32_t class co_await co_return
+            co_yield compl concept const_cast consteval constinit decltype delete dynamic_cast explicit export
+            friend mutable namespace new noexcept not not_eq operator or or_eq private protected public
+            reinterpret_cast requires static_cast template this throw try typeid typename using virtual wchar_t
+            xor xor_eq""",
+        "a name that C's library or a compiler defines": "main errno stdin stdout stderr NULL linux unix",
+        "a prefix of the module's own names": "tinyfuse arm",
+    }.items()
+    for word in words.split()
+}
+#: the types of <stdint.h> and <stddef.h>
+_STANDARD_TYPES = re.compile(r"u?int((_fast|_least)?(8|16|32|64)|max|ptr)_t|(size|ptrdiff|ssize|max_align)_t")
 _LONGEST = 48
 
 # Headers that the generated files include, directly or through another one: NAME.h lies in a folder
@@ -37,7 +46,7 @@ def identifier(text: str, fallback: str = "x") -> str:
         safe = fallback
     if safe[0].isdigit():
         safe = f"{fallback}_{safe}"
-    return f"{safe}_" if safe in _RESERVED else safe
+    return f"{safe}_" if _reserved_as(safe) else safe
 
 
 def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
@@ -55,16 +64,23 @@ def unique_identifiers(texts: Iterable[str], fallback: str = "x") -> list[str]:
     return result
 
 
+def _reserved_as(name: str) -> str | None:
+    """What the name is already; None where nothing has it."""
+    return "a standard type" if _STANDARD_TYPES.fullmatch(name) else _RESERVED.get(name)
+
+
 def _hides_a_header(name: str) -> bool:
     return name.lower() in _HEADERS or name.lower().startswith(_HEADER_PREFIXES)
 
 
 def module_name(text: str) -> str:
     """The name a user chose with --name, checked rather than changed: it is their API's prefix."""
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text) or text in _RESERVED:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
         raise UsageError(
             f"--name {text!r} can't prefix C names: use a letter, then at most 47 letters, digits or '_'"
         )
+    if reason := _reserved_as(text):
+        raise UsageError(f"--name {text!r} is {reason}: use another name, such as my_{text}")
     if _hides_a_header(text):
         raise UsageError(f"--name {text!r} would hide the header {text.lower()}.h: use another name")
     return text

@@ -93,7 +93,9 @@ int main(void)
         printf("digits: %s\n", digits_strerror(error));
         return 1;
     }
-    printf("accuracy %u.%02u %% (%u of %u images), arena %u bytes\n", correct * 100u / TEST_IMAGE_COUNT,
-           correct * 10000u / TEST_IMAGE_COUNT % 100u, correct, (unsigned)TEST_IMAGE_COUNT, (unsigned)sizeof arena);
+    const unsigned hundredths = (correct * 10000u + TEST_IMAGE_COUNT / 2u) / TEST_IMAGE_COUNT; /* of a percent */
+
+    printf("accuracy %u.%02u %% (%u of %u images), arena %u bytes\n", hundredths / 100u, hundredths % 100u, correct,
+           (unsigned)TEST_IMAGE_COUNT, (unsigned)sizeof arena);
     return 0;
 }

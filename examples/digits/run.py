@@ -129,7 +129,7 @@ def run(folder: Path, options: list[str]) -> int:
 
     planning = [option for option in options if option != "--bundle"]  # which only `gen` knows
     report = ["report", str(HERE / "digits.tflite"), "--target", TARGET, *planning]
-    return subprocess.run([sys.executable, "-m", "tinyfuse", *report]).returncode
+    return subprocess.run([sys.executable, "-P", "-m", "tinyfuse", *report]).returncode
 
 
 if __name__ == "__main__":

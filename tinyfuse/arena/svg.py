@@ -24,21 +24,27 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 34, 16, 40  # margins, pixels
 _STEP, _MOMENTS, _WIDEST = 40, 200, 1600  # pixels of a step, of a step with moments; of the plot
 _HEIGHT = 480
 _CHARACTER, _LINE = 6, 11  # pixels of text
+_TITLE_CHARACTER = 8
 
 
-def arena_svg(buffers: Iterable[Buffer], placement: Placement) -> str:
+def arena_svg(
+    buffers: Iterable[Buffer], placement: Placement, arena_bytes: int | None = None, lower_bound: int | None = None
+) -> str:
     """A small stand-alone SVG. Buffers that live in some moments of a step alone are drawn at those,
-    from left to right; every rectangle has its figures as a tooltip."""
+    from left to right; every rectangle has its figures as a tooltip. `arena_bytes` and `lower_bound` are
+    what the module states: the placement's, rounded up."""
     shown = [buffer for buffer in buffers if buffer.bytes]
-    size = max(1, placement.arena_bytes)
+    size = max(1, placement.arena_bytes if arena_bytes is None else arena_bytes)
+    least = placement.lower_bound if lower_bound is None else lower_bound
     edges = _step_edges(shown)
-    width, height = _LEFT + edges[-1] + _RIGHT, _TOP + _HEIGHT + _BOTTOM
-    proof = "proven minimal" if placement.optimal else f"at least {placement.lower_bound:,} are needed"
+    proof = "proven minimal" if least >= size else f"at least {least:,} are needed"
+    title = f"Arena: {size:,} bytes, {proof}"
+    width, height = _LEFT + max(edges[-1], _TITLE_CHARACTER * len(title)) + _RIGHT, _TOP + _HEIGHT + _BOTTOM
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="10">',
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        f'<text x="{_LEFT}" y="20" font-size="13">Arena: {placement.arena_bytes:,} bytes, {proof}</text>',
+        f'<text x="{_LEFT}" y="20" font-size="13">{title}</text>',
         *_axes(edges, size),
     ]
     for number, buffer in enumerate(shown):

@@ -1,7 +1,7 @@
 # tinyfuse_add_model: a quantized .tflite as a library of a CMake project.
 #
 #   find_package(Python3 REQUIRED COMPONENTS Interpreter)
-#   execute_process(COMMAND "${Python3_EXECUTABLE}" -m tinyfuse cmake-dir
+#   execute_process(COMMAND "${Python3_EXECUTABLE}" -P -m tinyfuse cmake-dir
 #                   OUTPUT_VARIABLE dir OUTPUT_STRIP_TRAILING_WHITESPACE)
 #   include("${dir}/tinyfuse.cmake")
 #   tinyfuse_add_model(digits_model digits.tflite TARGET cortex-m4)
@@ -38,13 +38,15 @@ function(tinyfuse_add_model library model)
     list(APPEND arg_OPTIONS --feed-rows)
   endif()
   string(MAKE_C_IDENTIFIER "${library}" folder)
-  set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse/${folder}")
+  # not "tinyfuse/": Python, started here with -m, could take that for the package
+  set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse-models/${folder}")
 
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     "${model}" "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../__init__.py")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   execute_process(
-    COMMAND "${Python3_EXECUTABLE}" -m tinyfuse gen "${model}"
+    # -P: whatever lies in the working folder is no module
+    COMMAND "${Python3_EXECUTABLE}" -P -m tinyfuse gen "${model}"
       --target "${arg_TARGET}" -o "${folder}" ${arg_OPTIONS}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(result)

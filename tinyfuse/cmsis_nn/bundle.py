@@ -12,8 +12,8 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 _LICENCE = re.compile(r"(LICEN[CS]E|NOTICE|\w*PROVENANCE)(\.\w+)?", re.IGNORECASE)
 
 
-def bundle(tree: Tree, functions: Iterable[str]) -> dict[str, bytes]:
-    """Name below the module's folder -> bytes: the sources that `functions` need, the headers that
+def bundle(tree: Tree, functions: Iterable[str]) -> dict[str, Path]:
+    """Name below the module's folder -> file: the sources that `functions` need, the headers that
     these include, and the licences. UsageError where the tree lacks a function."""
     sources = tree.closure(functions)
     files = {}
@@ -24,7 +24,7 @@ def bundle(tree: Tree, functions: Iterable[str]) -> dict[str, bytes]:
     files |= {f"cmsis-nn/{path.name}": path for path in _licences(tree.path)}
     if tree.core_include is not None:
         files |= {f"cmsis-nn/core/{path.name}": path for path in _licences(tree.core_include)}
-    return {name: files[name].read_bytes() for name in sorted(files)}
+    return dict(sorted(files.items()))
 
 
 def _headers(files: list[Path], include_dirs: list[Path]) -> list[Path]:

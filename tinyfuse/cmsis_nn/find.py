@@ -33,10 +33,7 @@ def find_cmsis_nn(path: str | None, wanted: tuple[int, int] | None = None) -> Tr
     """
     for option, given in (("--cmsis-nn", path), ("CMSIS_NN_PATH", os.environ.get("CMSIS_NN_PATH"))):
         if given:
-            root = _tree_at(Path(given))
-            if root is None:
-                raise UsageError(f"{option} {given}: no {API.as_posix()} there")
-            return _open(root, option)
+            return _open(named_tree(given, option), option)
     found = [root for root in packs("CMSIS-NN") if (root / API).is_file()]
     for root in found:
         if wanted is None or api_version(root) == wanted:
@@ -45,6 +42,20 @@ def find_cmsis_nn(path: str | None, wanted: tuple[int, int] | None = None) -> Tr
         return _open(found[0], "CMSIS-Pack")
     vendored = _bakenn()
     return _open(vendored / "cmsis_nn", "PyPI package bakenn") if vendored else None
+
+
+def named_tree(given: str, option: str = "--cmsis-nn") -> Path:
+    """The tree at a path that the user gave. UsageError where there is none."""
+    if not Path(given).exists():
+        raise UsageError(f"{option} {given}: there is no such file or folder")
+    root = _tree_at(Path(given))
+    if root is None:
+        inside = ", ".join(f"{folder}/" for folder in _TREE_INSIDE if folder)
+        raise UsageError(
+            f"{option} {given} holds no CMSIS-NN: no {API.as_posix()} in the folder itself, in its {inside} "
+            "or in a version of a pack"
+        )
+    return root
 
 
 def _tree_at(given: Path) -> Path | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tinyfuse.cost.features import Features, features
+from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.ops.base import Context, Kernel
 from tinyfuse.plan import Stage
@@ -74,10 +75,13 @@ def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Feat
 
 @cache
 def cost_table(name: str | None) -> CostTable | None:
-    """The table of that name (Target.cost_table), None where none was measured."""
+    """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there:
+    without it the same model would get another plan."""
+    if name is None:
+        return None
     path = resource_dir("targets") / "costs" / f"{name}.toml"
     if not path.is_file():
-        return None
+        raise ToolMissing(f"targets/costs/{name}.toml", "this installation of tinyfuse lacks it; install it again")
     fields = tomllib.loads(path.read_text())
     kernels = {name: entry["factors"] for name, entry in fields["kernels"].items()}
     return CostTable(fields["about"], fields["loop"]["factors"], kernels)

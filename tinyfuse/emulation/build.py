@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from tinyfuse.emulation.cache import ObjectCache
 from tinyfuse.emulation.elf import group_symbols, linked_sections, symbol_size
 from tinyfuse.emulation.result import Firmware
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.programs import find_program
 from tinyfuse.targets import Target
 
 _FIRMWARE = Path(__file__).resolve().parent / "firmware"
@@ -97,11 +97,11 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
         candidates = ["arm-none-eabi-gcc"]
         missing = ToolMissing("arm-none-eabi-gcc", _CROSS_PACKAGES)
         flags = (opt, *target.flags, "-ffunction-sections", "-fdata-sections")
-    programs = [found for name in candidates if name and (found := shutil.which(name))]
-    if not programs:
+    program = find_program(*candidates)
+    if program is None:
         raise missing
-    version = subprocess.run([programs[0], "--version"], capture_output=True, text=True).stdout
-    return Compiler(programs[0], version.split("\n", 1)[0], flags)
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    return Compiler(program, version.split("\n", 1)[0], flags)
 
 
 @dataclass(frozen=True)

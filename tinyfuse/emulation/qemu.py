@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from functools import cached_property
 
 from tinyfuse.emulation.process import run_limited
 from tinyfuse.emulation.result import Firmware, Outcome, parse_outcome
 from tinyfuse.errors import ToolMissing
+from tinyfuse.programs import find_program
 
 
 class Qemu:
     name = "qemu"
 
     def __init__(self) -> None:
-        program = shutil.which("qemu-system-arm")
+        program = find_program("qemu-system-arm")
         if program is None:
             raise ToolMissing("qemu-system-arm", "apt-get install qemu-system-arm")
         self.program = program

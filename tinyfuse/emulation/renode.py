@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from functools import cached_property
 from pathlib import Path
 
 from tinyfuse.emulation.process import run_limited
 from tinyfuse.emulation.result import Firmware, Outcome, failed, parse_outcome
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.programs import find_program
 from tinyfuse.targets import Target
 
 #: the first nightly builds that run MVE code of CMSIS-NN
@@ -136,10 +136,10 @@ def _find(path: str | None) -> Path:
         if not (program.is_file() and os.access(program, os.X_OK)):
             raise UsageError(f"{given} is not Renode's program or folder")
         return program
-    found = shutil.which("renode")
+    found = find_program("renode")
     if found:
         return Path(found)
-    installer = shutil.which("renode-run")
+    installer = find_program("renode-run")
     if installer:
         # Its "exec" would download Renode unasked; "default" names the folder it has, if any.
         code, output = run_limited([installer, "default"], 60)

@@ -13,7 +13,7 @@ def explain_text(facts: dict) -> str:
     """What a person is shown of the facts of docs/json.md."""
     lines = [
         f"{facts['options']['name']} for {facts['target']}, --optimize {facts['options']['optimize']}: arena "
-        f"{facts['arena_bytes']:,} bytes, {_number(facts['predicted_instructions'])} instructions predicted",
+        f"{facts['arena_bytes']:,} bytes, {_instructions(facts['predicted_instructions'])} predicted",
         *reordering_lines(facts["reordering"]),
         "",
     ]
@@ -48,11 +48,13 @@ def _operators(operators: list[dict]) -> str:
 
 
 def _cost(cost: dict) -> str:
-    return f"{_number(cost['instructions'])} instructions, {_number(cost['ram_bytes'])} bytes of RAM"
+    """What is known of it: operators that are no neighbours have no RAM of their own."""
+    ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
+    return ", ".join([_instructions(cost["instructions"]), *ram])
 
 
-def _number(value: int | None) -> str:
-    return "?" if value is None else f"{value:,}"
+def _instructions(value: int | None) -> str:
+    return "instructions not known" if value is None else f"{value:,} instructions"
 
 
 def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:

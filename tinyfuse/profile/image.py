@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tinyfuse.emulation.elf import open_elf
 from tinyfuse.emulation.module import group_border
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
+from tinyfuse.programs import find_program
 
 #: the memories that are told apart; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")
@@ -128,7 +128,7 @@ _CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
 
 
 def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
-    objdump = shutil.which("arm-none-eabi-objdump")
+    objdump = find_program("arm-none-eabi-objdump")
     if objdump is None:
         raise ToolMissing("arm-none-eabi-objdump", "apt-get install binutils-arm-none-eabi")
     # without the architecture, binutils 2.40 shows MVE instructions as a coprocessor's

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from tinyfuse.emulation.qemu import Qemu
 from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.image import OTHER, Image
+from tinyfuse.programs import find_program
 
 _SOURCE = Path(__file__).resolve().parent / "plugin.c"
 _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -42,8 +42,7 @@ class Count:
 def build_plugin() -> Path:
     """The plugin as a shared object in the user's cache. ToolMissing without a host compiler,
     EmulationFailed where it can't compile the plugin."""
-    names = (os.environ.get("CC", ""), "cc", "gcc", "clang")
-    compiler = next((found for name in names if name and (found := shutil.which(name))), None)
+    compiler = find_program(os.environ.get("CC", ""), "cc", "gcc", "clang")
     if compiler is None:
         raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
     key = hashlib.sha256(repr((compiler, _FLAGS, os.uname().machine)).encode() + _SOURCE.read_bytes())

@@ -1,29 +1,53 @@
-"""What `report --pareto` says: the plans that no other one beats in both arena and instructions."""
+"""What `report --pareto` says: the plans that no other one beats in both arena and instructions, and those
+that --optimize takes."""
 
 from __future__ import annotations
 
-from tinyfuse.cost.predict import predicted_total
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tinyfuse.compiler import Say, choices, compile_graph
+from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.schedule.choose import Choices
+from tinyfuse.plan import Plan
 
 _BAR = 40
 
 
-def pareto_facts(choices: Choices) -> list[dict]:
-    """The front, by least arena; docs/json.md documents the keys."""
-    front = choices.front()
-    fewest = front[-1][0].instructions
-    chosen = {optimize: choices.choose(optimize, None).arena_bytes for optimize in OPTIMIZE}
+def pareto_facts(plan: Plan, say: Say = lambda text: None) -> list[dict]:
+    """The front of a plan's model and what every --optimize takes, by least arena; docs/json.md documents
+    the keys. What --optimize takes is improved behind the search, so it is planned as `gen` plans it."""
+    source, target, options = plan.source, plan.context.target, replace(plan.options, max_ram=None)
+    taken: dict[tuple[int, int], list[str]] = {}
+    plans: dict[tuple[int, int], Plan] = {}
+    for optimize in OPTIMIZE:
+        wanted = replace(options, optimize=optimize)
+        found = plan if plan.options == wanted else compile_graph(source, target, wanted, say)
+        plans[_point(found)] = found
+        taken.setdefault(_point(found), []).append(optimize)
+    for _, found in choices(source, target, options, say).front():
+        plans.setdefault(_point(found), found)
+    fewest = min(instructions for _, instructions in plans)
     return [
         {
-            "arena_bytes": plan.arena_bytes,
-            "predicted_instructions": predicted_total(plan),
-            "slower": round(candidate.instructions / fewest - 1, 4),
-            "groups": len(plan.groups),
-            "optimize": [name for name, arena in chosen.items() if arena == plan.arena_bytes],
+            "arena_bytes": arena,
+            "predicted_instructions": predicted_total(plans[arena, instructions]),
+            "slower": round(instructions / fewest - 1, 4),
+            "groups": len(plans[arena, instructions].groups),
+            "optimize": taken.get((arena, instructions), []),
         }
-        for candidate, plan in front
+        for arena, instructions in sorted(plans)
+        if (arena, instructions) in taken or not _beaten((arena, instructions), plans)
     ]
+
+
+def _point(plan: Plan) -> tuple[int, int]:
+    """Bytes and instructions; these are the search's number, which is known of every plan."""
+    return plan.arena_bytes, round(plan_instructions(plan))
+
+
+def _beaten(point: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in others)
 
 
 def pareto_lines(front: list[dict]) -> list[str]:
