@@ -15,6 +15,7 @@ from tinyfuse.emulation.qemu import Qemu
 from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.image import OTHER, Image
+from tinyfuse.tools import how_to_get
 
 _SOURCE = Path(__file__).resolve().parent / "plugin.c"
 _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -45,7 +46,7 @@ def build_plugin() -> Path:
     names = (os.environ.get("CC", ""), "cc", "gcc", "clang")
     compiler = next((found for name in names if name and (found := shutil.which(name))), None)
     if compiler is None:
-        raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
+        raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
     key = hashlib.sha256(repr((compiler, _FLAGS, os.uname().machine)).encode() + _SOURCE.read_bytes())
     folder = cache_folder("plugins")
     path = folder / f"{key.hexdigest()}.so"
