@@ -38,9 +38,11 @@ from test_ops_network import network
 from tflite_mutations import mutants
 from tflite_structure import structural_mutants
 
+from tinyfuse.check import MOST_ROWS
 from tinyfuse.compiler import compile_graph
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.ir import Graph
 from tinyfuse.options import FUSION, KERNELS, Options
 from tinyfuse.report.facts import report_facts
 from tinyfuse.report.text import report_text
@@ -48,6 +50,8 @@ from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
 SECONDS_A_FILE = 10
+#: rows of images that are planned in that time
+ROWS_A_FILE = 1 << 15
 BYTES_A_FILE = 1 << 30
 #: of so many compiled modules one is given to a C compiler
 _C_CHECKED = 25
@@ -95,6 +99,7 @@ def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
     try:
         graph = read_tflite("m.tflite", data)
         read = True
+        _more_time(graph)
         assert_sound(graph)
         target = load_target(chance.choice(_TARGETS))
         options = Options("net", chance.choice(KERNELS), chance.choice(FUSION))
@@ -106,6 +111,13 @@ def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
     except TinyfuseError:
         pass
     return read
+
+
+def _more_time(graph: Graph) -> None:
+    """A plan is played row by row: of tall images it may take longer, in proportion."""
+    rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
+    if ROWS_A_FILE < rows <= MOST_ROWS:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE * rows / ROWS_A_FILE)
 
 
 def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:

@@ -111,10 +111,10 @@ def sketch_of(height: int, width: int, branches: int) -> bytes:
     ("height", "width", "message"),
     [
         (2500, 1, None),  # each row was compared with all: minutes
-        (20_000, 1, "rows in all, more than 32,768"),
+        (60_000, 1, "its images have 360,000 rows in all, more than 262,144"),
         (64, 25_000, None),  # the plan's check took 24 bytes for each element of a call
         (64, 120_000, "take an arena of"),  # it takes eight times the arena
-        (1 << 13, 1 << 11, "more than 33554432 bytes"),
+        (1 << 13, 1 << 11, "more than 33,554,432 bytes"),
     ],
 )
 def test_large_images_are_planned_or_refused_in_time(height: int, width: int, message: str | None) -> None:
@@ -154,7 +154,7 @@ def test_mutants_repeat_and_differ() -> None:
 @pytest.mark.parametrize(
     ("code", "message", "hint"),
     [
-        ("ethos-u", "a program for Arm's Ethos-U NPU, which Vela compiled", "give the file that Vela was given"),
+        ("ethos-u", "a program for Arm's Ethos-U NPU, which Vela compiled", "the file that Vela was given"),
         ("FlexErf", "an operator of TensorFlow that the converter left", "TFLITE_BUILTINS_INT8"),
         ("TFLite_Detection_PostProcess", "boxes of an object detector", "in the application"),
         ("CIRCULAR_BUFFER", "ring of a streaming model's last inputs", "READ_VARIABLE"),

@@ -254,7 +254,6 @@ _INT8_KINDS = (
         (_input("RESHAPE", 1, data=None), "shape is constant"),
         (_output("RESHAPE", shape=(1, 61)), "number of elements"),
         (_output("RESHAPE", dtype="uint8"), "one dtype"),
-        (_output("RESHAPE", quant=Quant((0.2,), (3,))), "same quantization"),
         *((_input(kind, _source(kind), dtype="uint8"), "one dtype") for kind in movement.NAMED if kind != "SHAPE"),
         *((_input(kind, 1, data=None), "constant") for kind in ("EXPAND_DIMS", "SLICE", "STRIDED_SLICE", "TRANSPOSE")),
         (_attributes("SQUEEZE", dims=(2,)), "of extent 1"),

@@ -167,12 +167,13 @@ class ModelBuilder:
         subgraphs: int = 1,
         force_defaults: bool = False,
         called: Sequence[ModelBuilder] = (),
+        deprecated_codes: bool = True,
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
         The one graph is listed `subgraphs` times; behind it come the graphs of `called`, which have no
         inputs and outputs. With `force_defaults`, fields that have their default value are stored all
-        the same.
+        the same. Without `deprecated_codes` operators are named by the new field alone.
         """
         builder = flatbuffers.Builder(1024)
         builder.ForceDefaults(force_defaults)
@@ -187,7 +188,7 @@ class ModelBuilder:
             builder,
             "Model",
             version=3,
-            operator_codes=write_offsets(builder, [_write_code(builder, *code) for code in codes]),
+            operator_codes=write_offsets(builder, [_write_code(builder, *code, deprecated_codes) for code in codes]),
             subgraphs=write_offsets(builder, [first] * subgraphs + others),
             description=builder.CreateString("tests/tflite_builder.py"),
             buffers=write_offsets(builder, buffers),
@@ -286,14 +287,15 @@ def _write_tensor(builder: flatbuffers.Builder, tensor: _Tensor, buffer: int) ->
 
 
 def _write_code(
-    builder: flatbuffers.Builder, kind: str, custom_code: bytes | None, version: int
+    builder: flatbuffers.Builder, kind: str, custom_code: bytes | None, version: int, deprecated: bool
 ) -> int:
     number = getattr(tflite.BuiltinOperator, kind)
+    # files keep the old 8-bit field filled: 127 sends the reader to the new one
+    old = min(number, tflite.BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES)
     return write_table(
         builder,
         "OperatorCode",
-        # files keep the old 8-bit field filled: 127 sends the reader to the new one
-        deprecated_builtin_code=min(number, tflite.BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES),
+        deprecated_builtin_code=old if deprecated else None,
         custom_code=None if custom_code is None else builder.CreateString(custom_code),
         version=version,
         builtin_code=number,

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyfuse.flatbuffer_check import TABLES, Walk
+from tinyfuse.flatbuffer_check import Walk
+from tinyfuse.tflite_schema import TABLES
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,25 @@ def mutants(data: bytes, seed: int) -> Iterator[bytes]:
         yield mutator.mutant()
 
 
+#: of Operator.builtin_options
+_OPTIONS_SLOT = next(field.slot for field in TABLES["Operator"] if field.name == "builtin_options")
+
+
 class _Mutator:
     def __init__(self, data: bytes, chance: random.Random):
         self.data, self.chance = data, chance
         self.sites = sites(data)
         self.fields = [site for site in self.sites if "vtable" not in site.place]
+        first: dict[str, Site] = {}
+        for site in self.fields:
+            first.setdefault(site.place, site)
+        # (type, where the vtable has the field, the field) of the options that are walked
+        self.unions = []
+        for place, site in first.items():
+            if place.endswith(".builtin_options"):
+                vtable = [s for s in self.sites if s.place == f"the vtable of {place.removesuffix('.builtin_options')}"]
+                entry = vtable[1 + _OPTIONS_SLOT]  # behind the vtable's size
+                self.unions.append((first[f"{place}_type"], entry, site))
         self.alike: dict[str, list[Site]] = {}
         for site in self.sites:
             self.alike.setdefault(site.field, []).append(site)
@@ -97,8 +112,10 @@ class _Mutator:
         changed = bytearray(self.data)
         for _ in range(self.chance.choice((1, 1, 1, 2, 3, 8))):
             kind = self.chance.random()
-            if kind < 0.75:
+            if kind < 0.7:
                 self.replace(changed)
+            elif kind < 0.75 and self.unions:
+                self.retype(changed)
             elif kind < 0.9:
                 changed[self.chance.randrange(len(changed))] ^= 1 << self.chance.randrange(8)
             else:
@@ -114,6 +131,20 @@ class _Mutator:
         value = self.value(site, old) % (1 << 8 * site.size)
         if site.position + site.size <= len(data):
             data[site.position : site.position + site.size] = value.to_bytes(site.size, "little")
+
+    def retype(self, data: bytearray) -> None:
+        """Says that an operator's options are of another type, most often one that is not to be read at all, and
+        that they, or the offset to them, lie elsewhere."""
+        _, *offsets = self.chance.choice(self.unions)
+        offset = self.chance.choice(offsets)
+        # operators may share a vtable
+        kinds = [kind.position for kind, *others in self.unions if offset.position in [o.position for o in others]]
+        end = offset.position + offset.size
+        if max([*kinds, end - 1]) < len(data):
+            for position in kinds:
+                data[position] = self.chance.choice((0, self.chance.randrange(256)))
+            elsewhere = self.chance.choice((0, -2, len(data), self.chance.getrandbits(32))) % (1 << 8 * offset.size)
+            data[offset.position : end] = elsewhere.to_bytes(offset.size, "little")
 
     def value(self, site: Site, old: int) -> int:
         chance, bits = self.chance, 8 * site.size

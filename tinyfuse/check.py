@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
+from tinyfuse.model_kind import sort_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.tflite_reader import unsupported
 
 _HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
 
-#: rows of all operators' outputs together; a plan for so many takes up to ten seconds
-MOST_ROWS = 1 << 15
+#: rows of all operators' outputs together; a plan for so many takes about a minute
+MOST_ROWS = 1 << 18
 
 
 def check(graph: Graph) -> None:
@@ -19,7 +20,8 @@ def check(graph: Graph) -> None:
     problems += _border_problems(graph)
     problems += _size_problems(graph)
     if problems:
-        raise CompileError(graph.path, problems)
+        sort = sort_of(graph.ops)
+        raise CompileError(graph.path, [*([sort] if sort else []), *problems])
 
 
 def _operator_problems(op: Op) -> list[Problem]:
@@ -45,7 +47,7 @@ def _operator_problems(op: Op) -> list[Problem]:
 
 
 def _size_problems(graph: Graph) -> list[Problem]:
-    """A plan is played row by row, several times: in seconds, for as many rows as models have."""
+    """A plan is played row by row: in seconds, for as many rows as models have."""
     rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
     if rows <= MOST_ROWS:
         return []

@@ -17,6 +17,7 @@ from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
 from tinyfuse.explain.facts import explain_facts
 from tinyfuse.explain.text import explain_text
+from tinyfuse.fitting import what_would_fit
 from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
@@ -151,6 +152,7 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
         raise DoesNotFit(
             f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows "
             f"{limit:,} (lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,})"
+            f"{what_would_fit(plan, say)}"
         )
     return plan, tree
 

@@ -48,12 +48,19 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     # Under `--kernels cmsis-nn` the rule's row groups are made, of each depthwise and pointwise convolution:
     # a call for each row costs more than `balanced` may spend, so that it would never make such a group.
     if options.fusion != "rows" or (options.kernels == "cmsis-nn" and options.optimize != "speed"):
-        return _by_rule(source, target, options)
+        return _verified(_by_rule(source, target, options))
     found = choices(source, target, options, say=say)
     plan, reordering = _ordered(found, options)
     if options.optimize == "ram":
         plan = _recomputing(plan, say)
-    return replace(_without_idle_slides(plan), reordering=reordering)
+    return _verified(replace(_without_idle_slides(plan), reordering=reordering))
+
+
+def _verified(plan: Plan) -> Plan:
+    """The plan, once it has been played. The candidates that it was chosen from are not: of an image of 60,000
+    rows each takes seconds."""
+    verify_plan(plan)
+    return plan
 
 
 def _ordered(found: Choices, options: Options) -> tuple[Plan, Reordering | None]:
@@ -69,7 +76,7 @@ def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
     """The plan with the groups of the fusion level's rule (tinyfuse/schedule/partition.py); with views,
     unless it takes fewer bytes without."""
     plans = [
-        plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
+        _plan_groups(source, graph, partition(graph, context, options.fusion), context, options)
         for graph, context in _rewrite_both(_checked(source), target, options)
     ]
     return plans[0] if options.optimize == "speed" else min(plans, key=lambda plan: plan.arena_bytes)
@@ -137,7 +144,7 @@ def _choices(
 
     def make(candidate: Candidate) -> Plan:
         groups = [list(group) for group in candidate.groups]
-        return plan_groups(source, candidate.graph, groups, candidate.context, options, candidate.fixed)
+        return _plan_groups(source, candidate.graph, groups, candidate.context, options, candidate.fixed)
 
     plans: dict[Candidate, Plan] = {}
     found: list[Candidate] = []
@@ -150,7 +157,7 @@ def _choices(
             refused = error
             continue
         for groups in by_rule:
-            plan = plan_groups(source, graph, groups, context, options)
+            plan = _plan_groups(source, graph, groups, context, options)
             partitioned = tuple(map(tuple, groups))
             instructions = plan_instructions(plan)
             found.append(Candidate(graph, context, partitioned, frozenset(), plan.arena_bytes, instructions))
@@ -177,7 +184,7 @@ def _without_idle_slides(plan: Plan) -> Plan:
     for group in plan.groups[:MOST_SLIDE_TRIALS]:
         if group.index not in fixed:
             tried = fixed | {group.index}
-            found = plan_groups(plan.source, plan.graph, groups, plan.context, plan.options, tried)
+            found = _plan_groups(plan.source, plan.graph, groups, plan.context, plan.options, tried)
             if found.arena_bytes <= plan.arena_bytes:
                 plan, fixed = found, tried
     return plan
@@ -189,6 +196,14 @@ def plan_groups(
 ) -> Plan:  # fmt: skip
     """The plan that runs `graph` (what the rewrites made of `source`) in these fusion groups; in those
     whose numbers are `fixed`, no ring slides."""
+    return _verified(_plan_groups(source, graph, groups, context, options, fixed))
+
+
+def _plan_groups(
+    source: Graph, graph: Graph, groups: list[list[Op]], context: Context, options: Options,
+    fixed: frozenset[int] = frozenset(),
+) -> Plan:  # fmt: skip
+    """`plan_groups` of a candidate."""
     lowered, storage, buffers, overlaps = lower(graph, groups, context, fixed)
     plan = Plan(
         source=source,
@@ -206,5 +221,4 @@ def plan_groups(
     if plan.arena_bytes > MAX_ARENA_BYTES:
         message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
         raise CompileError(graph.path, Problem(message, hint="no microcontroller has that memory: make it smaller"))
-    verify_plan(plan)
     return plan

@@ -14,17 +14,8 @@ from pathlib import Path
 
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.pack_manager import Say, index_url, open_cache, update_descriptions
-from tinyfuse.targets import all_targets
+from tinyfuse.targets import all_targets, target_of_core
 
-#: cmsis-pack-manager's name of a core -> the target whose code it runs
-_CORES = {
-    "CortexM0": "cortex-m0plus", "CortexM0Plus": "cortex-m0plus", "CortexM1": "cortex-m0plus",
-    "CortexM23": "cortex-m0plus", "SC000": "cortex-m0plus",
-    "CortexM3": "cortex-m3", "SC300": "cortex-m3",
-    "CortexM4": "cortex-m4", "CortexM7": "cortex-m7",
-    "CortexM33": "cortex-m33", "CortexM35P": "cortex-m33", "StarMC1": "cortex-m33",
-    "CortexM55": "cortex-m55", "CortexM85": "cortex-m85",
-}  # fmt: skip
 #: targets of cores that are licensed with or without DSP or MVE
 _WITH_OPTIONS = ("cortex-m33", "cortex-m55", "cortex-m85")
 #: how many names a message lists
@@ -135,10 +126,10 @@ def _largest(regions: Iterable[dict]) -> int:
 
 def _target(entry: dict, processor: dict) -> str:
     """The target, with its variant, of one core."""
-    core = processor["core"]
-    if core not in _CORES:
+    core, fpu = processor["core"], processor["fpu"]
+    name = target_of_core(core)
+    if name is None:
         raise UsageError(f"{entry['name']} has a {core}; tinyfuse has no target for it")
-    name, fpu = _CORES[core], processor["fpu"]
     options = _options(entry, processor.get("name")) if name in _WITH_OPTIONS else {}
     wanted = ""
     if name == "cortex-m7" and fpu == "SinglePrecision":

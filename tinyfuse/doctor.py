@@ -18,11 +18,10 @@ from tinyfuse.emulation.renode import Renode
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.programs import find_program
 from tinyfuse.targets import all_targets
+from tinyfuse.tools import how_to_get
 
 #: what an external program may take to say its version, in seconds
 _PATIENCE = 20
-
-_CROSS = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi (or Arm's toolchain on PATH)"
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def examine() -> list[Check]:
     renode = _renode()
     return [
         Check("python", "everything", True, sys.executable, platform.python_version(), None, "Python 3.11 or later"),
-        _program("arm-none-eabi-gcc", "verify, run, profile: compiles for the target", _CROSS, required=True),
+        _program("arm-none-eabi-gcc", "verify, run, profile: compiles for the target", required=True),
         _newlib(),
         _package("pyelftools", "elftools", "verify, run, profile: reads the firmware", "pip install 'tinyfuse[verify]'",
                  required=True),
@@ -60,7 +59,7 @@ def examine() -> list[Check]:
         _package("cmsis-pack-manager", "cmsis_pack_manager", "cmsis-nn install: downloads packs",
                  "pip install 'tinyfuse[packs]'"),
         _host_compiler(),
-        _program("cmake", "tinyfuse_add_model in a CMake project", "apt-get install cmake"),
+        _program("cmake", "tinyfuse_add_model in a CMake project"),
     ]  # fmt: skip
 
 
@@ -74,12 +73,12 @@ def _first_line(*command: str) -> str | None:
 
 
 def _program(
-    name: str, purpose: str, install: str, required: bool = False, problem: Callable[[str], str | None] = lambda path: None
+    name: str, purpose: str, required: bool = False, problem: Callable[[str], str | None] = lambda path: None
 ) -> Check:
     path = find_program(name)
     said = _first_line(path, "--version") if path else None
     wrong = None if path is None else "it does not run" if said is None else problem(path)
-    return Check(name, purpose, required, path, said, wrong, install)
+    return Check(name, purpose, required, path, said, wrong, how_to_get(name))
 
 
 def _package(name: str, module: str, purpose: str, install: str, required: bool = False) -> Check:
@@ -97,7 +96,7 @@ def _newlib() -> Check:
     compiler = find_program("arm-none-eabi-gcc")
     specs = _first_line(compiler, "-print-file-name=nano.specs") if compiler else None
     place = specs if specs and os.path.isabs(specs) else None
-    return Check("newlib", "verify, run, profile: the C library to link with", True, place, None, None, _CROSS)
+    return Check("newlib", "verify, run, profile: the C library to link with", True, place, None, None, how_to_get("newlib"))
 
 
 def _qemu(required: bool) -> Check:
@@ -110,8 +109,7 @@ def _qemu(required: bool) -> Check:
         missing = sorted(wanted - set(re.findall(r"^\S+", text, re.M)))
         return f"it has no board {', '.join(missing)}" if missing else None
 
-    return _program("qemu-system-arm", "verify, run, profile: emulates the core", "apt-get install qemu-system-arm (7.2 or later)",
-                    required, lacking)  # fmt: skip
+    return _program("qemu-system-arm", "verify, run, profile: emulates the core (7.2 or later)", required, lacking)
 
 
 def _renode() -> Check:
@@ -140,7 +138,7 @@ def _host_compiler() -> Check:
     """As profile's plugin and verify --emulator host look for it."""
     path = find_program(os.environ.get("CC", ""), "gcc", "clang")
     said = _first_line(path, "--version") if path else None
-    return Check("gcc", "verify --emulator host; profile's counters", False, path, said, None, "apt-get install gcc")
+    return Check("gcc", "verify --emulator host; profile's counters", False, path, said, None, how_to_get("gcc"))
 
 
 def doctor_lines(checks: list[Check]) -> list[str]:

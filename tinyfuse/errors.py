@@ -6,7 +6,12 @@ machine can cause is one of the classes below, and carries its exit code (README
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+#: lines of a refusal, and places that one line names; `--json` has all
+MOST_LINES = 12
+MOST_PLACES = 3
 
 
 @dataclass(frozen=True)
@@ -21,10 +26,33 @@ class Problem:
     tensor: str | None = None
     hint: str | None = None
 
+    @property
+    def place(self) -> str:
+        return ": ".join(part for part in (self.operator, self.tensor) if part)
+
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.operator, self.tensor) if part)
-        text = f"{place}: {self.message}" if place else self.message
+        text = f"{self.place}: {self.message}" if self.place else self.message
         return f"{text} (hint: {self.hint})" if self.hint else text
+
+
+def refusal_lines(problems: Sequence[Problem]) -> list[str]:
+    """Every reason in few lines: one for all places that are told the same, and no hint twice."""
+    alike: dict[tuple[str, str | None], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.message, problem.hint), []).append(problem)
+    lines, hints = [], set()
+    for (message, hint), (first, *more) in alike.items():
+        text = f"{first.place}: {message}" if first.place else message
+        if more:
+            named = [problem.operator or problem.tensor or "" for problem in more[:MOST_PLACES]]
+            named += [f"{len(more) - MOST_PLACES} more"] if len(more) > MOST_PLACES else []
+            text += f"; so with {', '.join(named)}"
+        lines.append(text if hint is None or hint in hints else f"{text} (hint: {hint})")
+        hints.add(hint)
+    if len(lines) > MOST_LINES:
+        left = len(lines) - MOST_LINES
+        lines = [*lines[:MOST_LINES], f"and {left} more reason{'s' * (left > 1)}: --json tells all"]
+    return lines
 
 
 class TinyfuseError(Exception):
@@ -34,12 +62,13 @@ class TinyfuseError(Exception):
 
 
 class CompileError(TinyfuseError):
-    """A model that can't be read or compiled: every reason at once, each with its place."""
+    """A model that can't be read or compiled: every reason at once, each with its place. `problems` has them one
+    by one, the text has those that are alike in one line."""
 
     def __init__(self, model: str, problems: list[Problem] | Problem):
         self.model = model
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
-        super().__init__("\n".join(f"{model}: {problem}" for problem in self.problems))
+        super().__init__("\n".join(f"{model}: {line}" for line in refusal_lines(self.problems)))
 
 
 class UsageError(TinyfuseError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -71,9 +73,54 @@ def _target(name: str, fields: dict, changes: dict) -> Target:
     )
 
 
+#: cores without a target of their own -> the target whose code they run, and why
+_OTHER_CORES = {
+    "Cortex-M0": ("cortex-m0plus", "both are Armv6-M"),
+    "Cortex-M1": ("cortex-m0plus", "both are Armv6-M"),
+    "SC000": ("cortex-m0plus", "both are Armv6-M"),
+    "Cortex-M23": ("cortex-m0plus", "Armv8-M Baseline has all of Armv6-M"),
+    "SC300": ("cortex-m3", "both are Armv7-M"),
+    "Cortex-M35P": ("cortex-m33", "both are Armv8-M Mainline; without DSP it is cortex-m33+nodsp"),
+    "STAR-MC1": ("cortex-m33", "both are Armv8-M Mainline; without DSP it is cortex-m33+nodsp"),
+    "Cortex-M52": ("cortex-m55", "both are Armv8.1-M; without Helium it is cortex-m55+nomve"),
+}
+#: other names of targets; the F of a Cortex-M4F is its FPU, which cortex-m4 has
+_OTHER_NAMES = {"cortexm0+": "cortex-m0plus", "cortexm4f": "cortex-m4"}
+
+
 def load_target(name: str) -> Target:
-    """The target of that name; UsageError with the known names where there is none."""
-    targets = all_targets()
-    if name not in targets:
-        raise UsageError(f"unknown target {name!r}; known targets: {', '.join(targets)}")
-    return targets[name]
+    """The target of that name, however its letters and hyphens are written ("Cortex-M4", "cortexm4", "m4");
+    UsageError that says which one would do where there is none."""
+    known = _by_plain_name()
+    target = known.get(_plain(name)) or known.get(f"cortex{_plain(name)}")
+    if target is None:
+        raise UsageError(f"unknown target {name!r}; {_advice(name)}")
+    return all_targets()[target]
+
+
+def target_of_core(name: str) -> str | None:
+    """The target whose code a core runs, None where there is none."""
+    others = {_plain(core): target for core, (target, _) in _OTHER_CORES.items()}
+    return (_by_plain_name() | others).get(_plain(name))
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.strip().lower())
+
+
+def _by_plain_name() -> dict[str, str]:
+    return {_plain(target): target for target in all_targets()} | _OTHER_NAMES
+
+
+def _advice(name: str) -> str:
+    plain = _plain(name)
+    for core, (target, why) in _OTHER_CORES.items():
+        if plain in (_plain(core), _plain(core).removeprefix("cortex")):
+            return f"--target {target} makes code that a {core} runs: {why}"
+    if plain.startswith("cortexm"):
+        alike = difflib.get_close_matches(plain, _by_plain_name(), n=1, cutoff=0.85)
+        if alike:
+            return f"did you mean {_by_plain_name()[alike[0]]}?"
+    elif re.match(r"(?!arm|cortex|m\d)[a-z]+\d", plain):
+        return f"a microcontroller goes with --device: `tinyfuse devices {name}` lists those of that name"
+    return f"known targets: {', '.join(all_targets())}"

@@ -9,17 +9,20 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import stat
 from typing import Any
 
-import tflite
-
 from tinyfuse.errors import CompileError, Problem
-from tinyfuse.flatbuffer_check import OPTION_TABLES, TABLES, Damaged, check_flatbuffer, enumerators
+from tinyfuse.file_formats import HINT_CONVERT, foreign_format, irregular
+from tinyfuse.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
+from tinyfuse.flatbuffer_table import Table
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.model_kind import compiled_for_another, sort_of
+from tinyfuse.tflite_schema import OPTION_TABLES, TABLES, Field, enumerators
 from tinyfuse.tflite_tensors import (
-    HINT_CONVERT,
     HINT_DAMAGED,
+    HINT_SMALLER,
+    HINT_UNSOUND,
+    Model,
     Problems,
     TensorReader,
     numbers,
@@ -43,26 +46,23 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
     name = os.fspath(path)
     data = _load(name) if data is None else bytes(data)
     if len(data) > MAX_FILE_BYTES:
-        message = f"the file has more than {MAX_FILE_BYTES} bytes"
-        raise CompileError(name, Problem(message, hint="no microcontroller holds such a model"))
+        message = f"the file has more than {MAX_FILE_BYTES:,} bytes"
+        raise CompileError(name, Problem(message, hint=HINT_SMALLER))
     if not data:
         raise CompileError(name, Problem("the file is empty", hint=HINT_CONVERT))
     if data[4:8] != b"TFL3":
-        message = "not a TensorFlow Lite model (no TFL3 identifier)"
-        raise CompileError(name, Problem(message, hint=HINT_CONVERT))
+        raise CompileError(name, foreign_format(name, data))
     try:
         check_flatbuffer(data)
     except Damaged as damaged:
         raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
+    except TooLarge as large:
+        raise CompileError(name, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
     return _graph(name, data)
 
 
 #: how a custom operator's name begins -> what it is, and what to do
 _CUSTOM = {
-    "ethos-u": (
-        ": it is a program for Arm's Ethos-U NPU, which Vela compiled",
-        "give the file that Vela was given",
-    ),
     "Flex": (
         ": it is an operator of TensorFlow that the converter left as it was (SELECT_TF_OPS)",
         "convert the model with TFLITE_BUILTINS_INT8 alone",
@@ -103,9 +103,9 @@ def unsupported(op: Op) -> Problem | None:
 
 def _load(path: str) -> bytes:
     try:
-        # a pipe or a device could block, or never end
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise CompileError(path, Problem("not a regular file", hint=HINT_CONVERT))
+        wrong = irregular(path)
+        if wrong is not None:
+            raise CompileError(path, wrong)
         with open(path, "rb") as file:
             return file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
@@ -119,17 +119,15 @@ def _load(path: str) -> bytes:
 
 def _graph(path: str, data: bytes) -> Graph:
     problems = Problems()
-    model = tflite.Model.GetRootAs(data, 0)
-    version, subgraphs = model.Version(), model.SubgraphsLength()
+    model = Model.of(data)
+    version, subgraphs = model.version, len(model.subgraphs)
     problems.require(version == 3, f"schema version {version} is not 3", HINT_CONVERT)
-    problems.require(subgraphs > 0, "the file has no graph", HINT_DAMAGED)
+    problems.require(subgraphs > 0, "the file has no graph", HINT_UNSOUND)
     problems.stop(path)
 
     tensors = TensorReader(data, model, 0, problems)
     reader = _OpReader(model, 0, tensors, problems)
-    subgraph = model.Subgraphs(0)
-    inputs = reader.ends("input", numbers(subgraph, "Inputs"))
-    outputs = reader.ends("output", numbers(subgraph, "Outputs"))
+    inputs, outputs = reader.ends("input", "inputs"), reader.ends("output", "outputs")
     ops = reader.ops()
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
     warnings = tensors.open_batches(inputs)
@@ -144,7 +142,11 @@ def _graph(path: str, data: bytes) -> Graph:
     if unread > 0:
         warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")
     _check_order(inputs, ops, outputs, tensors.bad, problems)
+    other = compiled_for_another(ops)
+    if other is not None:
+        raise CompileError(path, other)
     if problems.found:  # then all reasons at once: nobody else gets to see the operators
+        problems.first(sort_of(ops))
         for op in ops:
             problem = unsupported(op) if op.kind != _NO_KIND else None
             if problem is not None:
@@ -165,88 +167,90 @@ def _check_order(
     known: set[Tensor] = set()
     for tensor in inputs:
         message = "is an input of the graph, but has constant data"
-        problems.require(not tensor.is_constant, message, HINT_DAMAGED, tensor=tensor)
+        problems.require(not tensor.is_constant, message, HINT_UNSOUND, tensor=tensor)
         message = "is an input of the graph, but a variable"
-        problems.require(not tensor.is_state, message, HINT_DAMAGED, tensor=tensor)
+        problems.require(not tensor.is_state, message, HINT_UNSOUND, tensor=tensor)
         message = "is an input of the graph, but a resource"
-        problems.require(tensor.dtype != "resource", message, HINT_DAMAGED, tensor=tensor)
+        problems.require(tensor.dtype != "resource", message, HINT_UNSOUND, tensor=tensor)
         message = "is listed twice among the inputs of the graph"
-        problems.require(tensor not in known, message, HINT_DAMAGED, tensor=tensor)
+        problems.require(tensor not in known, message, HINT_UNSOUND, tensor=tensor)
         known.add(tensor)
     for op in ops:
         for tensor in op.activations:
             message = "is read before it is computed"
-            problems.require(tensor in known or tensor in bad, message, HINT_DAMAGED, op, tensor)
+            problems.require(tensor in known or tensor in bad, message, HINT_UNSOUND, op, tensor)
         for tensor in op.outputs:
             message = "is computed, but has constant data"
-            problems.require(not tensor.is_constant, message, HINT_DAMAGED, op, tensor)
+            problems.require(not tensor.is_constant, message, HINT_UNSOUND, op, tensor)
             message = "is computed, but a variable: only the operator that keeps it may change it"
-            problems.require(not tensor.is_state, message, HINT_DAMAGED, op, tensor)
+            problems.require(not tensor.is_state, message, HINT_UNSOUND, op, tensor)
             message = "is computed a second time"
-            problems.require(tensor not in known, message, HINT_DAMAGED, op, tensor)
+            problems.require(tensor not in known, message, HINT_UNSOUND, op, tensor)
             known.add(tensor)
     for tensor in outputs:
         message = "is an output of the graph, but nothing computes it"
-        problems.require(tensor in known or tensor in bad, message, HINT_DAMAGED, tensor=tensor)
+        problems.require(tensor in known or tensor in bad, message, HINT_UNSOUND, tensor=tensor)
 
 
 class _OpReader:
     """The operators of a subgraph."""
 
-    def __init__(self, model: tflite.Model, subgraph: int, tensors: TensorReader, problems: Problems):
+    def __init__(self, model: Model, subgraph: int, tensors: TensorReader, problems: Problems):
         self.model, self.tensors, self.require = model, tensors, problems.require
         self.problems = problems
-        self.subgraph = model.Subgraphs(subgraph)
+        self.subgraph = model.subgraphs[subgraph]
 
     def ops(self) -> tuple[Op, ...]:
-        return tuple(self.op(i) for i in range(self.subgraph.OperatorsLength()))
+        return tuple(self.op(i, table) for i, table in enumerate(self.subgraph["operators"]))
 
-    def ends(self, end: str, indexes: tuple[int, ...]) -> list[Tensor]:
+    def ends(self, end: str, field: str) -> list[Tensor]:
         """The tensors of the graph's inputs or outputs."""
+        indexes = numbers(self.subgraph, field)
         self.require(bool(indexes), f"the graph has no {end}", HINT_CONVERT)
         found = []
         for i in indexes:
             message = self.out_of_range(f"an {end} of the graph", i)
-            if self.require(0 <= i < self.tensors.count, message, HINT_DAMAGED):
+            if self.require(0 <= i < self.tensors.count, message, HINT_UNSOUND):
                 found.append(self.tensors.tensor(i))
         return found
 
     def out_of_range(self, what: str, index: int) -> str:
         return f"{what} is tensor {index}, of {self.tensors.count}"
 
-    def op(self, index: int) -> Op:
+    def op(self, index: int, table: Table) -> Op:
         """The operator at an index; tensors out of range are left out, and a problem."""
-        table = self.subgraph.Operators(index)
-        inputs, outputs = numbers(table, "Inputs"), numbers(table, "Outputs")
+        inputs, outputs = numbers(table, "inputs"), numbers(table, "outputs")
         valid = range(self.tensors.count)
         tensor = self.tensors.tensor
         op = Op(
-            self.kind(table.OpcodeIndex()),
+            self.kind(table["opcode_index"]),
             tuple(tensor(i) if i in valid else None for i in inputs),
             tuple(tensor(i) for i in outputs if i in valid),
             index=index,
         )
-        message = f"its operator code {table.OpcodeIndex()} is out of range"
-        self.require(op.kind != _NO_KIND, message, HINT_DAMAGED, op)
+        message = f"its operator code {table['opcode_index']} is out of range"
+        self.require(op.kind != _NO_KIND, message, HINT_UNSOUND, op)
         for end, indexes in (("an input", inputs), ("an output", outputs)):
             for i in indexes:
                 # -1 is an optional input that is left out
                 if i not in valid and (i, end) != (-1, "an input"):
-                    self.require(False, self.out_of_range(end, i), HINT_DAMAGED, op)
+                    self.require(False, self.out_of_range(end, i), HINT_UNSOUND, op)
         return Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
 
     def kind(self, number: int) -> str:
-        if number >= self.model.OperatorCodesLength():
+        if number >= len(self.model.operator_codes):
             return _NO_KIND
-        code = self.model.OperatorCodes(number)
-        # old files have only the first field, new ones may fill it with a placeholder, 127
-        builtin = max(code.DeprecatedBuiltinCode(), code.BuiltinCode())
-        if builtin == tflite.BuiltinOperator.CUSTOM:
-            custom = text(code.CustomCode())[:_LONGEST_CUSTOM_CODE]
-            return f"CUSTOM {repr(custom)[1:-1]}"
-        return enumerators("BuiltinOperator").get(builtin, f"BUILTIN {builtin}")
+        code = self.model.operator_codes[number]
+        # Old files have only the first field, new ones may leave it out or fill it with a placeholder, 127:
+        # the greater one is right (TFLM, schema_utils.cc, GetBuiltinCode).
+        builtin = max(code["deprecated_builtin_code"], code["builtin_code"])
+        kind = enumerators("BuiltinOperator").get(builtin, f"BUILTIN {builtin}")
+        if kind != "CUSTOM":
+            return kind
+        custom = text(code["custom_code"])[:_LONGEST_CUSTOM_CODE]
+        return f"CUSTOM {repr(custom)[1:-1]}"
 
-    def attributes(self, op: Op, table: tflite.Operator) -> Any:
+    def attributes(self, op: Op, table: Table) -> Any:
         """What the operator's family makes of its options; None for kinds without a family."""
         from tinyfuse.ops import FAMILIES  # late: it loads every kernel
 
@@ -256,36 +260,35 @@ class _OpReader:
         options = self.options(op, table)
         return FAMILIES[op.kind].attributes(options) if self.problems.count == before else None
 
-    def options(self, op: Op, table: tflite.Operator) -> dict[str, Any]:
+    def options(self, op: Op, table: Table) -> dict[str, Any]:
         """The fields of the operator's option table: numbers, enumerators' names, or tuples; of a custom
         operator its `custom_options`, bytes that only it can read."""
         if op.kind.startswith("CUSTOM "):
-            size = table.CustomOptionsLength()
-            fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_DAMAGED, op)
-            return {"custom_options": table.CustomOptionsAsNumpy().tobytes() if fits and size else b""}
-        expected, number = OPTION_TABLES.get(op.kind), table.BuiltinOptionsType()
-        union = table.BuiltinOptions()
-        if expected is None or union is None or number == tflite.BuiltinOptions.NONE:
-            return {}
+            size = len(table["custom_options"])
+            fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
+            return {"custom_options": table["custom_options"].tobytes() if fits else b""}
+        # the type is known to be right before anything of the options is read
+        expected, number = OPTION_TABLES.get(op.kind), table["builtin_options_type"]
         given = enumerators("BuiltinOptions").get(number, f"type {number}")
-        message = f"its options are of {given}, not of {expected}"
-        if not self.require(given == expected, message, HINT_DAMAGED, op):
+        if expected is None or given == "NONE":
             return {}
-        accessor = getattr(tflite, expected)()
-        accessor.Init(union.Bytes, union.Pos)
-        options: dict[str, Any] = {}
-        for field in TABLES[expected]:
-            camel = "".join(part[:1].upper() + part[1:] for part in field.name.split("_"))
-            if field.type.startswith("["):
-                options[field.name] = numbers(accessor, camel)
-            elif field.type == "string":
-                options[field.name] = text(getattr(accessor, camel)())
-            elif field.type != "-":
-                value = getattr(accessor, camel)()
-                message = f"its option {field.name} is {value}, which means nothing"
-                if field.enum:
-                    value = enumerators(field.enum).get(value)
-                sound = value is not None and (field.type != "float" or math.isfinite(value))
-                self.require(sound, message, HINT_DAMAGED, op)
-                options[field.name] = value
-        return options
+        message = f"its options are of {given}, not of {expected}"
+        if not self.require(given == expected, message, HINT_UNSOUND, op):
+            return {}
+        options = table.union("builtin_options", expected)
+        if options is None:
+            return {}
+        return {field.name: self.option(op, options, field) for field in TABLES[expected] if field.type != "-"}
+
+    def option(self, op: Op, options: Table, field: Field) -> Any:
+        if field.type.startswith("["):
+            return numbers(options, field.name)
+        value = options[field.name]
+        if field.type == "string":
+            return text(value)
+        message = f"its option {field.name} is {value}, which means nothing"
+        if field.enum:
+            value = enumerators(field.enum).get(value)
+        sound = value is not None and (field.type != "float" or math.isfinite(value))
+        self.require(sound, message, HINT_UNSOUND, op)
+        return value

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.tflite_tensors import HINT_DAMAGED, Problems, reset_value
+from tinyfuse.tflite_tensors import HINT_UNSOUND, Problems, reset_value
 
 #: what an initialization may do besides assigning constants
 _INITIALIZERS = ("QUANTIZE", "DEQUANTIZE", "RESHAPE")
@@ -88,21 +88,21 @@ class _Resolver:
         resources = [t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype == "resource"]
         if op.kind == "VAR_HANDLE":
             good = not op.inputs and len(op.outputs) == 1 == len(resources)
-            if self.require(good, "it must have one output, a resource", HINT_DAMAGED, op):
+            if self.require(good, "it must have one output, a resource", HINT_UNSOUND, op):
                 handles[op.output] = self._named(op)
             return None
         if op.kind not in ("READ_VARIABLE", "ASSIGN_VARIABLE"):
             for tensor in resources:
-                self.require(False, "it can't use a resource", HINT_DAMAGED, op, tensor)
+                self.require(False, "it can't use a resource", HINT_UNSOUND, op, tensor)
             return None
         reads = op.kind == "READ_VARIABLE"
         good = len(op.inputs) == (1 if reads else 2) and len(op.outputs) == (1 if reads else 0)
         good = good and None not in op.inputs and len(resources) == 1 and resources[0] is op.inputs[0]
-        if not self.require(good, "it must have a resource and a value", HINT_DAMAGED, op):
+        if not self.require(good, "it must have a resource and a value", HINT_UNSOUND, op):
             return None
         variable = handles.get(op.input)
         message = "nothing has made its resource"
-        if not self.require(variable is not None, message, HINT_DAMAGED, op, op.input):
+        if not self.require(variable is not None, message, HINT_UNSOUND, op, op.input):
             return None
         if not reads and variable.value is None:
             variable.value = op.inputs[1]
@@ -111,10 +111,10 @@ class _Resolver:
     def _named(self, op: Op) -> _Variable:
         # None: its options are damaged, which was told
         name, container = (op.attributes.shared_name, op.attributes.container) if op.attributes else ("?", "")
-        self.require(bool(name), "the variable has no name", HINT_DAMAGED, op)
+        self.require(bool(name), "the variable has no name", HINT_UNSOUND, op)
         variable = self.variables.setdefault(name, _Variable(name, container))
         message = f"variable {name!r} is in two containers"
-        self.require(variable.container == container, message, HINT_DAMAGED, op)
+        self.require(variable.container == container, message, HINT_UNSOUND, op)
         return variable
 
     def _initialize(self, call: Op) -> None:
@@ -123,9 +123,9 @@ class _Resolver:
             return
         number = call.attributes.init_subgraph_index
         message = f"it calls subgraph {number}, of {self.subgraphs}"
-        good = self.require(0 <= number < self.subgraphs, message, HINT_DAMAGED, call)
+        good = self.require(0 <= number < self.subgraphs, message, HINT_UNSOUND, call)
         message = "it calls the subgraph that it is in"
-        if not good or not self.require(number != 0, message, HINT_DAMAGED, call):
+        if not good or not self.require(number != 0, message, HINT_UNSOUND, call):
             return
         if number in self.played:  # a second time it assigns the same
             return
@@ -174,7 +174,7 @@ class _Resolver:
             if given is not None:
                 like = (given.dtype, given.size) == (initial.dtype, initial.size)
                 message = f"variable {variable.name!r} is initialized with another dtype or size"
-                if self.require(like, message, HINT_DAMAGED, op):
+                if self.require(like, message, HINT_UNSOUND, op):
                     initial = given.reshape(value.shape)
             variable.state = Tensor(
                 variable.name, value.shape, value.dtype, value.quant, initial=initial

@@ -18,11 +18,11 @@ from tinyfuse.emulation.result import Firmware
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.programs import find_program
 from tinyfuse.targets import Target
+from tinyfuse.tools import how_to_get
 
 _FIRMWARE = Path(__file__).resolve().parent / "firmware"
 _MAP = "firmware.map"
 _JOBS = 2
-_CROSS_PACKAGES = "apt-get install gcc-arm-none-eabi libnewlib-arm-none-eabi"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 _SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
@@ -74,7 +74,7 @@ class Compiler:
         if done.returncode == 0:
             return
         if re.search(r"string\.h: No such file|nano\.specs", done.stderr):
-            raise ToolMissing("newlib", _CROSS_PACKAGES)
+            raise ToolMissing("newlib", how_to_get("newlib"))
         overflow = re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr)
         if overflow:
             raise UsageError(
@@ -90,12 +90,12 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
     (and -O1, whatever `opt` says)."""
     if emulator == "host":
         candidates = [os.environ.get("CC", ""), "gcc", "clang"]
-        missing = ToolMissing("gcc", "apt-get install gcc")
+        missing = ToolMissing("gcc", how_to_get("gcc"))
         # Sanitizers see most before the optimizer has used what it may assume.
         flags: tuple[str, ...] = ("-O1", "-fno-omit-frame-pointer", *_SANITIZERS)
     else:
         candidates = ["arm-none-eabi-gcc"]
-        missing = ToolMissing("arm-none-eabi-gcc", _CROSS_PACKAGES)
+        missing = ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
         flags = (opt, *target.flags, "-ffunction-sections", "-fdata-sections")
     program = find_program(*candidates)
     if program is None:

@@ -9,6 +9,7 @@ from tinyfuse.emulation.process import run_limited
 from tinyfuse.emulation.result import Firmware, Outcome, parse_outcome
 from tinyfuse.errors import ToolMissing
 from tinyfuse.programs import find_program
+from tinyfuse.tools import how_to_get
 
 
 class Qemu:
@@ -17,7 +18,7 @@ class Qemu:
     def __init__(self) -> None:
         program = find_program("qemu-system-arm")
         if program is None:
-            raise ToolMissing("qemu-system-arm", "apt-get install qemu-system-arm")
+            raise ToolMissing("qemu-system-arm", how_to_get("qemu-system-arm"))
         self.program = program
 
     @cached_property

@@ -23,10 +23,16 @@ class Concatenation:
 
 
 def _requantized(op: Op) -> Tensor | None:
+    """TFLM compares scales and zero points of int8 alone; of int16 the zero points are 0."""
+
     def parameters(tensor: Tensor):
         return tensor.quant and (tensor.quant.scale, tensor.quant.zero_point)
 
-    return next((t for t in op.inputs if parameters(t) != parameters(op.output)), None)
+    if op.output.dtype == "int8":
+        return next((t for t in op.inputs if parameters(t) != parameters(op.output)), None)
+    if op.output.dtype == "int16":
+        return next((t for t in (*op.inputs, op.output) if t.quant and any(t.quant.zero_point)), None)
+    return None
 
 
 def _bad_shape(op: Op) -> Tensor | None:
@@ -53,7 +59,7 @@ class ConcatenationOperator(Operator):
             lambda op: next((t for t in op.inputs if t.dtype != op.output.dtype), None),
         ),
         Rule(
-            "inputs have the output's scale and zero point",
+            "int8 inputs have the output's scale and zero point, int16 ones zero point 0",
             _requantized,
             "TensorFlow Lite Micro refuses it too; quantize with shared ranges, as the converter does",
         ),

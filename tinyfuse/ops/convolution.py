@@ -217,8 +217,11 @@ def _bad_bias(op: Op) -> Tensor | None:
 
 
 def _bad_scale(op: Op) -> Tensor | None:
+    # a filter of zeros alone may have scale 0: whatever it sums up to, TFLM multiplies by 0
+    least = {op.inputs[1]: 0.0}
     for tensor in (op.input, op.inputs[1], op.output):
-        if not all(0 < scale < float("inf") for scale in tensor.quant.scale):
+        scales = tensor.quant.scale
+        if not all(scale < float("inf") and (scale > 0 or scale == least.get(tensor)) for scale in scales):
             return tensor
     return None
 
@@ -253,7 +256,7 @@ TENSOR_RULES = (
 #: rules on quantization, once the shapes are right
 QUANTIZATION_RULES = (
     Rule("the bias is absent, or constant int32 with one value an output channel", _bad_bias),
-    Rule("scales are positive and finite", _bad_scale),
+    Rule("scales are positive and finite; that of a filter may be 0", _bad_scale),
     Rule(
         "a requantization multiplier is below 2^31",
         lambda op: bool((channel_multipliers(op)[1] > 30).any()),
@@ -265,8 +268,14 @@ QUANTIZATION_RULES = (
 )
 
 
+def extent_of(tensor: Tensor, axis: int) -> int | None:
+    """The extent of a dimension that a file names, None where there is none."""
+    return tensor.shape[axis] if 0 <= axis < len(tensor.shape) else None
+
+
 def weights_scale_rule(axis: int) -> Rule:
-    """Weights are symmetric with one scale, or one an index of dimension `axis`."""
+    """Weights are symmetric with one scale, or one an index of dimension `axis`; as in TFLM, the file may name
+    another dimension of the same extent (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
 
     def bad(op: Op) -> Tensor | None:
         weights = op.inputs[1]
@@ -275,8 +284,7 @@ def weights_scale_rule(axis: int) -> Rule:
             return weights
         if len(quant.scale) == 1:
             return None
-        good = quant.axis == axis and len(quant.scale) == weights.shape[axis]
-        return None if good else weights
+        return None if len(quant.scale) == weights.shape[axis] == extent_of(weights, quant.axis) else weights
 
     return Rule(f"weights have zero point 0 and one scale, or one an index of dimension {axis}", bad)
 

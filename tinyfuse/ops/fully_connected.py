@@ -16,7 +16,7 @@ from tinyfuse.kernels.cmsis_fully_connected import (
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.mve import MveDense
 from tinyfuse.ops.base import Operator, Rule
-from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, requantize_channels
+from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, extent_of, requantize_channels
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def _bad_weights_quant(op: Op) -> Tensor | None:
         return weights
     if len(quant.scale) == 1:
         return None if -128 <= quant.zero_point[0] <= 127 else weights
-    good = quant.axis == 0 and len(quant.scale) == weights.shape[0] and not any(quant.zero_point)
+    named = extent_of(weights, quant.axis)
+    good = len(quant.scale) == weights.shape[0] == named and not any(quant.zero_point)
     return None if good else weights
 
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Op
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.ops.base import Operator, Rule
 
 
-def _requantized(op: Op) -> Tensor | None:
-    def parameters(tensor: Tensor):
-        return tensor.quant and (tensor.quant.scale, tensor.quant.zero_point)
-
-    return op.output if parameters(op.input) != parameters(op.output) else None
-
-
 class ReshapeOperator(Operator):
     """The new shape is that of the output tensor; where the file gives one too (an option, or a
-    constant input), it was made from it."""
+    constant input), it was made from it. TFLM looks at no quantization, so here too a different one changes
+    nothing."""
 
     kind = "RESHAPE"
     summary = "the same values under another shape"
@@ -35,7 +29,6 @@ class ReshapeOperator(Operator):
         ),
         Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
         Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
-        Rule("input and output have the same quantization", _requantized),
     )
     kernels = (Copy(),)
 

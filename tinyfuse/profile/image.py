@@ -13,6 +13,7 @@ from tinyfuse.emulation.module import group_border
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
 from tinyfuse.programs import find_program
+from tinyfuse.tools import how_to_get
 
 #: the memories that are told apart; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")
@@ -130,7 +131,7 @@ _CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
 def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
     objdump = find_program("arm-none-eabi-objdump")
     if objdump is None:
-        raise ToolMissing("arm-none-eabi-objdump", "apt-get install binutils-arm-none-eabi")
+        raise ToolMissing("arm-none-eabi-objdump", how_to_get("arm-none-eabi-objdump"))
     # without the architecture, binutils 2.40 shows MVE instructions as a coprocessor's
     machine = ["-m", "armv8.1-m.main"] if mve else []
     done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, text=True)

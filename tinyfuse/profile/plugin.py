@@ -15,6 +15,7 @@ from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.image import OTHER, Image
 from tinyfuse.programs import find_program
+from tinyfuse.tools import how_to_get
 
 _SOURCE = Path(__file__).resolve().parent / "plugin.c"
 _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -44,7 +45,7 @@ def build_plugin() -> Path:
     EmulationFailed where it can't compile the plugin."""
     compiler = find_program(os.environ.get("CC", ""), "cc", "gcc", "clang")
     if compiler is None:
-        raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
+        raise ToolMissing("a C compiler for this machine", how_to_get("gcc"))
     key = hashlib.sha256(repr((compiler, _FLAGS, os.uname().machine)).encode() + _SOURCE.read_bytes())
     folder = cache_folder("plugins")
     path = folder / f"{key.hexdigest()}.so"

@@ -1,0 +1,125 @@
+"""What a file is that is no .tflite: its format by name, and a way from there to a quantized .tflite.
+
+Nothing of such a file is loaded: its first bytes, its name, and of an archive the list of members.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+import zipfile
+
+from tinyfuse.errors import Problem
+
+HINT_CONVERT = "give a .tflite file, as TensorFlow Lite's converter writes it"
+#: what the converter must be told for a model of int8 alone
+SETTINGS = (
+    "converter.optimizations = [tf.lite.Optimize.DEFAULT], converter.representative_dataset = a function that yields "
+    "some hundred real inputs, converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8], "
+    "converter.inference_input_type = converter.inference_output_type = tf.int8"
+)
+_KERAS = (
+    "load it with tf.keras.models.load_model, give that to tf.lite.TFLiteConverter.from_keras_model, and convert with "
+    f"{SETTINGS}"
+)
+_SAVED_MODEL = f"give the folder to tf.lite.TFLiteConverter.from_saved_model, and convert with {SETTINGS}"
+_TORCH = (
+    "PyTorch writes no .tflite: convert the model with litert-torch (formerly ai-edge-torch), quantized to int8, or "
+    "export it to ONNX and go on with onnx2tf -i model.onnx -oiqt"
+)
+_ONNX = "onnx2tf (PyPI) makes .tflite files of it: take the full integer one of `onnx2tf -i model.onnx -oiqt`"
+_C_ARRAY = (
+    "give the .tflite that it was made of; this makes it again: python3 -c \"import re, sys; sys.stdout.buffer.write("
+    "bytes(int(b, 16) for b in re.findall(r'0x[0-9a-fA-F]{2}\\b', sys.stdin.read())))\" < model.cc > model.tflite"
+)
+#: how a file begins -> what it is, and what to do
+_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (
+        b"version https://git-lfs.github.com/",
+        "a Git LFS pointer: the model itself was not downloaded",
+        "run `git lfs install` and `git lfs pull` in its repository",
+    ),
+    (b"\x89HDF\r\n\x1a\n", "a Keras model in HDF5 format (.h5)", _KERAS),
+    (b"\x80\x02\x8a\x0al\xfc\x9cF", "a PyTorch file (a pickle of an old format)", _TORCH),
+    (b"\x80", "a Python pickle, which PyTorch and scikit-learn write", _TORCH),
+    (b"\x1f\x8b", "a gzip archive", "unpack it and give the .tflite file in it"),
+    (b"<", "a web page: the download brought the page that shows the file", "download the file itself (its raw form)"),
+)  # fmt: skip
+_PAGE = re.compile(rb"<(!doctype|html|\?xml|head)", re.IGNORECASE)
+#: a byte array as `xxd -i` and TensorFlow Lite Micro's examples write it
+_ARRAY = re.compile(rb"\[[^\]]{0,80}\]\s*[^;={]{0,80}=\s*\{\s*0[xX][0-9a-fA-F]{2}\s*,")
+#: where ONNX's first fields are: ir_version, then the producer's name
+_ONNX_START = re.compile(rb"\x08[\x01-\x1f]\x12[\x00-\x7f][\x20-\x7e]*")
+#: how much of a text is looked through
+_LOOKED_AT = 1 << 16
+
+
+def folder_problem(path: str) -> Problem:
+    """What a folder is that was given as a model."""
+    for name in ("saved_model.pb", "saved_model.pbtxt"):
+        if os.path.exists(os.path.join(path, name)):
+            return Problem("a folder: a TensorFlow SavedModel", hint=_SAVED_MODEL)
+    return Problem("a folder, not a regular file", hint=HINT_CONVERT)
+
+
+def irregular(path: str) -> Problem | None:
+    """What is wrong with a path that is no regular file: a pipe or a device could block, or never end."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        return folder_problem(path)
+    return None if stat.S_ISREG(mode) else Problem("not a regular file", hint=HINT_CONVERT)
+
+
+def foreign_format(path: str, data: bytes) -> Problem:
+    """What a file is that has no TFL3 identifier, as far as it can be told."""
+    found = _by_content(data) or _by_name(path)
+    if found is None:
+        return Problem("not a TensorFlow Lite model (no TFL3 identifier)", hint=HINT_CONVERT)
+    what, hint = found
+    return Problem(f"not a TensorFlow Lite model, but {what}", hint=hint)
+
+
+def _by_content(data: bytes) -> tuple[str, str] | None:
+    if data.startswith(b"PK\x03\x04"):
+        return _archive(data)
+    for magic, what, hint in _MAGIC:
+        if data.startswith(magic) and (magic != b"<" or _PAGE.match(data)):
+            return what, hint
+    if _ARRAY.search(data, 0, _LOOKED_AT):
+        return "its bytes as a C array", _C_ARRAY
+    if _ONNX_START.match(data):
+        return "what looks like an ONNX model", _ONNX
+    return None
+
+
+def _by_name(path: str) -> tuple[str, str] | None:
+    name = path.lower()
+    if name.endswith(".onnx"):
+        return "an ONNX model", _ONNX
+    if name.endswith(("saved_model.pb", "saved_model.pbtxt")):
+        return "the graph of a TensorFlow SavedModel", _SAVED_MODEL
+    if name.endswith(".pb"):
+        return (
+            "a frozen TensorFlow graph",
+            f"give it to tf.compat.v1.lite.TFLiteConverter.from_frozen_graph, and convert with {SETTINGS}",
+        )
+    return None
+
+
+def _archive(data: bytes) -> tuple[str, str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, UnicodeError):
+        names = []
+    if "config.json" in names and any(name.startswith("model.weights") for name in names):
+        return "a Keras model (.keras)", _KERAS
+    if any(name.rpartition("/")[2] == "data.pkl" for name in names):
+        return "a PyTorch file", _TORCH
+    if any(name.rpartition("/")[2] == "saved_model.pb" for name in names):
+        return "a ZIP archive with a TensorFlow SavedModel", f"unpack it; {_SAVED_MODEL}"
+    if any(name.lower().endswith(".tflite") for name in names):
+        return "a ZIP archive with a .tflite file in it", "unpack it and give that file"
+    return "a ZIP archive", HINT_CONVERT

@@ -1,0 +1,53 @@
+"""What a model would take with other options, told where it doesn't fit: computed, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tinyfuse.compiler import compile_graph
+from tinyfuse.errors import CompileError, UsageError
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+
+#: operators, and rows of their outputs together, of models that are planned anew: each plan takes seconds
+MOST_OPERATORS = 60
+MOST_ROWS = 1 << 13
+
+
+def what_would_fit(plan: Plan, say: Callable[[str], None]) -> str:
+    """The end of the sentence that a plan takes too much RAM: what arena and state take with the options that save
+    some. Of a model whose plans take long, only where to look."""
+    ops = plan.source.ops
+    rows = sum(t.shape[1] for op in ops for t in op.outputs if len(t.shape) == 4)
+    if len(ops) > MOST_OPERATORS or rows > MOST_ROWS:
+        return "" if plan.options.optimize == "ram" else "; --optimize ram looks for less"
+    told, least = [], plan.ram_bytes
+    for options in _smaller(plan.options):
+        say(f"trying {_flags(plan.options, options)}")
+        try:
+            other = compile_graph(plan.source, plan.context.target, options)
+        except (CompileError, UsageError):  # rows can't be fed to this model
+            continue
+        if other.ram_bytes < least:
+            least = other.ram_bytes
+            told.append(f"{_flags(plan.options, options)} takes {least:,} bytes")
+    return f"; {'; '.join(told)}" if told else "; neither --optimize ram nor --feed-rows takes less"
+
+
+def _smaller(options: Options) -> list[Options]:
+    """Options that may take less RAM, the milder first."""
+    least = replace(options, fusion="rows", optimize="ram", max_ram=None)
+    if options.kernels == "cmsis-nn":
+        least = replace(least, kernels="auto")
+    fed = replace(least, feed_rows=True)
+    return [other for other in (least, fed) if replace(other, max_ram=options.max_ram) != options]
+
+
+def _flags(given: Options, other: Options) -> str:
+    """What a user adds or changes to get from one to the other."""
+    flags = ["--feed-rows"] if other.feed_rows and not given.feed_rows else []
+    for name in ("kernels", "fusion", "optimize"):
+        if getattr(other, name) != getattr(given, name):
+            flags.append(f"--{name} {getattr(other, name)}")
+    return " ".join(flags)
