@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from stream_models import STREAM_MODELS
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.compiler import compile_graph, plan_groups
-from tinyfuse.ops.base import Context, RowWindow
+from tinyfuse.ops.base import Context
 from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.partition import partition
@@ -200,24 +199,6 @@ def test_optimize_trades_ram_for_speed_within_max_ram() -> None:
     assert [len(group.ops) for group in fast.groups] == [1, 1, 1]
     assert fast.arena_bytes > plan("balanced").arena_bytes >= small.arena_bytes
     assert plan("speed", fast.arena_bytes - 1).arena_bytes < fast.arena_bytes
-
-
-@pytest.mark.parametrize("spread", [1, 2, 3])
-def test_a_windows_rows_are_those_of_its_definition(spread: int) -> None:
-    """Input row r is at r * spread; row y of the output reads kernel places from y * stride - pad_top."""
-    for kernel, stride, pad_top, y in product(range(1, 6), range(1, 4), range(-2, 4), range(12)):
-        window, start = RowWindow(kernel, stride, pad_top, spread), y * stride - pad_top
-        read = [r for r in range(9) if start <= r * spread < start + kernel]
-        if read:
-            assert (window.first(y), window.needed(y, 9)) == (read[0], read[-1] + 1), window
-
-
-def test_the_least_window_over_given_rows() -> None:
-    rows = [(0, 0), (0, 1), (0, 1), (1, 2), (1, 2)]  # a bilinear image of twice the height
-    assert RowWindow.over(rows, 1, 2) == RowWindow(4, 1, 2, 2)
-    mirrored = [(1, 1), (0, 0), (1, 1), (2, 2), (1, 1)]
-    window = RowWindow.over(mirrored)
-    assert all(window.first(y) <= r < window.needed(y, 3) for y, (r, _) in enumerate(mirrored))
 
 
 # --- state -----------------------------------------------------------------------------------

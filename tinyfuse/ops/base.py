@@ -69,11 +69,38 @@ class RowWindow:
 
     def first(self, y: int) -> int:
         """The first real input row that output row y reads."""
-        return max(0, -(-(y * self.stride - self.pad_top) // self.spread))
+        return self._rows_before(y, 0)
 
     def needed(self, y: int, height: int) -> int:
         """How many input rows, from row 0, must exist before output row y can be computed."""
-        return min(height, max(0, (y * self.stride - self.pad_top + self.kernel - 1) // self.spread + 1))
+        return min(height, self._rows_before(y, self.kernel))
+
+    def first_c(self, row: str) -> str:
+        """`first` as a C expression, of an int32_t expression that is not negative."""
+        return self._rows_before_c(row, 0)
+
+    def needed_c(self, row: str, height: int) -> str:
+        """`needed` as a C expression, of an int32_t expression that is not negative."""
+        return f"tinyfuse_min({self._rows_before_c(row, self.kernel)}, {height})"
+
+    def _rows_before(self, y: int, place: int) -> int:
+        """How many input rows lie before a place of output row y's window, counted from its start."""
+        return max(0, (y * self.stride + self._round_up(place)) // self.spread)
+
+    def _rows_before_c(self, row: str, place: int) -> str:
+        """The same in C, whose division rounds towards zero: below zero, the maximum is 0 in either case."""
+        if self.stride == 0:
+            return str(self._rows_before(0, place))
+        least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
+        if least:
+            text = f"{text} {'-' if least < 0 else '+'} {abs(least)}"
+        if self.spread > 1:
+            text = f"({text}) / {self.spread}"
+        return f"tinyfuse_max({text}, 0)" if least < 0 else text
+
+    def _round_up(self, place: int) -> int:
+        """What is added to y * stride, so that division by `spread` counts the rows before that place."""
+        return place - self.pad_top + self.spread - 1
 
     @staticmethod
     def over(rows: Sequence[tuple[int, int]], stride: int = 1, spread: int = 1) -> RowWindow:
