@@ -15,7 +15,7 @@ from test_ops_network import network
 
 from tinyfuse.emit import emit
 from tinyfuse.emulation import module
-from tinyfuse.errors import CompileError, EmulationFailed, UsageError
+from tinyfuse.errors import CompileError, EmulationFailed, InternalFault, UsageError
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import FEED_STATE, Plan
 from tinyfuse.rewrite.feed_rows import feed_rows
@@ -192,9 +192,9 @@ def test_the_plans_checker_sees_an_overwritten_state() -> None:
     for name in (FEED_STATE, plan.fed_group.counters):
         offsets = plan.placement.offsets | {name: plan.offset(plan.source.outputs[0])}
         wrong = replace(plan, placement=replace(plan.placement, offsets=offsets))
-        with pytest.raises(AssertionError, match="share bytes"):
+        with pytest.raises(InternalFault, match="share bytes"):
             verify_plan(wrong)
-        with pytest.raises(AssertionError, match="overwritten"):
+        with pytest.raises(InternalFault, match="overwritten"):
             _Player(wrong).play()
 
 

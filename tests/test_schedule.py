@@ -13,6 +13,7 @@ from stream_models import STREAM_MODELS
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.errors import InternalFault
 from tinyfuse.ops.base import Context
 from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
@@ -111,7 +112,7 @@ def test_rings_lie_over_the_input_rows_that_are_used_up() -> None:
     offsets = plan.placement.offsets
     wrong = dict(offsets)
     wrong[plan.storage[plan.graph.ops[0].output].buffer] = offsets[source]  # the first ring needs the first rows' place
-    with pytest.raises(AssertionError):
+    with pytest.raises(InternalFault):
         verify_plan(replace(plan, placement=replace(plan.placement, offsets=wrong)))
 
 
@@ -128,7 +129,7 @@ def test_verify_plan_finds_what_a_wrong_overlap_breaks() -> None:
     source, output = plan.storage[plan.graph.inputs[0]], plan.storage[plan.graph.outputs[0]]
     wrong[output.buffer] = wrong[source.buffer]
     placement = type(plan.placement)(wrong, plan.arena_bytes, 0, False)
-    with pytest.raises(AssertionError):
+    with pytest.raises(InternalFault):
         verify_plan(replace(plan, placement=placement))
 
 
@@ -137,7 +138,7 @@ def test_verify_plan_finds_a_ring_that_is_too_small() -> None:
     ring = next(t for t, s in plan.storage.items() if s.ring_rows == 3)
     storage = dict(plan.storage)
     storage[ring] = replace(storage[ring], ring_rows=2)
-    with pytest.raises(AssertionError, match="overwritten|outside"):
+    with pytest.raises(InternalFault, match="overwritten|outside"):
         verify_plan(replace(plan, storage=storage))
 
 
@@ -182,7 +183,7 @@ def test_a_global_average_takes_rows_as_they_come() -> None:
     # between two rows of the image only the sums are kept, and nothing may take their bytes
     wrong = dict(plan.placement.offsets)
     wrong[plan.storage[group.ops[0].output].buffer] = wrong[sums.buffer]
-    with pytest.raises(AssertionError):
+    with pytest.raises(InternalFault):
         verify_plan(replace(plan, placement=replace(plan.placement, offsets=wrong)))
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.arena_check import check_placement
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Pace
@@ -29,7 +30,7 @@ _PART = 1 << 20
 
 
 def verify_plan(plan: Plan) -> None:
-    """AssertionError, naming the tensor, where any value is overwritten before its last use."""
+    """InternalFault, naming the tensor, where any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
     _check_states(plan)
     _Player(plan).play()
@@ -39,14 +40,16 @@ def _check_states(plan: Plan) -> None:
     """Every state of the graph has bytes of its own in the state's memory, and what is done to states
     keeps the order of the graph."""
     order = [op for group in plan.groups for op in group.ops if op.states]
-    assert order == [op for op in plan.graph.ops if op.states], "operators on states changed places"
     in_file = [op.index for op in order if op.index >= 0]
-    assert in_file == sorted(in_file), "operators on states changed places"
-    assert set(plan.states) == set(plan.graph.states), "states without a place, or places without a state"
+    if order != [op for op in plan.graph.ops if op.states] or in_file != sorted(in_file):
+        raise _fault("operators on states changed places")
+    if set(plan.states) != set(plan.graph.states):
+        raise _fault("states without a place, or places without a state")
     taken = np.zeros(plan.state_bytes, bool)
     for tensor, offset in plan.states.items():
         place = taken[offset : offset + tensor.bytes]
-        assert offset % 4 == 0 and place.size == tensor.bytes and not place.any(), f"{tensor}: misplaced"
+        if offset % 4 or place.size != tensor.bytes or place.any():
+            raise _fault(f"{tensor}: misplaced")
         place[:] = True
 
 
@@ -111,7 +114,8 @@ class _Player:
         runs = [run for tensor in op.activations for run in self.contents[tensor]]
         for output, moved in zip(op.outputs, FAMILIES[op.kind].reference(op, *numbers), strict=True):
             moved, item = moved.reshape(-1), ITEM_BYTES[output.dtype]
-            assert moved.size == output.elements, f"{op}: {output} has elements of nowhere"
+            if moved.size != output.elements:
+                raise _fault(f"{op}: {output} has elements of nowhere")
             cuts = [0, *_breaks(moved), moved.size]
             self.contents[output] = tuple(
                 run
@@ -130,24 +134,27 @@ class _Player:
         slot = 0
         if storage.slides:
             slot = row - self.oldest.get(tensor, 0)
-            assert 0 <= slot < storage.ring_rows, f"{tensor}: row {row} is outside its sliding ring"
+            if not 0 <= slot < storage.ring_rows:
+                raise _fault(f"{tensor}: row {row} is outside its sliding ring")
         elif rows > 1:
             slot = row % storage.ring_rows
         begin = storage.offset + slot * size
-        assert 0 <= begin <= self.size[storage.buffer] - size, f"{tensor}: row {row} outside its buffer"
+        if not 0 <= begin <= self.size[storage.buffer] - size:
+            raise _fault(f"{tensor}: row {row} outside its buffer")
         start = self.plan.placement.offsets[storage.buffer] + begin
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
         start = self.plan.offset(tensor)
-        assert start % min(ITEM_BYTES[tensor.dtype], 4) == 0, f"{tensor} at {start} is not aligned"
+        if start % min(ITEM_BYTES[tensor.dtype], 4):
+            raise _fault(f"{tensor} at {start} is not aligned")
         for part, stamp in self._stamps(tensor, row):
             self.bytes[part] = stamp
 
     def _read(self, tensor: Tensor, row: int, reader: str) -> None:
         for part, stamp in self._stamps(tensor, row):
-            intact = (self.bytes[part] == stamp).all()
-            assert intact, f"{reader} reads row {row} of {tensor}: overwritten"
+            if (self.bytes[part] != stamp).any():
+                raise _fault(f"{reader} reads row {row} of {tensor}: overwritten, or not made yet")
 
     def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
         """What each byte of a row carries, a part of the row at a time."""
@@ -186,7 +193,8 @@ class _Player:
                 found = self.bytes[offset : offset + self.size[name]]
                 if start:
                     found[:] = -1 - number
-                assert (found == -1 - number).all(), f"group {group.index}: {name} was overwritten"
+                if (found != -1 - number).any():
+                    raise _fault(f"group {group.index}: {name} was overwritten")
 
     def _play_call(self, group: Group) -> None:
         (stage,) = group.stages
@@ -213,14 +221,17 @@ class _Player:
         """No turn of a call that goes through the bytes `read` of the source, while it writes the bytes
         `written`, writes over what it, or a later turn, still reads."""
         count = -(-len(read) // pace.read)
-        assert count * pace.written >= len(written), f"{op}: its pace ends before the output does"
+        if count * pace.written < len(written):
+            raise _fault(f"{op}: its pace ends before the output does")
         for first in range(0, count, _PART):
             turns = np.arange(first, min(first + _PART, count))
             unread = read.start + (turns + pace.buffered) * pace.read
             begin = written.start + turns * pace.written
             behind = np.minimum(begin + pace.written, written.stop)
             intact = (behind <= unread) | (begin >= read.stop) | (unread >= read.stop)
-            assert intact.all(), f"{op} overwrites {source} before turn {turns[~intact][0] + pace.buffered} has read it"
+            if not intact.all():
+                turn = turns[~intact][0] + pace.buffered
+                raise _fault(f"{op} overwrites {source} before turn {turn} has read it")
 
     def _play_rows(self, group: Group) -> None:
         """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""
@@ -271,7 +282,8 @@ class _Player:
                     waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
                     self._slide(tensor, min(waiting, default=done[maker[tensor]]), done[maker[tensor]])
         for s, stage in enumerate(group.stages):
-            assert finished(s) or stage.op.output not in group.outputs, f"{stage.op}: rows missing"
+            if stage.op.output in group.outputs and not finished(s):
+                raise _fault(f"{stage.op}: rows missing")
 
     def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
         """Rows from `oldest` on move down, the first of them to the ring's start."""
@@ -302,6 +314,10 @@ class _Player:
                     self._check_pace(stage.op, tensor, pace, *(range(span.start, span.stop) for span in spans))
                 else:
                     self._read(tensor, r, f"{reader} (while it writes)")
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the checker of plans", what)
 
 
 def _breaks(numbers: np.ndarray) -> Iterator[int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.weights import scalar
+from tinyfuse.errors import InternalFault
 from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
@@ -317,7 +318,7 @@ class _Writer:
         for constant in stage.constants:
             if constant.name == name:
                 return self.constants[constant_key(constant)]
-        raise AssertionError(f"{stage.kernel.name} has no constant {name!r}")
+        raise InternalFault("the printer of groups", f"{stage.kernel.name} has no constant {name!r}")
 
     def _statement(self, statement: Statement) -> None:
         if isinstance(statement, Let):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.errors import Problem
+from tinyfuse.errors import InternalFault, Problem
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.targets import Target
 
@@ -321,7 +321,8 @@ class Kernel(ABC):
 
 def element_paces(op: Op, indexes: Collection[int]) -> dict[int, Pace]:
     """Of inputs with as many elements as the output, that a call goes through element by element."""
-    assert all(op.inputs[i].elements == op.output.elements for i in indexes), op
+    if any(op.inputs[i].elements != op.output.elements for i in indexes):
+        raise InternalFault("the paces of kernels", f"{op} has an input of another size than its output")
     return {i: Pace(ITEM_BYTES[op.inputs[i].dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}
 
 
