@@ -7,7 +7,10 @@ formula they came from.
 
 Where no code runs for an operator (RESHAPE, a view), the bytes of its outputs must carry the names that
 its inputs' have in their places. Which these are, its reference says, which moves numbers for us; nothing
-is taken from where the plan stores them.
+is taken from where the plan stores them. Nor from what the plan says of windows and scratch: the rows that a
+stage reads, and the bytes that its kernel scribbles on, are those of plan_contracts.py.
+
+What it plays is the plan. It doesn't see the C that is printed from it: verify.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Pace
-from tinyfuse.plan import FEED_STATE, Group, Plan
+from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
+from tinyfuse.plan_contracts import rows_read, scratch_needed
 
 #: bytes of a row that are stamped at a time, or turns of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
@@ -77,6 +81,7 @@ class _Player:
         for tensor in self.plan.graph.inputs:
             self._write_whole(tensor)
         for group in self.plan.groups:
+            self._check_scratch(group)
             self._play_feed_state(group, start=group is self.plan.fed_group)
             if group.stages[0].by_row:
                 self._play_rows(group)
@@ -175,6 +180,15 @@ class _Player:
         for row in range(self._rows(tensor)):
             self._read(tensor, row, reader)
 
+    def _check_scratch(self, group: Group) -> None:
+        for stage, name in zip(group.stages, group.scratch, strict=True):
+            needed = scratch_needed(stage.op, stage.kernel, stage.by_row, self.plan.context)
+            there = self.size[name] if name else 0
+            if there < needed:
+                raise _fault(f"{stage.op}: {stage.kernel.name} needs {needed} bytes of scratch and has {there}")
+            if name and self.plan.placement.offsets[name] % 16:
+                raise _fault(f"{stage.op}: its scratch is not aligned to 16")
+
     def _scribble_scratch(self, group: Group, stage: int) -> None:
         name = group.scratch[stage]
         if name:
@@ -242,7 +256,10 @@ class _Player:
             for s, stage in enumerate(group.stages)
         }
 
+        reads = [self._reads(stage) for stage in group.stages]
+
         def window(s: int, i: int) -> range:
+            """The rows that the plan says: what the generated loop goes by."""
             rows = group.stages[s].windows[i]
             height = group.stages[s].op.inputs[i].shape[1]
             start = done[s] * rows.stride - rows.pad_top
@@ -270,9 +287,7 @@ class _Player:
                 break
             s = ready[-1]
             windows = {
-                tensor: window(s, i)
-                for i, tensor in enumerate(group.stages[s].op.inputs)
-                if tensor in group.stages[s].op.activations
+                tensor: window(s, i) if rows is None else rows[done[s]] for tensor, (i, rows) in reads[s].items()
             }
             self._play_row(group, s, done[s], windows)
             self._play_feed_state(group)
@@ -284,6 +299,16 @@ class _Player:
         for s, stage in enumerate(group.stages):
             if stage.op.output in group.outputs and not finished(s):
                 raise _fault(f"{stage.op}: rows missing")
+
+    @staticmethod
+    def _reads(stage: Stage) -> dict[Tensor, tuple[int, tuple[range, ...] | None]]:
+        """Per tensor: which input it is, and the rows that each output row reads, None where only the plan
+        knows."""
+        return {
+            tensor: (i, rows_read(stage.op, i))
+            for i, tensor in enumerate(stage.op.inputs)
+            if tensor in stage.op.activations
+        }
 
     def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
         """Rows from `oldest` on move down, the first of them to the ring's start."""
