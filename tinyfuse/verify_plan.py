@@ -32,11 +32,15 @@ from tinyfuse.plan_contracts import rows_read, scratch_needed
 #: bytes of a row that are stamped at a time, or turns of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
 
+#: what a call leaves in its scratch: no value's number, nor what feed states carry
+_SCRATCH = -9
+
 
 def verify_plan(plan: Plan) -> None:
     """InternalFault, naming the tensor, where any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
     _check_states(plan)
+    _check_feed(plan)
     _Player(plan).play()
 
 
@@ -55,6 +59,21 @@ def _check_states(plan: Plan) -> None:
         if offset % 4 or place.size != tensor.bytes or place.any():
             raise _fault(f"{tensor}: misplaced")
         place[:] = True
+
+
+def _check_feed(plan: Plan) -> None:
+    """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
+    a number for each other stage that counts to its output's height."""
+    group = plan.fed_group
+    if group is None:
+        return
+    if len(group.stages) < 2:
+        raise _fault(f"{group.stages[0].op}: nothing takes the rows that are fed")
+    rows = max(stage.op.output.shape[1] for stage in group.stages)
+    number = next(size for size in (1, 2, 4) if rows < 256**size)
+    sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
+    if sizes[FEED_STATE] < 8 or sizes[group.counters] < number * (len(group.stages) - 1):
+        raise _fault(f"group {group.index}: no room for what the calls that feed rows keep")
 
 
 @dataclass(frozen=True)
@@ -193,7 +212,15 @@ class _Player:
         name = group.scratch[stage]
         if name:
             start = self.plan.placement.offsets[name]
-            self.bytes[start : start + self.size[name]] = 0
+            self.bytes[start : start + self.size[name]] = _SCRATCH
+
+    def _keep_scratch(self, group: Group, stage: int) -> None:
+        """What the call wrote must have left its scratch alone, which it reads until it ends."""
+        name = group.scratch[stage]
+        if name:
+            start = self.plan.placement.offsets[name]
+            if (self.bytes[start : start + self.size[name]] != _SCRATCH).any():
+                raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
 
     def _play_feed_state(self, group: Group, start: bool = False) -> None:
         """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
@@ -218,6 +245,7 @@ class _Player:
         paces = stage.kernel.paces(stage.op)
         for output in stage.op.outputs:
             self._write_whole(output)
+        self._keep_scratch(group, 0)
         for i, tensor in enumerate(stage.op.inputs):
             if tensor not in stage.op.activations:
                 continue
@@ -330,6 +358,7 @@ class _Player:
             for r in rows:
                 self._read(tensor, r, reader)
         self._write(stage.op.output, row)
+        self._keep_scratch(group, s)
         for tensor, rows in windows.items():
             uses = [i for i, other in enumerate(stage.op.inputs) if other is tensor]
             pace = paces.get(uses[0]) if len(uses) == 1 else None
