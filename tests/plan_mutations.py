@@ -30,12 +30,15 @@ def faults(plan: Plan) -> Iterator[Fault]:
             yield Fault(kind, what, wrong)
 
 
+#: of the search for a placement (plan_arena): hundreds are made
+WORK = 50_000
+
 Found = Iterator[tuple[str, Plan]]
 
 
 def _placed_again(plan: Plan, **fields) -> Plan:
     wrong = replace(plan, **fields)
-    return replace(wrong, placement=plan_arena(wrong.buffers, wrong.overlaps))
+    return replace(wrong, placement=plan_arena(wrong.buffers, wrong.overlaps, WORK))
 
 
 def _with_buffer(plan: Plan, name: str, **fields) -> tuple:

@@ -22,7 +22,8 @@ from tinyfuse.tflite_reader import read_tflite
 MOST_ROWS = 30
 
 GROWING = ("bilinear", "nearest", "transposed")
-KINDS = (*GROWING, *GROWING, "bilinear", "transposed", "conv", "depthwise", "depthwise", "pool", "pad", "mirror", "crop")
+KINDS = (*GROWING, *GROWING, "bilinear", "transposed", "conv", "depthwise", "depthwise", "pool", "pad", "mirror",
+         "crop")  # fmt: skip
 
 
 @st.composite
@@ -65,7 +66,8 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
         begin = draw(st.integers(0, rows - 1))
         return sketch.slice(x, [0, begin, 0, 0], [1, draw(st.integers(1, rows - begin)), columns, channels])
     if kind == "pool":
-        return sketch.pool(x, "MAX_POOL_2D", (min(kernel[0], rows), 1), stride, draw(st.sampled_from(["SAME", "VALID"])))
+        size, padding = (min(kernel[0], rows), 1), draw(st.sampled_from(["SAME", "VALID"]))
+        return sketch.pool(x, "MAX_POOL_2D", size, stride, padding)
     padding = "VALID" if kernel[0] <= rows and kernel[1] <= columns and draw(st.booleans()) else "SAME"
     if kind == "depthwise":
         return sketch.depthwise(x, kernel, stride, padding, activation=draw(ACTIVATIONS))

@@ -1,5 +1,6 @@
 """Random graphs of up to 40 operators with branches: several readers of a tensor, residuals, branches that
-are joined by ADD and CONCATENATION, resized images and transposed convolutions, under every --optimize, with and without a limit, fed by rows or not."""
+are joined by ADD and CONCATENATION, resized images and transposed convolutions, under every --optimize, with
+and without a limit, fed by rows or not."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def branchy(draw, most_operators: int = MOST_OPERATORS) -> bytes:
         # mostly a late one: else graphs are wide and flat
         x = there[-1 - draw(st.integers(0, min(3, len(there) - 1)))]
         twins = [v for v in there if v.shape == x.shape and v is not x]
-        kinds = ["depthwise", "pointwise", "convolution", "relu", "pool", "resize", "transposed"] + ["add", "join", "join rows"] * bool(twins)
+        kinds = ["depthwise", "pointwise", "convolution", "relu", "pool", "resize", "transposed"]
+        kinds += ["add", "join", "join rows"] * bool(twins)
         kind = draw(st.sampled_from(kinds))
         kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
         read.add(x)

@@ -109,7 +109,7 @@ def test_a_sample_of_faults() -> None:
     for make in MODELS.values():
         survivors += judged(faults(make()), counts)
     print("\n" + table(counts))
-    assert not [kind for kind in KINDS if not counts[kind, "caught"]], "kinds that nothing has, or that are never caught"
+    assert not [kind for kind in KINDS if not counts[kind, "caught"]], "kinds that no plan has, or never caught"
     assert_harmless([f for f in survivors if f.kind in NEVER] + few_of_each(survivors, 2))
 
 

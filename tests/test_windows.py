@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from subprocess import run
 
 import numpy as np
 import pytest
 from host_program import SANITIZERS, WARNINGS, compile_c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from subprocess import run
 
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir
@@ -46,7 +46,7 @@ def test_the_c_that_a_window_prints_computes_what_it_says(tmp_path_factory, wind
     found = _computed(tmp_path_factory.mktemp("windows"), windows)
     for (window, height), rows in zip(windows, found, strict=True):
         said = [[window.first(y), window.needed(y, height)] for y in range(ROWS)]
-        assert rows.tolist() == said, f"{window} of {height} rows: {window.first_c('y')}, {window.needed_c('y', height)}"
+        assert rows.tolist() == said, f"{window}: {window.first_c('y')}, {window.needed_c('y', height)}"
 
 
 def _computed(folder: Path, windows: list[tuple[RowWindow, int]]) -> np.ndarray:
