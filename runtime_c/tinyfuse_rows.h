@@ -1,8 +1,14 @@
-/* Rings of rows that slide: their rows lie in order. */
+/* Rows of a tensor that is streamed, and rings of rows that slide: their rows lie in order. */
 #ifndef TINYFUSE_ROWS_H
 #define TINYFUSE_ROWS_H
 
 #include "tinyfuse_common.h"
+
+/* Of the first `count` rows of a tensor, how many there are; below 0: none. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_within(int32_t count, int32_t height)
+{
+    return count < 0 ? 0 : tinyfuse_min(count, height);
+}
 
 /* Where row 0 would lie, of rows in order whose row `first` lies at `memory`: only for reaching rows
    from `first` on. */

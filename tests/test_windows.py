@@ -61,7 +61,7 @@ def _computed(folder: Path, windows: list[tuple[RowWindow, int]]) -> np.ndarray:
         calls.append(f"    for (y = 0; y < {ROWS}; ++y) {{\n        w{number}(y);\n    }}\n")
     source = folder / "windows.c"
     source.write_text(
-        '#include <stdio.h>\n#include "tinyfuse_common.h"\n' + "".join(functions)
+        '#include <stdio.h>\n#include "tinyfuse_rows.h"\n' + "".join(functions)
         + f"int main(void)\n{{\n    int32_t y;\n{''.join(calls)}    return 0;\n}}\n"
     )  # fmt: skip
     program = folder / "windows"

@@ -14,9 +14,9 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s+"(tinyfuse_\w+\.h)"', re.MULTILINE)
 def headers(plan: Plan) -> tuple[list[str], list[str]]:
     """What the generated file includes: files that come with it, and CMSIS-NN's headers."""
     ours, theirs = {"tinyfuse_common.h"}, set()
-    if any(storage.slides for storage in plan.storage.values()):
-        ours.add("tinyfuse_rows.h")
     for group in plan.groups:
+        if len(group.stages) > 1:
+            ours.add("tinyfuse_rows.h")
         for kernel in (stage.kernel for stage in group.stages):
             for header in kernel.headers:
                 own = header.startswith("tinyfuse_") or kernel.library != "cmsis-nn"

@@ -77,18 +77,19 @@ class RowWindow:
 
     def first_c(self, row: str) -> str:
         """`first` as a C expression, of an int32_t expression that is not negative."""
-        return self._rows_before_c(row, 0)
+        first = self._rows_before_c(row, 0)
+        return f"tinyfuse_max({first}, 0)" if self._round_up(0) < 0 and self.stride else first
 
     def needed_c(self, row: str, height: int) -> str:
         """`needed` as a C expression, of an int32_t expression that is not negative."""
-        return f"tinyfuse_min({self._rows_before_c(row, self.kernel)}, {height})"
+        return f"tinyfuse_rows_within({self._rows_before_c(row, self.kernel)}, {height})"
 
     def _rows_before(self, y: int, place: int) -> int:
         """How many input rows lie before a place of output row y's window, counted from its start."""
         return max(0, (y * self.stride + self._round_up(place)) // self.spread)
 
     def _rows_before_c(self, row: str, place: int) -> str:
-        """The same in C, whose division rounds towards zero: below zero, the maximum is 0 in either case."""
+        """The same in C, or less than 0: its division rounds towards zero, so what is below stays below or is 0."""
         if self.stride == 0:
             return str(self._rows_before(0, place))
         least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
@@ -96,7 +97,7 @@ class RowWindow:
             text = f"{text} {'-' if least < 0 else '+'} {abs(least)}"
         if self.spread > 1:
             text = f"({text}) / {self.spread}"
-        return f"tinyfuse_max({text}, 0)" if least < 0 else text
+        return text
 
     def _round_up(self, place: int) -> int:
         """What is added to y * stride, so that division by `spread` counts the rows before that place."""
