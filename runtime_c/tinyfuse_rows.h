@@ -1,17 +1,13 @@
-/* Row streaming: when may a stage of a fusion group compute its next row? */
+/* Rows of a tensor that is streamed, and rings of rows that slide: their rows lie in order. */
 #ifndef TINYFUSE_ROWS_H
 #define TINYFUSE_ROWS_H
 
 #include "tinyfuse_common.h"
 
-/* How many input rows, from row 0, must exist before output row `y` can be computed: a window of
-   `kernel` rows (dilation included) that starts at y * stride - pad_top, in a tensor of `height`
-   rows, of which row r is at r * spread. Rows outside the tensor are padding and need not exist. */
-TINYFUSE_INLINE int32_t tinyfuse_rows_needed(int32_t y, int32_t kernel, int32_t stride,
-                                             int32_t pad_top, int32_t spread, int32_t height)
+/* Of the first `count` rows of a tensor, how many there are; below 0: none. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_within(int32_t count, int32_t height)
 {
-    const int32_t last = y * stride - pad_top + kernel - 1;
-    return last < 0 ? 0 : tinyfuse_min(last / spread + 1, height);
+    return count < 0 ? 0 : tinyfuse_min(count, height);
 }
 
 /* Where row 0 would lie, of rows in order whose row `first` lies at `memory`: only for reaching rows

@@ -18,6 +18,7 @@ from tinyfuse.arena.search import Budget
 from tinyfuse.arena.stacking import Stacking
 from tinyfuse.arena.sweep import Sweep
 from tinyfuse.arena_check import check_placement
+from tinyfuse.errors import InternalFault
 
 PLENTY = 10**9
 
@@ -87,7 +88,7 @@ def problems(draw, most: int = 5) -> tuple[list[Buffer], list[Overlap]]:
         overlaps.append(Overlap(below.name, above.name, distance))
     try:
         Problem(buffers, overlaps)
-    except AssertionError:
+    except InternalFault:
         assume(False)  # in-place overlaps in a circle
     return buffers, overlaps
 
@@ -272,7 +273,7 @@ def test_the_arena_is_not_rounded() -> None:
     ],
 )
 def test_contradictions_are_refused(buffers, overlaps, message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
+    with pytest.raises(InternalFault, match=message):
         plan_arena(buffers, overlaps)
 
 
@@ -376,21 +377,21 @@ def test_the_checker_sees_a_buffer_moved_into_another(problem, data) -> None:
     one, other = data.draw(st.sampled_from(pairs))
     at = placement.offsets[other.name]
     moved = Placement(placement.offsets | {one.name: at}, placement.arena_bytes + one.bytes, 0, False)
-    with pytest.raises(AssertionError):
+    with pytest.raises(InternalFault):
         check_placement(buffers, overlaps, moved)
     # with only the two of them, the message names both
     alone = Placement({one.name: at, other.name: at}, at + max(one.bytes, other.bytes), 0, False)
     free = [replace(one, align=1), replace(other, align=1)]
-    with pytest.raises(AssertionError, match=f"{one.name} at {at} and {other.name} at {at} share bytes"):
+    with pytest.raises(InternalFault, match=f"{one.name} at {at} and {other.name} at {at} share bytes"):
         check_placement(free, [], alone)
 
 
 def test_the_checker_sees_an_overlap_that_is_too_deep() -> None:
     buffers, overlaps = chain([400, 400]), [Overlap("t1", "t0", 40)]
     check_placement(buffers, overlaps, Placement({"t0": 40, "t1": 0}, 440, 0, False))
-    with pytest.raises(AssertionError, match="t0 at 36 and t1 at 0"):
+    with pytest.raises(InternalFault, match="t0 at 36 and t1 at 0"):
         check_placement(buffers, overlaps, Placement({"t0": 36, "t1": 0}, 436, 0, False))
-    with pytest.raises(AssertionError, match="t0 at 0 and t1 at 40"):
+    with pytest.raises(InternalFault, match="t0 at 0 and t1 at 40"):
         check_placement(buffers, overlaps, Placement({"t0": 0, "t1": 40}, 440, 0, False))
 
 
@@ -411,7 +412,7 @@ def test_the_checker_sees_wrong_figures(change, message: str) -> None:
     buffers = chain([100, 100])
     right = Placement({"t0": 0, "t1": 100}, 200, 200, True)
     check_placement(buffers, [], right)
-    with pytest.raises(AssertionError, match=message):
+    with pytest.raises(InternalFault, match=message):
         check_placement(buffers, [], replace(right, **change))
 
 

@@ -1,5 +1,6 @@
 """Random graphs of up to 40 operators with branches: several readers of a tensor, residuals, branches that
-are joined by ADD and CONCATENATION, under every --optimize, with and without a limit, fed by rows or not."""
+are joined by ADD and CONCATENATION, resized images and transposed convolutions, under every --optimize, with
+and without a limit, fed by rows or not."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def branchy(draw, most_operators: int = MOST_OPERATORS) -> bytes:
         # mostly a late one: else graphs are wide and flat
         x = there[-1 - draw(st.integers(0, min(3, len(there) - 1)))]
         twins = [v for v in there if v.shape == x.shape and v is not x]
-        kinds = ["depthwise", "pointwise", "convolution", "relu", "pool"] + ["add", "join", "join rows"] * bool(twins)
+        kinds = ["depthwise", "pointwise", "convolution", "relu", "pool", "resize", "transposed"]
+        kinds += ["add", "join", "join rows"] * bool(twins)
         kind = draw(st.sampled_from(kinds))
         kernel = (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
         read.add(x)
@@ -45,6 +47,12 @@ def branchy(draw, most_operators: int = MOST_OPERATORS) -> bytes:
             y = sketch.conv(x, draw(st.integers(1, 8)), kernel, activation=draw(ACTIVATIONS))
         elif kind == "relu":
             y = sketch.relu(x, draw(st.sampled_from(["RELU", "RELU6"])), draw(st.booleans()))
+        elif kind == "resize":
+            name = draw(st.sampled_from(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"]))
+            y = sketch.resize(x, (draw(st.integers(1, 14)), draw(st.integers(1, 6))), name)
+        elif kind == "transposed":
+            stride = (draw(st.integers(1, max(1, 14 // x.shape[1]))), 1)
+            y = sketch.transpose_conv(x, draw(st.integers(1, 8)), kernel, stride, draw(ACTIVATIONS))
         elif kind == "pool":
             size = (min(kernel[0], x.shape[1]), min(kernel[1], x.shape[2]))
             y = sketch.pool(x, "MAX_POOL_2D", size, (1, 1), "SAME")

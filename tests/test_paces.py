@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_graphs import Sketch
 
+from tinyfuse.errors import InternalFault
 from tinyfuse.ops.base import Pace
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
@@ -112,7 +113,7 @@ def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target:
         offsets = apart | {source: 1 << 12, output: (1 << 12) - overlap.distance + 4}
         arena = max(offsets.values()) + (1 << 14)
         moved = replace(plan, placement=replace(plan.placement, offsets=offsets, arena_bytes=arena), overlaps=())
-        with pytest.raises(AssertionError, match="overwrites .* before turn|overwritten"):
+        with pytest.raises(InternalFault, match="overwrites .* before turn|overwritten"):
             _play(moved)
         kinds.append(stage.op.kind)
     assert kinds == ["DEPTHWISE_CONV_2D", "CONV_2D"] * 3 + ["DEPTHWISE_CONV_2D"]

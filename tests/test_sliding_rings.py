@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from executors import assert_exact
+from executors import assert_all_exact, assert_exact
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
+from resizing_graphs import longest_plans, resizing_chains
 
 from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.errors import InternalFault
 from tinyfuse.ops.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -61,7 +63,7 @@ def test_rings_that_slide_are_told_by_the_checker() -> None:
     plan = planned(chain())
     tensor = next(t for t, storage in plan.storage.items() if storage.slides)
     for wrong in (replace(plan.storage[tensor], slides=False), replace(plan.storage[tensor], ring_rows=2)):
-        with pytest.raises(AssertionError):
+        with pytest.raises(InternalFault):
             _Player(replace(plan, storage=plan.storage | {tensor: wrong})).play()
 
 
@@ -86,6 +88,60 @@ def test_a_ring_with_two_readers(stride: int) -> None:
     plan = plan_groups(graph, graph, [list(graph.ops)], Context(load_target("host")), Options("net"))
     assert sliding(plan)
     assert_exact(plan)
+
+
+@pytest.mark.parametrize("reader", ["bilinear", "nearest", "transposed"])
+def test_a_ring_whose_reader_moves_by_fractions_of_a_row(reader: str) -> None:
+    """The ring must let go of a row only when the window, which counts in fractions, has left it."""
+    sketch = Sketch(4)
+    start = sketch.value((1, 12, 5, 4))
+    x = sketch.conv(start, 6, (3, 1))
+    if reader == "transposed":
+        x = sketch.transpose_conv(x, 4, (5, 2), (2, 1))
+    else:
+        x = sketch.resize(x, (24, 5), f"RESIZE_{'BILINEAR' if reader == 'bilinear' else 'NEAREST_NEIGHBOR'}")
+    data = sketch.build([start], [sketch.depthwise(sketch.depthwise(x, (4, 3)), (3, 3))])
+    (plan,) = longest_plans([data], slide=True)
+    assert _slides_under_a_fractional_reader(plan) or reader == "nearest"  # one row alone doesn't slide
+    assert_exact(plan)
+
+
+def _slides_under_a_fractional_reader(plan: Plan) -> bool:
+    return any(
+        window is not None and window.spread > 1 and tensor in plan.storage and plan.storage[tensor].slides
+        for group in plan.groups
+        for stage in group.stages
+        for tensor, window in zip(stage.op.inputs, stage.windows, strict=True)
+    )
+
+
+def test_resizing_in_the_middle_of_a_chain_at_default_options() -> None:
+    sketch = Sketch(5)
+    x = sketch.value((1, 12, 8, 8))
+    y = sketch.transpose_conv(sketch.resize(x, (24, 16)), 8, (3, 3))
+    y = sketch.depthwise(sketch.conv(y, 4, (3, 3)), (3, 3))
+    plan = planned(sketch.build([x], [sketch.depthwise(y, (3, 3), (2, 2))]), optimize="balanced")
+    assert _slides_under_a_fractional_reader(plan)
+    assert_exact(plan)
+
+
+def _slides(model: bytes) -> bool:
+    """Few random chains have such a ring; the few that CI draws must."""
+    return _slides_under_a_fractional_reader(longest_plans([model], slide=True)[0])
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(resizing_chains().filter(_slides), min_size=3, max_size=3))
+def test_random_chains_that_resize(models: list[bytes]) -> None:
+    assert_all_exact(longest_plans(models, slide=True), runs=3)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("slide", [True, False])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(resizing_chains(most_layers=12), min_size=10, max_size=10))
+def test_many_random_chains_that_resize(slide: bool, models: list[bytes]) -> None:
+    assert_all_exact(longest_plans(models, slide), runs=3)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])

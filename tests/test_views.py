@@ -15,6 +15,7 @@ from random_graphs import Sketch, Value
 from tflite_builder import ModelBuilder
 
 from tinyfuse.compiler import plan_groups, prepare
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.options import FUSION, OPTIMIZE
 from tinyfuse.places import Places
@@ -344,7 +345,7 @@ def test_verify_plan_sees_a_part_in_a_wrong_place(make) -> None:
     for tensor in parts:
         storage = plan.storage[tensor]
         for wrong in (replace(storage, offset=storage.offset - 4), replace(storage, offset=0)):
-            with pytest.raises(AssertionError):
+            with pytest.raises(InternalFault):
                 verify_plan(replace(plan, storage=plan.storage | {tensor: wrong}))
 
 
@@ -355,7 +356,7 @@ def test_verify_plan_sees_parts_that_changed_places() -> None:
     plan = plan_of(data, optimize="speed")
     first, second = (plan.storage[t] for t in plan.graph.ops[-1].inputs)
     swapped = dict(zip(plan.graph.ops[-1].inputs, (second, first), strict=True))
-    with pytest.raises(AssertionError, match="overwritten"):
+    with pytest.raises(InternalFault, match="overwritten"):
         verify_plan(replace(plan, storage=plan.storage | swapped))
 
 
@@ -365,7 +366,7 @@ def test_verify_plan_sees_a_view_of_what_is_not_one_piece() -> None:
     x = s.value((1, 4, 3, 2))
     plan = plan_of(s.build([x], [s.transpose(s.relu(x), (0, 2, 1, 3))]))
     (group,) = (g for g in plan.groups if g.ops[0].kind == "TRANSPOSE")
-    with pytest.raises(AssertionError, match="overwritten"):
+    with pytest.raises(InternalFault, match="overwritten"):
         verify_plan(replace(plan, groups=tuple(g for g in plan.groups if g is not group)))
 
 

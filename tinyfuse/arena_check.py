@@ -5,31 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tinyfuse.arena.problem import Buffer, Overlap, Placement
+from tinyfuse.errors import InternalFault
 
 
 def check_placement(buffers: Iterable[Buffer], overlaps: Iterable[Overlap], placement: Placement) -> None:
-    """AssertionError, with both names, where two buffers that are alive together share bytes that no
+    """InternalFault, with both names, where two buffers that are alive together share bytes that no
     Overlap allows them; or where a buffer is missing, misaligned or outside the arena, or the
     placement's figures contradict each other."""
     buffers, overlaps = list(buffers), list(overlaps)
     names = [buffer.name for buffer in buffers]
-    assert sorted(names) == sorted(placement.offsets), "the placement is of other buffers"
+    if sorted(names) != sorted(placement.offsets):
+        raise _fault("the placement is of other buffers")
     for buffer in buffers:
         start = placement.offsets[buffer.name]
-        assert start >= 0, f"{buffer.name} starts at {start}"
-        assert start % buffer.align == 0, f"{buffer.name} at {start} is not aligned to {buffer.align}"
-        assert start + buffer.bytes <= placement.arena_bytes, f"{buffer.name} ends outside the arena"
+        if start < 0:
+            raise _fault(f"{buffer.name} starts at {start}")
+        if start % buffer.align:
+            raise _fault(f"{buffer.name} at {start} is not aligned to {buffer.align}")
+        if start + buffer.bytes > placement.arena_bytes:
+            raise _fault(f"{buffer.name} ends outside the arena")
     for number, one in enumerate(buffers):
         for other in buffers[number + 1 :]:
             if _alive_together(one, other) and _share_bytes(one, other, placement):
-                a, b = placement.offsets[one.name], placement.offsets[other.name]
-                assert any(_allows(overlap, one, other, placement) for overlap in overlaps), (
-                    f"{one.name} at {a} and {other.name} at {b} share bytes"
-                )
+                if not any(_allows(overlap, one, other, placement) for overlap in overlaps):
+                    a, b = placement.offsets[one.name], placement.offsets[other.name]
+                    raise _fault(f"{one.name} at {a} and {other.name} at {b} share bytes")
     ends = [placement.offsets[buffer.name] + buffer.bytes for buffer in buffers if buffer.bytes]
-    assert placement.arena_bytes == max(ends, default=0), "the arena is larger than what is in it"
-    assert placement.lower_bound <= placement.arena_bytes, "the arena is below its lower bound"
-    assert not placement.optimal or placement.lower_bound == placement.arena_bytes, "optimal, with a gap"
+    if placement.arena_bytes != max(ends, default=0):
+        raise _fault("the arena is larger than what is in it")
+    if placement.lower_bound > placement.arena_bytes:
+        raise _fault("the arena is below its lower bound")
+    if placement.optimal and placement.lower_bound < placement.arena_bytes:
+        raise _fault("optimal, with a gap")
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the check of the placement", what)
 
 
 def _alive_together(one: Buffer, other: Buffer) -> bool:

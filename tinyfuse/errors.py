@@ -1,7 +1,8 @@
 """The errors a user can cause, each with the place it came from.
 
-Faults of tinyfuse itself stay `AssertionError`; everything a model file, an option or the
-machine can cause is one of the classes below, and carries its exit code (README.md).
+Everything a model file, an option or the machine can cause is one of the classes below, and carries its exit
+code (README.md); so is what breaks a promise of tinyfuse's own (`InternalFault`). `assert` states what a reader
+should know and no user's result rests on: `python -O` leaves it out.
 """
 
 from __future__ import annotations
@@ -95,3 +96,16 @@ class EmulationFailed(TinyfuseError):
     """The emulated firmware crashed, hung or said nothing."""
 
     exit_code = 4
+
+
+class InternalFault(TinyfuseError):
+    """What tinyfuse made breaks a promise of its own, whatever the model was: `what`, found by `where`."""
+
+    exit_code = 5
+
+    def __init__(self, where: str, what: str):
+        self.where, self.what = where, what
+        super().__init__(
+            f"a fault of tinyfuse itself, found by {where}: {what}; nothing was written. "
+            "Please report it with this command and the model"
+        )

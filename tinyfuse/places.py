@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 
@@ -67,5 +68,6 @@ class Places:
         inputs, in the order of the graph."""
         for part in FAMILIES[op.kind].parts(op):
             inner, outer = self.of(part.part), self.of(part.whole)
-            assert inner.root is not outer.root, f"{op}: {part.part} has a place already"
+            if inner.root is outer.root:
+                raise InternalFault("the places of views", f"{op}: {part.part} has a place already")
             self._parents[inner.root] = Place(outer.root, outer.offset + part.offset - inner.offset)

@@ -7,7 +7,10 @@ formula they came from.
 
 Where no code runs for an operator (RESHAPE, a view), the bytes of its outputs must carry the names that
 its inputs' have in their places. Which these are, its reference says, which moves numbers for us; nothing
-is taken from where the plan stores them.
+is taken from where the plan stores them. Nor from what the plan says of windows and scratch: the rows that a
+stage reads, and the bytes that its kernel scribbles on, are those of plan_contracts.py.
+
+What it plays is the plan. It doesn't see the C that is printed from it: verify.
 """
 
 from __future__ import annotations
@@ -19,19 +22,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.arena_check import check_placement
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Pace
-from tinyfuse.plan import FEED_STATE, Group, Plan
+from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
+from tinyfuse.plan_contracts import rows_read, scratch_needed
 
 #: bytes of a row that are stamped at a time, or turns of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
 
+#: what a call leaves in its scratch: no value's number, nor what feed states carry
+_SCRATCH = -9
+
 
 def verify_plan(plan: Plan) -> None:
-    """AssertionError, naming the tensor, where any value is overwritten before its last use."""
+    """InternalFault, naming the tensor, where any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
     _check_states(plan)
+    _check_feed(plan)
     _Player(plan).play()
 
 
@@ -39,15 +48,32 @@ def _check_states(plan: Plan) -> None:
     """Every state of the graph has bytes of its own in the state's memory, and what is done to states
     keeps the order of the graph."""
     order = [op for group in plan.groups for op in group.ops if op.states]
-    assert order == [op for op in plan.graph.ops if op.states], "operators on states changed places"
     in_file = [op.index for op in order if op.index >= 0]
-    assert in_file == sorted(in_file), "operators on states changed places"
-    assert set(plan.states) == set(plan.graph.states), "states without a place, or places without a state"
+    if order != [op for op in plan.graph.ops if op.states] or in_file != sorted(in_file):
+        raise _fault("operators on states changed places")
+    if set(plan.states) != set(plan.graph.states):
+        raise _fault("states without a place, or places without a state")
     taken = np.zeros(plan.state_bytes, bool)
     for tensor, offset in plan.states.items():
         place = taken[offset : offset + tensor.bytes]
-        assert offset % 4 == 0 and place.size == tensor.bytes and not place.any(), f"{tensor}: misplaced"
+        if offset % 4 or place.size != tensor.bytes or place.any():
+            raise _fault(f"{tensor}: misplaced")
         place[:] = True
+
+
+def _check_feed(plan: Plan) -> None:
+    """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
+    a number for each other stage that counts to its output's height."""
+    group = plan.fed_group
+    if group is None:
+        return
+    if len(group.stages) < 2:
+        raise _fault(f"{group.stages[0].op}: nothing takes the rows that are fed")
+    rows = max(stage.op.output.shape[1] for stage in group.stages)
+    number = next(size for size in (1, 2, 4) if rows < 256**size)
+    sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
+    if sizes[FEED_STATE] < 8 or sizes[group.counters] < number * (len(group.stages) - 1):
+        raise _fault(f"group {group.index}: no room for what the calls that feed rows keep")
 
 
 @dataclass(frozen=True)
@@ -74,6 +100,7 @@ class _Player:
         for tensor in self.plan.graph.inputs:
             self._write_whole(tensor)
         for group in self.plan.groups:
+            self._check_scratch(group)
             self._play_feed_state(group, start=group is self.plan.fed_group)
             if group.stages[0].by_row:
                 self._play_rows(group)
@@ -111,7 +138,8 @@ class _Player:
         runs = [run for tensor in op.activations for run in self.contents[tensor]]
         for output, moved in zip(op.outputs, FAMILIES[op.kind].reference(op, *numbers), strict=True):
             moved, item = moved.reshape(-1), ITEM_BYTES[output.dtype]
-            assert moved.size == output.elements, f"{op}: {output} has elements of nowhere"
+            if moved.size != output.elements:
+                raise _fault(f"{op}: {output} has elements of nowhere")
             cuts = [0, *_breaks(moved), moved.size]
             self.contents[output] = tuple(
                 run
@@ -130,24 +158,27 @@ class _Player:
         slot = 0
         if storage.slides:
             slot = row - self.oldest.get(tensor, 0)
-            assert 0 <= slot < storage.ring_rows, f"{tensor}: row {row} is outside its sliding ring"
+            if not 0 <= slot < storage.ring_rows:
+                raise _fault(f"{tensor}: row {row} is outside its sliding ring")
         elif rows > 1:
             slot = row % storage.ring_rows
         begin = storage.offset + slot * size
-        assert 0 <= begin <= self.size[storage.buffer] - size, f"{tensor}: row {row} outside its buffer"
+        if not 0 <= begin <= self.size[storage.buffer] - size:
+            raise _fault(f"{tensor}: row {row} outside its buffer")
         start = self.plan.placement.offsets[storage.buffer] + begin
         return slice(start, start + size)
 
     def _write(self, tensor: Tensor, row: int) -> None:
         start = self.plan.offset(tensor)
-        assert start % min(ITEM_BYTES[tensor.dtype], 4) == 0, f"{tensor} at {start} is not aligned"
+        if start % min(ITEM_BYTES[tensor.dtype], 4):
+            raise _fault(f"{tensor} at {start} is not aligned")
         for part, stamp in self._stamps(tensor, row):
             self.bytes[part] = stamp
 
     def _read(self, tensor: Tensor, row: int, reader: str) -> None:
         for part, stamp in self._stamps(tensor, row):
-            intact = (self.bytes[part] == stamp).all()
-            assert intact, f"{reader} reads row {row} of {tensor}: overwritten"
+            if (self.bytes[part] != stamp).any():
+                raise _fault(f"{reader} reads row {row} of {tensor}: overwritten, or not made yet")
 
     def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
         """What each byte of a row carries, a part of the row at a time."""
@@ -168,11 +199,28 @@ class _Player:
         for row in range(self._rows(tensor)):
             self._read(tensor, row, reader)
 
+    def _check_scratch(self, group: Group) -> None:
+        for stage, name in zip(group.stages, group.scratch, strict=True):
+            needed = scratch_needed(stage.op, stage.kernel, stage.by_row, self.plan.context)
+            there = self.size[name] if name else 0
+            if there < needed:
+                raise _fault(f"{stage.op}: {stage.kernel.name} needs {needed} bytes of scratch and has {there}")
+            if name and self.plan.placement.offsets[name] % 16:
+                raise _fault(f"{stage.op}: its scratch is not aligned to 16")
+
     def _scribble_scratch(self, group: Group, stage: int) -> None:
         name = group.scratch[stage]
         if name:
             start = self.plan.placement.offsets[name]
-            self.bytes[start : start + self.size[name]] = 0
+            self.bytes[start : start + self.size[name]] = _SCRATCH
+
+    def _keep_scratch(self, group: Group, stage: int) -> None:
+        """What the call wrote must have left its scratch alone, which it reads until it ends."""
+        name = group.scratch[stage]
+        if name:
+            start = self.plan.placement.offsets[name]
+            if (self.bytes[start : start + self.size[name]] != _SCRATCH).any():
+                raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
 
     def _play_feed_state(self, group: Group, start: bool = False) -> None:
         """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
@@ -186,7 +234,8 @@ class _Player:
                 found = self.bytes[offset : offset + self.size[name]]
                 if start:
                     found[:] = -1 - number
-                assert (found == -1 - number).all(), f"group {group.index}: {name} was overwritten"
+                if (found != -1 - number).any():
+                    raise _fault(f"group {group.index}: {name} was overwritten")
 
     def _play_call(self, group: Group) -> None:
         (stage,) = group.stages
@@ -196,6 +245,7 @@ class _Player:
         paces = stage.kernel.paces(stage.op)
         for output in stage.op.outputs:
             self._write_whole(output)
+        self._keep_scratch(group, 0)
         for i, tensor in enumerate(stage.op.inputs):
             if tensor not in stage.op.activations:
                 continue
@@ -213,14 +263,17 @@ class _Player:
         """No turn of a call that goes through the bytes `read` of the source, while it writes the bytes
         `written`, writes over what it, or a later turn, still reads."""
         count = -(-len(read) // pace.read)
-        assert count * pace.written >= len(written), f"{op}: its pace ends before the output does"
+        if count * pace.written < len(written):
+            raise _fault(f"{op}: its pace ends before the output does")
         for first in range(0, count, _PART):
             turns = np.arange(first, min(first + _PART, count))
             unread = read.start + (turns + pace.buffered) * pace.read
             begin = written.start + turns * pace.written
             behind = np.minimum(begin + pace.written, written.stop)
             intact = (behind <= unread) | (begin >= read.stop) | (unread >= read.stop)
-            assert intact.all(), f"{op} overwrites {source} before turn {turns[~intact][0] + pace.buffered} has read it"
+            if not intact.all():
+                turn = turns[~intact][0] + pace.buffered
+                raise _fault(f"{op} overwrites {source} before turn {turn} has read it")
 
     def _play_rows(self, group: Group) -> None:
         """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""
@@ -231,7 +284,10 @@ class _Player:
             for s, stage in enumerate(group.stages)
         }
 
+        reads = [self._reads(stage) for stage in group.stages]
+
         def window(s: int, i: int) -> range:
+            """The rows that the plan says: what the generated loop goes by."""
             rows = group.stages[s].windows[i]
             height = group.stages[s].op.inputs[i].shape[1]
             start = done[s] * rows.stride - rows.pad_top
@@ -259,9 +315,7 @@ class _Player:
                 break
             s = ready[-1]
             windows = {
-                tensor: window(s, i)
-                for i, tensor in enumerate(group.stages[s].op.inputs)
-                if tensor in group.stages[s].op.activations
+                tensor: window(s, i) if rows is None else rows[done[s]] for tensor, (i, rows) in reads[s].items()
             }
             self._play_row(group, s, done[s], windows)
             self._play_feed_state(group)
@@ -271,7 +325,18 @@ class _Player:
                     waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
                     self._slide(tensor, min(waiting, default=done[maker[tensor]]), done[maker[tensor]])
         for s, stage in enumerate(group.stages):
-            assert finished(s) or stage.op.output not in group.outputs, f"{stage.op}: rows missing"
+            if stage.op.output in group.outputs and not finished(s):
+                raise _fault(f"{stage.op}: rows missing")
+
+    @staticmethod
+    def _reads(stage: Stage) -> dict[Tensor, tuple[int, tuple[range, ...] | None]]:
+        """Per tensor: which input it is, and the rows that each output row reads, None where only the plan
+        knows."""
+        return {
+            tensor: (i, rows_read(stage.op, i))
+            for i, tensor in enumerate(stage.op.inputs)
+            if tensor in stage.op.activations
+        }
 
     def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
         """Rows from `oldest` on move down, the first of them to the ring's start."""
@@ -293,6 +358,7 @@ class _Player:
             for r in rows:
                 self._read(tensor, r, reader)
         self._write(stage.op.output, row)
+        self._keep_scratch(group, s)
         for tensor, rows in windows.items():
             uses = [i for i, other in enumerate(stage.op.inputs) if other is tensor]
             pace = paces.get(uses[0]) if len(uses) == 1 else None
@@ -302,6 +368,10 @@ class _Player:
                     self._check_pace(stage.op, tensor, pace, *(range(span.start, span.stop) for span in spans))
                 else:
                     self._read(tensor, r, f"{reader} (while it writes)")
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the checker of plans", what)
 
 
 def _breaks(numbers: np.ndarray) -> Iterator[int]:

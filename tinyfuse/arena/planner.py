@@ -36,7 +36,7 @@ def plan_arena(
 
     arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` bounds the
     searches in elementary operations (about a microsecond each), so the result depends on the
-    arguments alone. AssertionError where two buffers have one name, or an overlap is impossible.
+    arguments alone. InternalFault where two buffers have one name, or an overlap is impossible.
     """
     problem = Problem(buffers, overlaps)
     bound = lower_bound(problem, Budget(work_limit // 4))

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
+from tinyfuse.errors import InternalFault
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -58,6 +60,10 @@ class Placement:
     optimal: bool
 
 
+def _contradiction(what: str) -> InternalFault:
+    return InternalFault("the planner of the arena", what)
+
+
 class Problem:
     """The buffers by number, and for each pair that is alive together the distance between starts.
 
@@ -65,25 +71,30 @@ class Problem:
     or the distance of an Overlap. Pairs that can lie anywhere are absent: those that are never alive
     together, those with a buffer of no bytes, and those that overlap in place both ways.
 
-    AssertionError where the buffers or overlaps contradict themselves.
+    InternalFault where the buffers or overlaps contradict themselves.
     """
 
     def __init__(self, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = ()):
         self.buffers = tuple(buffers)
         number = {buffer.name: i for i, buffer in enumerate(self.buffers)}
-        assert len(number) == len(self.buffers), "two buffers have one name"
+        if len(number) < len(self.buffers):
+            raise _contradiction("two buffers have one name")
         for b in self.buffers:
-            assert b.bytes >= 0 and b.align >= 1, f"{b.name}: {b.bytes} bytes, alignment {b.align}"
-            assert 0 <= b.first_step <= b.last_step, f"{b.name}: steps {b.first_step} to {b.last_step}"
+            if b.bytes < 0 or b.align < 1:
+                raise _contradiction(f"{b.name}: {b.bytes} bytes, alignment {b.align}")
+            if not 0 <= b.first_step <= b.last_step:
+                raise _contradiction(f"{b.name}: steps {b.first_step} to {b.last_step}")
         self.apart: list[dict[int, int]] = [{} for _ in self.buffers]
         for i, a in enumerate(self.buffers):
             for j, b in enumerate(self.buffers[:i]):
                 if a.bytes and b.bytes and a.meets(b):
                     self.apart[i][j], self.apart[j][i] = a.bytes, b.bytes
         for o in overlaps:
-            assert o.below in number and o.above in number, f"no such buffer: {o}"
+            if o.below not in number or o.above not in number:
+                raise _contradiction(f"no such buffer: {o}")
             below, above = number[o.below], number[o.above]
-            assert 0 <= o.distance <= self.buffers[below].bytes and below != above, f"impossible: {o}"
+            if not 0 <= o.distance <= self.buffers[below].bytes or below == above:
+                raise _contradiction(f"impossible: {o}")
             if above in self.apart[below]:
                 self.apart[below][above] = min(self.apart[below][above], o.distance)
         self._free_mutual_pairs()
@@ -102,7 +113,7 @@ class Problem:
             TopologicalSorter(in_place).prepare()
         except CycleError as error:
             names = ", ".join(self.buffers[i].name for i in error.args[1])
-            raise AssertionError(f"in-place overlaps form a circle: {names}") from None
+            raise _contradiction(f"in-place overlaps form a circle: {names}") from None
 
     def moments(self) -> list[list[int]]:
         """The sets of buffers that are alive together at one moment, only the largest: none is part

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.weights import scalar
+from tinyfuse.errors import InternalFault
 from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
@@ -229,8 +230,8 @@ class _Writer:
         rows = []
         for use in readers(self.group.stages, tensor):
             reader = self.group.stages[use.stage]
-            window, row = reader.windows[use.input], self.rows[reader.op.output]
-            first = row if window == SAME_ROW else f"tinyfuse_max({row} * {window.stride} - {window.pad_top}, 0)"
+            row = self.rows[reader.op.output]
+            first = reader.windows[use.input].first_c(row)
             rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self.rows[tensor]})")
         oldest = self.rows[tensor] if len(rows) > 1 else rows[0]
         for row in rows if len(rows) > 1 else ():
@@ -263,9 +264,7 @@ class _Writer:
         window, row = stage.windows[i], self.rows[stage.op.output]
         if self._reads_same_row(stage, i):
             return f"{row} + 1"
-        rows = height(stage.op.inputs[i])
-        slope = f"{window.stride}, {window.pad_top}, {window.spread}"
-        return f"tinyfuse_rows_needed({row}, {window.kernel}, {slope}, {rows})"
+        return window.needed_c(row, height(stage.op.inputs[i]))
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
         """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
@@ -319,7 +318,7 @@ class _Writer:
         for constant in stage.constants:
             if constant.name == name:
                 return self.constants[constant_key(constant)]
-        raise AssertionError(f"{stage.kernel.name} has no constant {name!r}")
+        raise InternalFault("the printer of groups", f"{stage.kernel.name} has no constant {name!r}")
 
     def _statement(self, statement: Statement) -> None:
         if isinstance(statement, Let):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import Constant, Context, Kernel, Let, RowWindow, Site, Statement
@@ -78,7 +79,8 @@ def image(window: RowWindow, site: Site) -> Image:
     if site.row is None:
         return Image((), source.pointer, in_h, out_h, window.pad_top)
     in_order = source.ring_rows >= in_h or window.kernel == 1
-    assert in_order, f"rows of {source.tensor} are not in order in a ring"
+    if not in_order:
+        raise InternalFault("a kernel's call", f"rows of {source.tensor} are not in order in a ring")
     if window.kernel == 1 and row_extents(window, out_h, in_h) == {(1, 0)}:
         row = site.row if window.stride == 1 else f"({site.row} * {window.stride})"
         return Image((), row_pointer(source, row), 1, 1, 0)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.errors import Problem
+from tinyfuse.errors import InternalFault, Problem
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.targets import Target
 
@@ -69,11 +69,39 @@ class RowWindow:
 
     def first(self, y: int) -> int:
         """The first real input row that output row y reads."""
-        return max(0, -(-(y * self.stride - self.pad_top) // self.spread))
+        return self._rows_before(y, 0)
 
     def needed(self, y: int, height: int) -> int:
         """How many input rows, from row 0, must exist before output row y can be computed."""
-        return min(height, max(0, (y * self.stride - self.pad_top + self.kernel - 1) // self.spread + 1))
+        return min(height, self._rows_before(y, self.kernel))
+
+    def first_c(self, row: str) -> str:
+        """`first` as a C expression, of an int32_t expression that is not negative."""
+        first = self._rows_before_c(row, 0)
+        return f"tinyfuse_max({first}, 0)" if self._round_up(0) < 0 and self.stride else first
+
+    def needed_c(self, row: str, height: int) -> str:
+        """`needed` as a C expression, of an int32_t expression that is not negative."""
+        return f"tinyfuse_rows_within({self._rows_before_c(row, self.kernel)}, {height})"
+
+    def _rows_before(self, y: int, place: int) -> int:
+        """How many input rows lie before a place of output row y's window, counted from its start."""
+        return max(0, (y * self.stride + self._round_up(place)) // self.spread)
+
+    def _rows_before_c(self, row: str, place: int) -> str:
+        """The same in C, or less than 0: its division rounds towards zero, so what is below stays below or is 0."""
+        if self.stride == 0:
+            return str(self._rows_before(0, place))
+        least, text = self._round_up(place), row if self.stride == 1 else f"{row} * {self.stride}"
+        if least:
+            text = f"{text} {'-' if least < 0 else '+'} {abs(least)}"
+        if self.spread > 1:
+            text = f"({text}) / {self.spread}"
+        return text
+
+    def _round_up(self, place: int) -> int:
+        """What is added to y * stride, so that division by `spread` counts the rows before that place."""
+        return place - self.pad_top + self.spread - 1
 
     @staticmethod
     def over(rows: Sequence[tuple[int, int]], stride: int = 1, spread: int = 1) -> RowWindow:
@@ -294,7 +322,8 @@ class Kernel(ABC):
 
 def element_paces(op: Op, indexes: Collection[int]) -> dict[int, Pace]:
     """Of inputs with as many elements as the output, that a call goes through element by element."""
-    assert all(op.inputs[i].elements == op.output.elements for i in indexes), op
+    if any(op.inputs[i].elements != op.output.elements for i in indexes):
+        raise InternalFault("the paces of kernels", f"{op} has an input of another size than its output")
     return {i: Pace(ITEM_BYTES[op.inputs[i].dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}
 
 

@@ -17,21 +17,30 @@ HINT = "leave --feed-rows out"
 
 
 def feed_rows(graph: Graph) -> Graph:
-    """The graph with its first input that is an image fed by rows. CompileError where there is none,
-    where the model needs it whole: as an output, or where the model has state. (What else needs it whole, partition.py finds.)"""
+    """The graph with its first input that is an image, and of use, fed by rows. CompileError where there is
+    none, where the model needs it whole: as an output, or where the model has state. (What else needs it whole,
+    partition.py finds.) Operators that no output needs must have been dropped before."""
     if graph.states:
         message = "--feed-rows: the model keeps state from one inference to the next"
         raise CompileError(graph.path, Problem(message, tensor=str(graph.states[0]), hint=HINT))
-    image = next((tensor for tensor in graph.inputs if tensor.is_image), None)
-    if image is None:
-        message = "--feed-rows: no input is an image [1, H, W, C]"
-        raise CompileError(graph.path, Problem(message, tensor=str(graph.inputs[0]), hint=HINT))
+    image = _image(graph)
     if image in graph.outputs:
         message = "--feed-rows: the input is an output too"
         raise CompileError(graph.path, Problem(message, tensor=str(image), hint=HINT))
     behind, before = _split(graph, image)
     inputs = tuple(tensor for tensor in graph.inputs if tensor is not image)
     return replace(graph, inputs=inputs, ops=(*before, Op("FEED_ROWS", (), (image,)), *behind))
+
+
+def _image(graph: Graph) -> Tensor:
+    images = [tensor for tensor in graph.inputs if tensor.is_image]
+    used = [tensor for tensor in images if tensor in graph.consumers or tensor in graph.outputs]
+    if used:
+        return used[0]
+    message = "--feed-rows: no input is an image [1, H, W, C]"
+    if images:
+        message = "--feed-rows: no output depends on the image, so that nothing would take its rows"
+    raise CompileError(graph.path, Problem(message, tensor=str((images or graph.inputs)[0]), hint=HINT))
 
 
 def _split(graph: Graph, image: Tensor) -> tuple[list[Op], list[Op]]:

@@ -10,6 +10,7 @@ from itertools import permutations
 import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
@@ -162,7 +163,8 @@ def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tu
         inside.update(op.outputs)
         if (op, rings) not in memo:
             kernel = row_kernel(op, context, rings)
-            assert kernel is not None, f"{op} does not stream; the partition should know"
+            if kernel is None:
+                raise InternalFault("the lowering of groups", f"{op} does not stream; the partition should know")
             memo[op, rings] = _stage(op, kernel, True, context)
         stages.append(memo[op, rings])
     return tuple(stages)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tinyfuse.cost.table import cost_table
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context, Kernel
@@ -41,7 +42,7 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     )
     usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
     if not usable:
-        raise AssertionError(f"no kernel for {op}; the family's rules should have refused it")
+        raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
     return _best(op, usable, context)
 
 
