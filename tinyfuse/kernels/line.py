@@ -112,8 +112,8 @@ def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int, least: int, most: in
     """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches levels[i]
     exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
     goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
-    for slopes in ([ideal], _slopes(ideal, int(steps[-1] - steps[0]))):
-        slopes = np.array([s for s in slopes if 0 < s < 2**31], np.int64)
+    for tried in (lambda: [ideal], lambda: _slopes(ideal, int(steps[-1] - steps[0]))):
+        slopes = np.array([s for s in tried() if 0 < s < 2**31], np.int64)
         # the biases that fit a step: from `first` on, 256 of them
         first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
         low, high = first[:, steps <= most].max(axis=1), first[:, steps > least].min(axis=1) + 255

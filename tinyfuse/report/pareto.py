@@ -5,6 +5,7 @@ from __future__ import annotations
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.schedule.choose import Choices
+from tinyfuse.verify_plan import verify_plan
 
 _BAR = 40
 
@@ -12,6 +13,8 @@ _BAR = 40
 def pareto_facts(choices: Choices) -> list[dict]:
     """The front, by least arena; docs/json.md documents the keys."""
     front = choices.front()
+    for _, plan in front:
+        verify_plan(plan)
     fewest = front[-1][0].instructions
     chosen = {optimize: choices.choose(optimize, None).arena_bytes for optimize in OPTIMIZE}
     return [

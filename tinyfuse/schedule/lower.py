@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -18,15 +18,19 @@ from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stag
 from tinyfuse.schedule.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
+#: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
+StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
+
 #: alignment of tensors and rings: word loads of DSP kernels; and of scratch: what kernels are told
 TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
 
 
 def lower(
-    graph: Graph, partition: list[list[Op]], context: Context, fixed: frozenset[int] = frozenset()
+    graph: Graph, partition: list[list[Op]], context: Context, fixed: frozenset[int] = frozenset(),
+    memo: StageMemo | None = None,
 ) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
     """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
-    whose numbers are `fixed`, no ring slides."""
+    whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     groups = []
@@ -50,7 +54,7 @@ def lower(
     brought = {storage[tensor].buffer for tensor in graph.inputs}
 
     for index, ops in enumerate(partition):
-        stages = make_stages(ops, context)
+        stages = make_stages(ops, context, memo)
         kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in whole)
         stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
@@ -147,10 +151,10 @@ def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict
     return storage
 
 
-def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tuple[Stage, ...]:
-    """The stages of a group of these operators, each with its kernel. `memo` keeps stages between
-    calls with the same context (packing weights takes time)."""
-    memo = {} if memo is None else memo
+def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = None) -> tuple[Stage, ...]:
+    """The stages of a group of these operators, each with its kernel. `memo` keeps stages between calls
+    (packing weights takes time)."""
+    memo = {} if memo is None else memo.setdefault(context, {})
     if len(ops) == 1 and not ops[0].reads_ring:
         if (ops[0], None) not in memo:
             memo[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
