@@ -10,7 +10,7 @@ all events at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -45,128 +45,119 @@ def play(stages: tuple[StageRows, ...]) -> Loop:
 
 
 class Loop:
-    """A loop that was played.
+    """A loop that was played. Stages are known by their numbers.
 
-    order   the stage that computes, event by event; each stage makes its rows from 0 on
-    uses    per stage, (stage, window) of every input that reads its output
+    order            the stage that computes, event by event; each makes its rows from 0 on
+    rows_made        per stage the rows that it makes: all, unless readers don't need the last ones
+    rings            of each stage whose output doesn't leave the group, the rows that its ring must hold:
+                     newest made - oldest needed + 1
+    sliding          those whose rings hold fewer rows, where they slide, while neither the stage nor its readers
+                     run, and whose rows are all read
+    slides           per stage that reads rings which slide, for each of those (by its maker) how many rows are
+                     moved down behind the stage's rows
+    inner_extents    the different `extents`, of rings alone, where none of them slides
+    sliding_extents  the same where those slide that may
     """
 
     def __init__(self, stages: tuple[StageRows, ...]):
         self.stages = stages
-        self.uses: list[list[tuple[int, RowWindow]]] = [[] for _ in stages]
+        self._uses: list[list[tuple[int, RowWindow]]] = [[] for _ in stages]
         for s, stage in enumerate(stages):
             for maker, window in stage.reads:
-                self.uses[maker].append((s, window))
-        self.order = np.array(_play(stages, self.uses), np.int16)
+                self._uses[maker].append((s, window))
+        self.order = np.array(_play(stages, self._uses), np.int16)
+        self.rows_made = np.bincount(self.order, minlength=len(stages))
+        self.rings = {s: self._ring(s) for s, stage in enumerate(stages) if not stage.leaves}
+        made = self._made()
+        still = {s: self._held(s, False, made) for s in self.rings}
+        moving = {s: self._held(s, True, made) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        self.sliding = frozenset(s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s])
+        self.slides = self._slides(made)
+        self.inner_extents = different(self._extents(still))
+        self.sliding_extents = different(self._extents(still | {s: moving[s] for s in self.sliding}))
 
     @cached_property
-    def places(self) -> list[np.ndarray]:
+    def turns(self) -> list[np.ndarray]:
         """Per stage the events at which it makes its rows, in order."""
         found = np.argsort(self.order, kind="stable").astype(np.int32)
         return np.split(found, np.cumsum(self.rows_made)[:-1])
 
-    @cached_property
-    def rows_made(self) -> np.ndarray:
-        """Per stage the rows that it makes: all, unless readers don't need the last ones."""
-        return np.bincount(self.order, minlength=len(self.stages))
+    def extents(self, sliding: frozenset[int]) -> np.ndarray:
+        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_held`);
+        int32 [events, 1 + stages]."""
+        made = self._made()
+        return self._extents({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
 
-    def made(self, s: int, events: np.ndarray | None = None) -> np.ndarray:
-        """How many rows of stage `s` there are before each event, or before `events`."""
-        if events is not None:
-            return np.searchsorted(self.places[s], events)
-        now = self.order == s
-        return np.cumsum(now, dtype=np.int32) - now
+    def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
+        """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
+        where none does: before each event, or before `events`."""
+        events = np.arange(len(self.order)) if events is None else events
+        return self._oldest(uses, {reader: np.searchsorted(self.turns[reader], events) for reader, _ in uses}, len(events))
 
-    def oldest_needed(
-        self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None, behind: bool = False
-    ) -> np.ndarray:
-        """The first row that any of the `uses` of a tensor still needs for its next row, NEVER where none does:
-        before each event, or before `events`; right `behind` them where asked for."""
-        count = len(self.order if events is None else events)
-        found = np.full(count, NEVER, np.int32)
+    def _oldest(self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray], events: int) -> np.ndarray:
+        """`oldest_needed` at so many events, where so many rows of each reader are `made`."""
+        found = np.full(events, NEVER, np.int32)
         for reader, window in uses:
-            made = self.made(reader, events)
-            if behind:
-                made = made + (self.order if events is None else self.order[events] == reader)
-            np.minimum(found, first_rows(window, self.stages[reader].height)[made], out=found)
+            np.minimum(found, first_rows(window, self.stages[reader].height)[made[reader]], out=found)
         return found
 
-    @cached_property
-    def rings(self) -> dict[int, int]:
-        """Rows that the ring of each stage's output must hold that doesn't leave the group: newest made -
-        oldest needed + 1."""
-        found = {}
-        for s, stage in enumerate(self.stages):
-            if not stage.leaves:
-                oldest = self.oldest_needed(self.uses[s], self.places[s])
-                held = np.arange(1, len(oldest) + 1) - oldest
-                found[s] = max(1, int(held.max(initial=1)))
-        return found
+    def _made(self) -> dict[int, np.ndarray]:
+        """Per stage how many rows of it there are before each event."""
+        return {s: _rows_before(self.order == s) for s in range(len(self.stages))}
 
-    @cached_property
-    def sliding(self) -> frozenset[int]:
-        """Stages whose rings hold fewer rows, where they slide, while neither the stage nor its readers run,
-        and whose rows are all read."""
-        return frozenset(s for s, rows in self.rings.items() if rows > 1 and self._gains(s) and self._reads_all(s))
-
-    def _gains(self, s: int) -> bool:
-        busy = np.isin(self.order, [s, *(reader for reader, _ in self.uses[s])])
-        return self.held(s, slides=True)[~busy].max(initial=0) < self.rings[s]
+    def _ring(self, s: int) -> int:
+        oldest = self.oldest_needed(self._uses[s], self.turns[s])
+        held = np.arange(1, len(oldest) + 1) - oldest
+        return max(1, int(held.max(initial=1)))
 
     def _reads_all(self, s: int) -> bool:
-        return all(window.stride <= window.kernel and window.pad_top >= 0 for _, window in self.uses[s])
+        return all(window.stride <= window.kernel and window.pad_top >= 0 for _, window in self._uses[s])
 
-    def held(self, s: int, slides: bool) -> np.ndarray:
+    def _idle(self, s: int) -> np.ndarray:
+        """The events of other stages than one and its readers."""
+        idle = np.ones(len(self.stages), bool)
+        idle[[s, *(reader for reader, _ in self._uses[s])]] = False
+        return idle[self.order]
+
+    def _held(self, s: int, slides: bool, made: Mapping[int, np.ndarray]) -> np.ndarray:
         """How many rows of a stage's output hold bytes during each event, the one that is being written among
         them: of what leaves the group those made so far, of a ring that slides those still needed, of any
         other ring all or none."""
-        stage, now, made = self.stages[s], self.order == s, self.made(s)
-        if stage.leaves:
-            return made + now
-        oldest = self.oldest_needed(self.uses[s])
+        now = self.order == s
+        if self.stages[s].leaves:
+            return made[s] + now
+        oldest = self._oldest(self._uses[s], made, len(self.order))
         if slides:
-            return np.maximum(made - oldest, 0) + now
+            return np.maximum(made[s] - oldest, 0) + now
         # the last row of one that accumulates makes the next
-        holds = (made > 0) & (oldest < NEVER) & ((oldest < made) | stage.accumulates)
+        holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
         return np.where(holds | now, np.int32(self.rings[s]), np.int32(0))
 
-    def extents(self, sliding: frozenset[int]) -> np.ndarray:
-        """Event by event the stage that computes, then the rows of each stage's output that hold bytes; int32
-        [events, 1 + stages]."""
-        found = np.empty((len(self.order), 1 + len(self.stages)), np.int32)
+    def _extents(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
+        found = np.zeros((len(self.order), 1 + len(self.stages)), np.int32)
         found[:, 0] = self.order
-        for s in range(len(self.stages)):
-            found[:, 1 + s] = self.held(s, s in sliding)
+        for s, rows in held.items():
+            found[:, 1 + s] = rows
         return found
 
-    @cached_property
-    def inner_extents(self) -> np.ndarray:
-        """The different `extents`, of rings alone, none of which slides."""
-        return self._inner(frozenset())
-
-    @cached_property
-    def sliding_extents(self) -> np.ndarray:
-        """The same with rings that slide."""
-        return self._inner(self.sliding)
-
-    def _inner(self, sliding: frozenset[int]) -> np.ndarray:
-        rings = [s in self.rings for s in range(len(self.stages))]
-        return different(self.extents(sliding) * np.array([True, *rings]))
-
-    @cached_property
-    def slides(self) -> dict[int, dict[int, int]]:
-        """Per stage that reads rings which slide, for each of those (known by its maker) how many rows are
-        moved down behind the stage's rows."""
+    def _slides(self, made: Mapping[int, np.ndarray]) -> dict[int, dict[int, int]]:
         found: dict[int, dict[int, int]] = {}
         for s in sorted(self.sliding):
-            readers = sorted({reader for reader, _ in self.uses[s]})
-            events = np.flatnonzero(np.isin(self.order, readers))
-            made = self.made(s, events)
-            oldest = np.minimum(self.oldest_needed(self.uses[s], events, behind=True), made)
-            moved = np.where(np.diff(oldest, prepend=0) > 0, made - oldest, 0)
+            readers = sorted({reader for reader, _ in self._uses[s]})
+            events = np.flatnonzero(~self._idle(s) & (self.order != s))
+            computes = self.order[events]
+            there = made[s][events]
+            behind = {reader: made[reader][events] + (computes == reader) for reader in readers}
+            oldest = np.minimum(self._oldest(self._uses[s], behind, len(events)), there)
+            moved = np.where(np.diff(oldest, prepend=0) > 0, there - oldest, 0)
             for reader in readers:
-                found.setdefault(reader, {})[s] = int(moved[self.order[events] == reader].sum())
+                found.setdefault(reader, {})[s] = int(moved[computes == reader].sum())
         return found
+
+
+def _rows_before(now: np.ndarray) -> np.ndarray:
+    """How often something happened before each event, of where it happens."""
+    return np.cumsum(now, dtype=np.int32) - now
 
 
 def different(rows: np.ndarray) -> np.ndarray:

@@ -151,7 +151,7 @@ class Stream:
         at most output.bytes, which means: no overlap at all.
         """
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
-        events = self.loop.places[writer]
+        events = self.loop.turns[writer]
         written = np.arange(1, len(events) + 1) * row_bytes(output)
         at_pace = self._own_distances(self.stages[writer], source, output)
         uses = self._uses(source)
