@@ -47,7 +47,7 @@ def inverted_residual(sketch: Sketch, x: Value, expansion: int, channels: int, s
     return sketch.add(x, y) if y.shape == x.shape else y
 
 
-def wide_graph(branches: int = 16, length: int = 5) -> bytes:
+def wide_graph(branches: int = 32, length: int = 2) -> bytes:
     """Branches that all read one image and meet in a tree of additions: 95 operators in orders without end."""
     sketch = Sketch(2)
     image = sketch.value((1, 16, 16, 4))

@@ -175,7 +175,7 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     """
     count = len(units.ops)
     width = max(1, MOST_STATES // max(1, count))
-    after: list[list[int]] = [[v for v in range(count) if units.before[v] >> u & 1] for u in range(count)]
+    steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
     layer = {0: _State(0, 0, sum(t.bytes for t in units.inputs), start, -1, None)}
     peak, proven = 0, True
@@ -183,23 +183,19 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         if len(layer) == 1:
             ((mask, state),) = layer.items()
             peak, layer = max(peak, state.peak), {mask: replace(state, peak=0)}
-        following: dict[int, _State] = {}
+        following: dict[int, tuple[int, int, int, int, _State]] = {}  # peak, total, bytes during the last unit
         for mask, state in layer.items():
             for u in state.ready:
-                ran = mask | 1 << u
-                during = state.alive + sum(t.bytes for t in units.touches[u] if not _has_begun(units, t, mask))
+                during = state.alive + steps[u].new_bytes(mask)
                 highest, total = max(state.peak, during), state.total + during
-                known = following.get(ran)
-                if known is None or (highest, total) < (known.peak, known.total):
-                    gone = sum(t.bytes for t in units.touches[u] if _is_over(units, t, ran))
-                    ready = tuple(v for v in state.ready if v != u)
-                    ready += tuple(v for v in after[u] if not units.before[v] & ~ran)
-                    following[ran] = _State(highest, total, during - gone, ready, u, state)
-        if len(following) > width:
+                known = following.get(mask | 1 << u)
+                if known is None or highest < known[0] or (highest == known[0] and total < known[1]):
+                    following[mask | 1 << u] = highest, total, during, u, state
+        best = list(following.items())
+        if len(best) > width:
             proven = False
-            best = sorted(following.items(), key=lambda item: (item[1].peak, item[1].total, item[0]))
-            following = dict(best[:width])
-        layer = following
+            best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
+        layer = {ran: steps[u].behind(ran, *found, u, state) for ran, (*found, u, state) in best}
     (state,) = layer.values()
     peak = max(peak, state.peak)
     order: list[int] = []
@@ -209,12 +205,29 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     return order[::-1], peak, proven
 
 
-def _has_begun(units: _Units, tensor: Tensor, ran: int) -> bool:
-    return tensor in units.inputs or bool(units.makers[tensor] & ran)
+class _Step:
+    """What running a unit changes: which bytes it adds, which nobody needs behind it, and who can run then.
+    Sets are bit sets of units that have run."""
 
+    def __init__(self, units: _Units, u: int):
+        touched = [t for t in units.touches[u] if t.bytes]
+        begin = [(units.makers[t], t.bytes) for t in touched if t not in units.inputs and units.makers[t] >> u & 1]
+        self._new = sum(size for makers, size in begin if makers == 1 << u)
+        self._begin = [(makers, size) for makers, size in begin if makers != 1 << u]
+        over = [(units.users[t], t.bytes) for t in touched if t not in units.lasting]
+        self._freed = sum(size for users, size in over if users == 1 << u)
+        self._over = [(users, size) for users, size in over if users != 1 << u]
+        self._after = [(v, before) for v, before in enumerate(units.before) if before >> u & 1]
 
-def _is_over(units: _Units, tensor: Tensor, ran: int) -> bool:
-    return tensor not in units.lasting and not units.users[tensor] & ~ran
+    def new_bytes(self, ran: int) -> int:
+        """Bytes of the tensors that begin with the unit, where `ran` have run before it."""
+        return self._new + sum([size for makers, size in self._begin if not makers & ran]) if self._begin else self._new
+
+    def behind(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
+        """The state when the unit, `u`, has run as the last of `ran`."""
+        freed = self._freed + sum(size for users, size in self._over if not users & ~ran)
+        ready = (*(v for v in state.ready if v != u), *(v for v, before in self._after if not before & ~ran))
+        return _State(peak, total, during - freed, ready, u, state)
 
 
 # --- siblings --------------------------------------------------------------------------------
