@@ -57,7 +57,7 @@ class Line:
         return channels
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def line(op: Op) -> Line | None:
     """The layer's lines, or None where a channel has none."""
     least, most = accumulator_range(op)

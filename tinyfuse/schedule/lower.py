@@ -40,18 +40,14 @@ def lower(
 
     whole = _whole_tensors(graph, partition, places)
     lifetimes = _lifetimes(graph, partition, whole, places)
-    wanted = {places.root(t) for t in graph.outputs}
-
-    def survivors(index: int) -> set[Tensor]:
-        """What somebody reads after group `index`: a later group, or the caller."""
-        return {t for t, (_, last) in lifetimes.items() if last > index} | wanted
-
     for tensor, (first, last) in lifetimes.items():
         buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
     storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
     whole_buffers = {buffer.name: number for number, buffer in enumerate(buffers)}
     # what the caller writes is there before the first group
     brought = {storage[tensor].buffer for tensor in graph.inputs}
+    wanted = {storage[tensor].buffer for tensor in graph.outputs}
+    sizes = {buffer.name: buffer.bytes for buffer in buffers}
 
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context, memo)
@@ -60,6 +56,7 @@ def lower(
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, tensor in inner:
             buffers.append(buffer)
+            sizes[buffer.name] = buffer.bytes
             if tensor is not None:
                 storage[tensor] = Storage(buffer.name, stream.rings[tensor], tensor in stream.sliding)
         group = _group(index, stages, kept, scratch)
@@ -67,11 +64,11 @@ def lower(
             group = replace(group, counters=f"counters{index}")
             buffers += _feed_buffers(group, len(partition) - 1)
         groups.append(group)
+        crossing = [buffers[whole_buffers[storage[t].buffer]] for t in (*group.inputs, *group.outputs)]
         border = _Border(
-            group, stream, storage,
-            {b.name: b.bytes for b in buffers},
-            frozenset(b.name for b in buffers if b.first_step == index and b.name not in brought),
-            frozenset(storage[t].buffer for t in survivors(index)),
+            group, stream, storage, sizes,
+            frozenset(b.name for b in crossing if b.first_step == index and b.name not in brought),
+            frozenset(b.name for b in crossing if b.last_step > index or b.name in wanted),
         )  # fmt: skip
         overlaps += border.overlaps()
         if stream:
@@ -247,8 +244,8 @@ class _Border:
     """What a group does to the buffers of whole tensors.
 
     sizes     bytes of every buffer
-    begun     buffers that hold nothing before this group
-    survives  buffers that somebody reads after it: a later group, or the caller
+    begun     of those, buffers of its inputs and outputs that hold nothing before this group
+    survives  and those that somebody reads after it: a later group, or the caller
     """
 
     group: Group
