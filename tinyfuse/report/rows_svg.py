@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
+from html import escape
 
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.plan import Group, Plan
@@ -52,8 +52,8 @@ def _lane(group: Group, stream: Stream, played: list[list[int]], s: int, turn: f
     name = tensor.name.split(";")[0].split("/")[-1]
     label = f"{s} {stage.op.kind} {name[:16]}"
     kind = "whole" if ring is None else f"{ring} of {height(tensor)}" + (", slides" if tensor in stream.sliding else "")
-    yield f'<text x="{_LEFT - 8}" y="{floor - _LANE // 2 + 4}" text-anchor="end">{escape(_printable(label))}</text>'
-    yield f'<text x="{_LEFT + turn * len(played) + 6:g}" y="{floor - _LANE // 2 + 4}">{escape(kind)}</text>'
+    yield f'<text x="{_LEFT - 8}" y="{floor - _LANE // 2 + 4}" text-anchor="end">{escape(_printable(label), quote=False)}</text>'
+    yield f'<text x="{_LEFT + turn * len(played) + 6:g}" y="{floor - _LANE // 2 + 4}">{escape(kind, quote=False)}</text>'
     path, last = [f"M{_LEFT} {floor}"], None
     for number, (_, *rows) in enumerate(played):
         if rows[s] != last:

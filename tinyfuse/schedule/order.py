@@ -3,7 +3,8 @@
 least peak       the least peak of bytes alive, every tensor whole: dynamic programming over the sets of
                  operators that may have run (Liberis and Lane, "Neural networks on microcontrollers: saving
                  memory at inference via operator reordering", 2019). Exact while no number of operators has
-                 more than MOST_STATES / operators such sets; beyond, the best of them go on (a beam)
+                 more than MOST_STATES / operators such sets and MOST_WAYS / operators ways to go on from them;
+                 beyond, the best of them go on (a beam)
 streams          the same with each operator next to the only one that reads its result, where both can run by
                  rows: what lies between them is a ring then, which counts nothing
 siblings         operators that read one tensor next to each other
@@ -16,28 +17,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.places import Places, is_alias
 
-#: sets of operators that the dynamic programming keeps, over all numbers of operators: about a second
-MOST_STATES = 20_000
+#: sets of operators that the dynamic programming keeps, over all numbers of operators, and how many ways on
+#: from them it looks at: two seconds
+MOST_STATES, MOST_WAYS = 20_000, 800_000
 
 
 def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
     """The graph in other orders than its own, none twice; `stream`: whether two operators, of which the
     second reads the first one's result, can run by rows together."""
-    apart, together = _Units(graph, lambda a, b: False), _Units(graph, stream)
+    apart = _Units(graph, lambda a, b: False)
     if apart.is_chain():
         return []
-    found = [apart.flat(least_peak(apart)[0]), together.flat(least_peak(together)[0]), apart.flat(siblings(apart))]
+    pairs = ((op, _only_reader(graph, op)) for op in graph.ops if not is_alias(op))
+    together = frozenset((op, reader) for op, reader in pairs if reader is not None and stream(op, reader))
+    found = [_of_least_peak(graph, frozenset()), _of_least_peak(graph, together), apart.flat(siblings(apart))]
     known = [apart.flat(range(len(apart.ops)))]
     for ops in found:
         if ops not in known:
             known.append(ops)
     return [replace(graph, ops=_with_aliases(graph, ops)) for ops in known[1:]]
+
+
+@lru_cache(maxsize=32)
+def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[Op, ...]:
+    """The operators in an order with the least peak, those `together` next to each other. Remembered: the
+    kernels that one or the other aim prefers can mostly stream the same pairs."""
+    units = _Units(graph, lambda a, b: (a, b) in together)
+    return units.flat(least_peak(units)[0])
 
 
 class _Units:
@@ -174,7 +187,8 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     both sides are orders of their own: each gets its own least peak.
     """
     count = len(units.ops)
-    width = max(1, MOST_STATES // max(1, count))
+    width, ways = (most // max(1, count) for most in (MOST_STATES, MOST_WAYS))
+    width = max(1, width)
     steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
     layer = {0: _State(0, 0, sum(t.bytes for t in units.inputs), start, -1, None)}
@@ -193,9 +207,11 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
                     following[mask | 1 << u] = highest, total, during, u, state
         best = list(following.items())
         if len(best) > width:
-            proven = False
             best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
         layer = {ran: steps[u].behind(ran, *found, u, state) for ran, (*found, u, state) in best}
+        if sum(len(state.ready) for state in layer.values()) > ways:
+            layer = _first_ways(layer, ways)
+        proven = proven and len(layer) == len(following)
     (state,) = layer.values()
     peak = max(peak, state.peak)
     order: list[int] = []
@@ -203,6 +219,17 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         order.append(state.last)
         state = state.came_from
     return order[::-1], peak, proven
+
+
+def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:
+    """The best states of a layer, from which so many ways go on; at least one."""
+    kept: dict[int, _State] = {}
+    for ran, state in sorted(layer.items(), key=lambda item: (item[1].peak, item[1].total, item[0])):
+        ways -= len(state.ready)
+        if kept and ways < 0:
+            break
+        kept[ran] = state
+    return kept
 
 
 class _Step:
