@@ -48,7 +48,9 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
     # Under `--kernels cmsis-nn` the rule's row groups are made, of each depthwise and pointwise convolution:
     # a call for each row costs more than `balanced` may spend, so that it would never make such a group.
     if options.fusion != "rows" or (options.kernels == "cmsis-nn" and options.optimize != "speed"):
-        return _by_rule(source, target, options)
+        plan = _by_rule(source, target, options)
+        verify_plan(plan)
+        return plan
     memo: StageMemo = {}
     found = choices(source, target, options, say, memo)
     say("placing the arena")
@@ -70,15 +72,19 @@ def _ordered(found: Choices, options: Options) -> tuple[Plan, Reordering | None]
 
 
 def _by_rule(source: Graph, target: Target, options: Options) -> Plan:
-    """The plan with the groups of the fusion level's rule (tinyfuse/schedule/partition.py); with views,
-    unless it takes fewer bytes without."""
+    """The plan with the groups of the fusion level's rule (tinyfuse/schedule/partition.py), not verified; with
+    views, unless it takes fewer bytes without."""
     plans = [
         _place(source, graph, partition(graph, context, options.fusion), context, options)
         for graph, context in _rewrite_both(_checked(source), target, options, {})
     ]
-    plan = plans[0] if options.optimize == "speed" else min(plans, key=lambda plan: plan.arena_bytes)
-    verify_plan(plan)
-    return plan
+    return plans[0] if options.optimize == "speed" else min(plans, key=lambda plan: plan.arena_bytes)
+
+
+def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
+    """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
+    that nobody runs."""
+    return _by_rule(source, target, options).arena_bytes
 
 
 def _rewrite_both(checked: Graph, target: Target, options: Options, known: Rewritten) -> list[tuple[Graph, Context]]:
