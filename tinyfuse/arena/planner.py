@@ -13,6 +13,7 @@ Overlaps need not be transitive for this: only pairs that conflict themselves ar
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from math import lcm
 
@@ -39,7 +40,8 @@ def plan_arena(
     searches in elementary operations (about a microsecond each), so the result depends on the
     arguments alone. AssertionError where two buffers have one name, or an overlap is impossible.
     """
-    return _plan(tuple(buffers), tuple(overlaps), work_limit)
+    found = _plan(tuple(buffers), tuple(overlaps), work_limit)
+    return replace(found, offsets=dict(found.offsets))  # the caller's own
 
 
 @lru_cache(maxsize=64)
