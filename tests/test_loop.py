@@ -157,7 +157,8 @@ def test_aims_that_rewrite_alike_share_their_graph() -> None:
 def test_the_least_peak_looks_at_a_bounded_number_of_ways(monkeypatch) -> None:
     sketch = Sketch(1)
     image = sketch.value((1, 2, 2, 1))
-    graph = read_tflite("model.tflite", sketch.build([image], [sketch.conv(image, 1 + k % 5, (1, 1)) for k in range(60)]))
+    branches = [sketch.conv(image, 1 + k % 5, (1, 1)) for k in range(60)]
+    graph = read_tflite("model.tflite", sketch.build([image], branches))
     looked, new_bytes = [], order._Step.new_bytes
     monkeypatch.setattr(order._Step, "new_bytes", lambda step, ran: looked.append(ran) or new_bytes(step, ran))
     monkeypatch.setattr(order, "MOST_WAYS", 6_000)

@@ -52,9 +52,8 @@ class Stacking:
                 self.cliques_of[i].append(number)
         self.members = [tuple(clique.step) for clique in self.cliques]
         # per buffer, (other, least distance above it, alignment) of those that it conflicts with
-        self.above = {
-            i: [(other, apart, problem.buffers[other].align) for other, apart in problem.apart[i].items()] for i in items
-        }
+        aligns = [buffer.align for buffer in problem.buffers]
+        self.above = {i: [(other, apart, aligns[other]) for other, apart in problem.apart[i].items()] for i in items}
 
     def _begin(self) -> None:
         """The state: who is left, their lowest starts, and the room that each clique still needs."""

@@ -92,7 +92,8 @@ class Loop:
         """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
         where none does: before each event, or before `events`."""
         events = np.arange(len(self.order)) if events is None else events
-        return self._oldest(uses, {reader: np.searchsorted(self.turns[reader], events) for reader, _ in uses}, len(events))
+        made = {reader: np.searchsorted(self.turns[reader], events) for reader, _ in uses}
+        return self._oldest(uses, made, len(events))
 
     def _oldest(self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray], events: int) -> np.ndarray:
         """`oldest_needed` at so many events, where so many rows of each reader are `made`."""
@@ -183,7 +184,8 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
     """Turn by turn the stage nearest to the end that can run (schedule/rows.py says when it can)."""
     heights, done = [stage.height for stage in stages], [0] * len(stages)
     inputs = [
-        [(maker, _rows_needed(window, stage.height, heights[maker])) for maker, window in stage.reads] for stage in stages
+        [(maker, _rows_needed(window, stage.height, heights[maker])) for maker, window in stage.reads]
+        for stage in stages
     ]
     wanted_by = [
         [(reader, _rows_needed(window, heights[reader], heights[s])) for reader, window in uses[s]]
