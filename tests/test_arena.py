@@ -345,7 +345,7 @@ def test_hard_problems_end_within_the_work_limit(count: int, steps: int, monkeyp
     placement = plan_arena(buffers, overlaps, work_limit=40_000)
     check_placement(buffers, overlaps, placement)
     assert sum(work for work, _ in budgets) <= 50_000
-    widest = max(len(alive) for alive in Problem(buffers, overlaps).moments())
+    widest = max(len(alive) for alive in Problem(buffers, overlaps).moments)
     assert all(budget.left > -40 * (widest + 3) ** 2 for _, budget in budgets)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tinyfuse import __version__, cmsis_nn
-from tinyfuse.compiler import compile_graph
+from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
 from tinyfuse.depfile import depfile_text
 from tinyfuse.emit import emit
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
@@ -248,9 +248,7 @@ def _unfused_arena(plan: Plan) -> int:
     """Arena of the same model under --fusion none, by the same planner and target."""
     if plan.options.fusion == "none":
         return plan.arena_bytes
-    source = plan.source
-    options = replace(plan.options, fusion="none", feed_rows=False)
-    return compile_graph(source, plan.context.target, options).arena_bytes
+    return arena_bytes_by_rule(plan.source, plan.context.target, replace(plan.options, fusion="none", feed_rows=False))
 
 
 def check_flash(plan: Plan, code_bytes: int | None) -> None:
@@ -278,7 +276,7 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
             inputs = input_set(plan.source, 1, 0)
-            return build_module(plan, tree, inputs, "qemu", "O2", Path(work)).code_bytes
+            return build_module(plan, tree, inputs, "qemu", "O2", Path(work), debug=False).code_bytes
     except TinyfuseError:
         return None
 

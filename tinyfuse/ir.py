@@ -63,7 +63,7 @@ class Tensor:
             count *= extent
         return count
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return self.elements * ITEM_BYTES[self.dtype]
 
@@ -133,7 +133,7 @@ class Op:
     def output(self) -> Tensor:
         return self.outputs[0]
 
-    @property
+    @cached_property
     def activations(self) -> tuple[Tensor, ...]:
         """The inputs that are computed in the same run, in order, without repetition."""
         seen: dict[Tensor, None] = {}
@@ -142,7 +142,7 @@ class Op:
                 seen[tensor] = None
         return tuple(seen)
 
-    @property
+    @cached_property
     def states(self) -> tuple[Tensor, ...]:
         """The states among the inputs, with the cursors of rings, in order, without repetition."""
         found = [t for t in self.inputs if t is not None and t.is_state]

@@ -168,7 +168,7 @@ class Plan:
                 found[tensor] = Constant("initial", data, "uint8_t")
         return found
 
-    @property
+    @cached_property
     def fed_group(self) -> Group | None:
         """The group that takes the rows of an input as they come (`--feed-rows`)."""
         return next((group for group in self.groups if group.counters), None)

@@ -13,6 +13,8 @@ Overlaps need not be transitive for this: only pairs that conflict themselves ar
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
 from math import lcm
 
 from tinyfuse.arena.bounds import lower_bound
@@ -38,6 +40,13 @@ def plan_arena(
     searches in elementary operations (about a microsecond each), so the result depends on the
     arguments alone. InternalFault where two buffers have one name, or an overlap is impossible.
     """
+    found = _plan(tuple(buffers), tuple(overlaps), work_limit)
+    return replace(found, offsets=dict(found.offsets))  # the caller's own
+
+
+@lru_cache(maxsize=64)
+def _plan(buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], work_limit: int) -> Placement:
+    """`plan_arena`, remembered: candidates of several aims often come to the same buffers."""
     problem = Problem(buffers, overlaps)
     bound = lower_bound(problem, Budget(work_limit // 4))
     best, size = None, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
 from tinyfuse.errors import InternalFault
@@ -85,10 +86,8 @@ class Problem:
             if not 0 <= b.first_step <= b.last_step:
                 raise _contradiction(f"{b.name}: steps {b.first_step} to {b.last_step}")
         self.apart: list[dict[int, int]] = [{} for _ in self.buffers]
-        for i, a in enumerate(self.buffers):
-            for j, b in enumerate(self.buffers[:i]):
-                if a.bytes and b.bytes and a.meets(b):
-                    self.apart[i][j], self.apart[j][i] = a.bytes, b.bytes
+        for i, j in self._meeting():
+            self.apart[i][j], self.apart[j][i] = self.buffers[i].bytes, self.buffers[j].bytes
         for o in overlaps:
             if o.below not in number or o.above not in number:
                 raise _contradiction(f"no such buffer: {o}")
@@ -99,6 +98,17 @@ class Problem:
                 self.apart[below][above] = min(self.apart[below][above], o.distance)
         self._free_mutual_pairs()
         self._refuse_circles()
+
+    def _meeting(self) -> list[tuple[int, int]]:
+        """The pairs that are ever alive together, each with the higher number first, in order."""
+        found: list[tuple[int, int]] = []
+        open_ones: list[int] = []
+        for i in sorted((i for i, b in enumerate(self.buffers) if b.bytes), key=lambda i: self.buffers[i].first_step):
+            buffer = self.buffers[i]
+            open_ones = [j for j in open_ones if self.buffers[j].last_step >= buffer.first_step]
+            found += [(max(i, j), min(i, j)) for j in open_ones if buffer.meets(self.buffers[j])]
+            open_ones.append(i)
+        return sorted(found)
 
     def _free_mutual_pairs(self) -> None:
         for i, others in enumerate(self.apart):
@@ -115,20 +125,29 @@ class Problem:
             names = ", ".join(self.buffers[i].name for i in error.args[1])
             raise _contradiction(f"in-place overlaps form a circle: {names}") from None
 
+    @cached_property
     def moments(self) -> list[list[int]]:
         """The sets of buffers that are alive together at one moment, only the largest: none is part
         of another. Without buffers of no bytes; each sorted."""
-        buffers = [(i, b) for i, b in enumerate(self.buffers) if b.bytes]
+        begin: dict[int, list[int]] = {}
+        for i, buffer in enumerate(self.buffers):
+            if buffer.bytes:
+                begin.setdefault(buffer.first_step, []).append(i)
         found: set[frozenset[int]] = set()
-        for step in {buffer.first_step for _, buffer in buffers}:
-            here = [
-                (i, b.moments if b.first_step == step else None)
-                for i, b in buffers
-                if b.first_step <= step <= b.last_step
-            ]
+        there: list[int] = []
+        for step, new in sorted(begin.items()):
+            there = [i for i in there if self.buffers[i].last_step >= step]
+            here = [*((i, None) for i in there), *((i, self.buffers[i].moments) for i in new)]
+            there += new
             for moment in frozenset().union(*(moments or () for _, moments in here)) or {0}:
                 found.add(frozenset(i for i, moments in here if moments is None or moment in moments))
-        return sorted(sorted(alive) for alive in found if not any(alive < other for other in found))
+        having: dict[int, list[frozenset[int]]] = {}
+        for alive in found:
+            for i in alive:
+                having.setdefault(i, []).append(alive)
+        # what holds all of a set holds the one of its buffers that is in the fewest
+        fewest = {alive: min((having[i] for i in alive), key=len, default=[]) for alive in found}
+        return sorted(sorted(alive) for alive in found if not any(alive < other for other in fewest[alive]))
 
     def place(self, order: Iterable[int]) -> dict[int, int]:
         """Each buffer at its lowest valid offset, in that order."""

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from tinyfuse.arena.bounds import Clique
 from tinyfuse.arena.problem import Problem
 from tinyfuse.arena.search import Budget, Found
 
-_PLACED = -1  # in place of a lowest start
+_PLACED = 1 << 62  # in place of a lowest start
+_NO_NEED = -_PLACED  # the room that a clique needs of which nothing is left
 
 
 @dataclass
@@ -41,19 +43,24 @@ class Stacking:
     def __init__(self, problem: Problem, items: list[int]):
         self.problem, self.items = problem, items
         chosen = set(items)
-        moments = [[i for i in alive if i in chosen] for alive in problem.moments()]
+        moments = [[i for i in alive if i in chosen] for alive in problem.moments]
         self.cliques = [Clique(problem, alive) for alive in moments if len(alive) > 1]
         self.cost = 16 + len(items) // 8  # of one try
         self.cliques_of: dict[int, list[int]] = {i: [] for i in items}
         for number, clique in enumerate(self.cliques):
             for i in clique.step:
                 self.cliques_of[i].append(number)
+        self.members = [tuple(clique.step) for clique in self.cliques]
+        # per buffer, (other, least distance above it, alignment) of those that it conflicts with
+        aligns = [buffer.align for buffer in problem.buffers]
+        self.above = {i: [(other, apart, aligns[other]) for other, apart in problem.apart[i].items()] for i in items}
 
     def _begin(self) -> None:
         """The state: who is left, their lowest starts, and the room that each clique still needs."""
         self.left = set(self.items)
         self.lowest = array("q", [0] * len(self.problem.buffers))
         self.needs = [sum(clique.step.values()) for clique in self.cliques]
+        self.room = [needs - clique.spare for needs, clique in zip(self.needs, self.cliques, strict=True)]
 
     def run(self, limit: int, enough: int, budget: Budget) -> Found:
         """The least arena of fewer than `limit` bytes; any of `enough` bytes will do."""
@@ -91,7 +98,7 @@ class Stacking:
     def _choices(self, floor: int) -> list[tuple[int, int]]:
         """Which buffers may come next, at `floor` or above: the lowest and then largest last."""
         buffers, lowest = self.problem.buffers, self.lowest
-        ends = sorted((lowest[i] + buffers[i].bytes, i) for i in self.left)
+        ends = nsmallest(2, ((lowest[i] + buffers[i].bytes, i) for i in self.left))
         (first_end, first), hole = ends[0], ends[1][0] if len(ends) > 1 else None
         found = [
             i
@@ -103,38 +110,38 @@ class Stacking:
         return [(lowest[i], i) for i in found]
 
     def _put(self, level: _Level, offset: int) -> None:
-        item, buffers, lowest = level.item, self.problem.buffers, self.lowest
+        item, lowest = level.item, self.lowest
         self.left.remove(item)
         level.raised = [(item, offset)]
         lowest[item] = _PLACED
-        for other, apart in self.problem.apart[item].items():
-            align = buffers[other].align
+        for other, apart, align in self.above[item]:
             start = -(-(offset + apart) // align) * align
-            if other in self.left and start > lowest[other]:
+            if start > lowest[other]:
                 level.raised.append((other, lowest[other]))
                 lowest[other] = start
         for clique in self.cliques_of[item]:
-            self.needs[clique] -= self.cliques[clique].step[item]
+            self._need(clique, self.needs[clique] - self.cliques[clique].step[item])
 
     def _take_back(self, level: _Level) -> None:
         for other, start in level.raised:
             self.lowest[other] = start
         for clique in self.cliques_of[level.item]:
-            self.needs[clique] += self.cliques[clique].step[level.item]
+            self._need(clique, self.needs[clique] + self.cliques[clique].step[level.item])
         self.left.add(level.item)
         level.item = None
+
+    def _need(self, clique: int, needs: int) -> None:
+        self.needs[clique] = needs
+        self.room[clique] = needs - self.cliques[clique].spare if needs else _NO_NEED
 
     def _fits(self, item: int, offset: int, limit: int) -> bool:
         """Whether what is left of every clique can still lie at `offset` or above, below `limit`;
         in the cliques of `item`, which it raised, also at the lowest start or above."""
-        lowest = self.lowest
-        for clique, needs in zip(self.cliques, self.needs, strict=True):
-            if needs and offset + needs - clique.spare >= limit:
-                return False
-        for number in self.cliques_of[item]:
-            clique, needs = self.cliques[number], self.needs[number]
-            if needs:
-                start = min(lowest[i] for i in clique.step if lowest[i] != _PLACED)
-                if start + needs - clique.spare >= limit:
-                    return False
-        return True
+        if offset + max(self.room, default=_NO_NEED) >= limit:
+            return False
+        lowest = self.lowest.__getitem__
+        return all(
+            min(map(lowest, self.members[clique])) + self.room[clique] < limit
+            for clique in self.cliques_of[item]
+            if self.needs[clique]
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from xml.sax.saxutils import escape
+from html import escape
 
 from tinyfuse.arena.problem import Buffer, Placement
 
@@ -110,7 +110,7 @@ def _rectangles(
         else (f"steps {buffer.first_step} to {buffer.last_step}")
     )
     about = f"{buffer.name}{owner}: {buffer.bytes:,} bytes at {offset:,}, {steps}"
-    yield f"<g><title>{escape(_printable(about))}</title>"
+    yield f"<g><title>{escape(_printable(about), quote=False)}</title>"
     for left, width in spans:
         yield (
             f'<rect x="{left}" y="{top}" width="{width}" height="{height}" '
@@ -120,7 +120,7 @@ def _rectangles(
     name = _printable(buffer.name)
     if height >= _LINE and width >= _CHARACTER * len(name) + 4:
         x, y = left + width // 2, top + height // 2 + 4
-        yield f'<text x="{x}" y="{y}" text-anchor="middle">{escape(name)}</text>'
+        yield f'<text x="{x}" y="{y}" text-anchor="middle">{escape(name, quote=False)}</text>'
     yield "</g>"
 
 

@@ -11,19 +11,24 @@ weights serves (three in portable code, two with Helium).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.each_image import image_op
 from tinyfuse.ops.convolution import clamp_range, geometry
 
-Features = dict[str, float]
+Features = Mapping[str, float]
 
 
 #: kinds whose batches are computed image by image
 _IMAGES = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
+@lru_cache(maxsize=8192)
 def features(op: Op, by_row: bool) -> Features:
-    """The counts of an operator that is computed by one call, or (`by_row`) by one an output row."""
+    """The counts of an operator that is computed by one call, or (`by_row`) by one an output row; not to be
+    changed: plans are compared by what their kernels take, the same ones again and again."""
     images = op.input.shape[0] if op.kind in _IMAGES else 1
     if images > 1:
         return {name: images * count for name, count in features(image_op(op), by_row).items()}

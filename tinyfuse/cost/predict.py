@@ -26,13 +26,20 @@ def stage_instructions(
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
     """The same of a whole group, with a rough guess for each kernel that was not measured."""
+    loops = loop_instructions(stages, stream, context)
+    return sum(kernel_instructions(stage, context) + loop for stage, loop in zip(stages, loops, strict=True))
+
+
+def kernel_instructions(stage: Stage, context: Context) -> float:
+    """What the kernel of a stage takes, a rough guess where it was not measured."""
     table = cost_table(context.target.cost_table) or _UNKNOWN_LOOP
-    known = table.stages(stages, stream, context)
-    loops = table.loops(stages, stream)
-    return sum(
-        _guess(stage) + loop if instructions is None else instructions
-        for stage, loop, instructions in zip(stages, loops, known, strict=True)
-    )
+    known = table.kernel(stage.op, stage.kernel, stage.by_row, context)
+    return _guess(stage) if known is None else known
+
+
+def loop_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float]:
+    """The share of each stage in what the row loop takes."""
+    return (cost_table(context.target.cost_table) or _UNKNOWN_LOOP).loops(stages, stream)
 
 
 def _guess(stage: Stage) -> float:

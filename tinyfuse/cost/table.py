@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 from tinyfuse.cost.features import Features, features
 from tinyfuse.errors import ToolMissing
@@ -62,15 +63,13 @@ def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Feat
     several stages asks whether it can run (from the last stage to the one that can), and what sliding
     rings take behind its rows: looks, and bytes moved."""
     if stream is None or len(stages) == 1:
-        return [{"groups": 1, "rows": len(stream.events) if stream else 0}]
-    rows = [0] * len(stages)
-    for event in stream.events:
-        rows[event.stage] += 1
-    slides = [stream.slides.get(s, (0, 0)) for s in range(len(stages))]
-    return [
-        {"groups": int(s == 0), "rows": rows[s], "checks": sum(rows[: s + 1]), "slides": looks, "slid_bytes": moved}
-        for s, (looks, moved) in enumerate(slides)
-    ]
+        return [{"groups": 1, "rows": stream.events if stream else 0}]
+    rows, slides = stream.loop.rows_made.tolist(), stream.slides
+    found: list[Features] = []
+    for s, checks in enumerate(accumulate(rows)):
+        looks, moved = slides.get(s, (0, 0))
+        found.append({"groups": int(s == 0), "rows": rows[s], "checks": checks, "slides": looks, "slid_bytes": moved})
+    return found
 
 
 @cache

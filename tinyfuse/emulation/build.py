@@ -125,12 +125,14 @@ def build_firmware(
     opt: str = "-O3",
     defines: Iterable[str] = (),
     frames: int | None = None,
+    debug: bool = True,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
     A module with state takes `frames`: the runs of a stream, as tinyfuse/streams.py makes them.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
-    for CMSIS-NN. ToolMissing without a compiler, UsageError where the firmware is too large for the
+    for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
+    the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
     emulated board, EmulationFailed where a file does not compile.
     """
     assert inputs, "firmware without runs"
@@ -146,10 +148,10 @@ def build_firmware(
 
     define = [f"-D{text}" for text in defines]
     # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
-    debug = "-g1" if emulator == "host" else "-g"
-    own = ("-std=c99", debug, *_WARNINGS, *define, f"-I{folder}", *module.flags)
+    information = ("-g1" if emulator == "host" else "-g",) if debug else ()
+    own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
     harness = (
-        *("-std=gnu99", debug, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
+        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
         f"-DRUNS={len(fed)}",
         *([f"-DFRAMES={frames}"] if frames is not None else []),
@@ -179,7 +181,7 @@ def build_firmware(
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
         ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
-        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name),
+        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name) if debug else {},
     )
 
 

@@ -35,13 +35,13 @@ def group_border(symbol: str) -> tuple[str, int] | None:
 
 def build_module(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, opt: str, work: Path,
-    frames: int = 1,
+    frames: int = 1, debug: bool = True,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for the target "host" alone (scratch may hold pointers). `frames` is how many runs a
-    stream has, where the model has state. Errors as build_firmware.
+    stream has, where the model has state. `debug` and errors as build_firmware.
     """
     assert (emulator == "host") == (plan.context.target.cpu is None)
     name = plan.options.name
@@ -61,4 +61,5 @@ def build_module(
         emulator,
         f"-{opt}",
         frames=frames if plan.states else None,
+        debug=debug,
     )

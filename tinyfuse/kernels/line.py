@@ -27,8 +27,9 @@ from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 #: TINYFUSE_LINE_SHIFT
 SHIFT = 11
 
-#: slopes that are tried to either side of the ideal one
+#: slopes that are tried to either side of the ideal one; those that are tried at once, before all others
 SLOPES = 256
+_NEAREST = 33
 
 #: tinyfuse_line
 LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
@@ -56,7 +57,7 @@ class Line:
         return channels
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def line(op: Op) -> Line | None:
     """The layer's lines, or None where a channel has none."""
     least, most = accumulator_range(op)
@@ -71,23 +72,24 @@ def line(op: Op) -> Line | None:
     weights, bias = channel_weights(op).copy(), folded_bias(op) * 256
     slopes = np.zeros(len(bias), np.int64)
     ideal = np.rint(multipliers * 2.0 ** (shifts - 31 + 24 + SHIFT)).astype(np.int64)
+    used = (least[:, None] < steps) & (steps <= most[:, None])
+    # one output more to either side, where there is one
+    near = used.copy()
+    near[:, 1:] |= used[:, :-1]
+    near[:, :-1] |= used[:, 1:]
     for channel in range(len(bias)):
-        used = (least[channel] < steps[channel]) & (steps[channel] <= most[channel])
-        if not used.any():
+        if not used[channel].any():
             constant = low + int((steps[channel] <= least[channel]).sum())
             weights[channel] = 0
             bias[channel], slopes[channel] = (constant - zero_point) << 13, 1 << (19 + SHIFT)
             continue
-        # one output more to either side, where there is one
         ends = [int(x[channel]) for x in (least, most)]
-        near = used.copy()
-        near[1:] |= used[:-1]
-        near[:-1] |= used[1:]
-        found = _fit(steps[channel][near], outputs[near] - zero_point, int(ideal[channel]), *ends)
+        at = near[channel]
+        found = _fit(steps[channel][at], outputs[at] - zero_point, int(ideal[channel]), *ends)
         if found is None:
             return None
         offset, slopes[channel] = found
-        if max(abs(int(x[channel]) * 256 + offset) for x in (least, most)) >= 2**31:
+        if max(abs(end * 256 + offset) for end in ends) >= 2**31:
             return None
         bias[channel] += offset
     return Line(weights, bias, slopes.astype(np.int32))
@@ -95,16 +97,19 @@ def line(op: Op) -> Line | None:
 
 def _steps(least, most, multipliers, shifts, zero_point, outputs) -> np.ndarray:
     """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output
-    (before the clamp); most + 1 where none does."""
+    (before the clamp); most + 1 where none does. Bisection, about what real numbers give first."""
     below = np.repeat(least[:, None] - 1, len(outputs), axis=1)
     reach = np.repeat(most[:, None] + 1, len(outputs), axis=1)
-    while (reach - below > 1).any():
-        middle = (below + reach) // 2
+    real = np.maximum(multipliers, 1) * 2.0 ** (shifts - 31)
+    near = np.clip(np.floor((outputs - zero_point - 0.5) / real[:, None]), below, reach).astype(np.int64)
+    looks = [near + 2, near - 2]
+    while looks or (reach - below > 1).any():
+        middle = np.clip(looks.pop(), below, reach) if looks else (below + reach) // 2
         scaled = multiply_by_quantized_multiplier(middle, multipliers[:, None], shifts[:, None])
         reaches = scaled + zero_point >= outputs
-        narrow = reach - below > 1
-        reach = np.where(narrow & reaches, middle, reach)
-        below = np.where(narrow & ~reaches, middle, below)
+        inside = (below < middle) & (middle < reach)
+        reach = np.where(inside & reaches, middle, reach)
+        below = np.where(inside & ~reaches, middle, below)
     return reach
 
 
@@ -112,8 +117,9 @@ def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int, least: int, most: in
     """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches levels[i]
     exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
     goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
-    for slopes in ([ideal], _slopes(ideal, int(steps[-1] - steps[0]))):
-        slopes = np.array([s for s in slopes if 0 < s < 2**31], np.int64)
+    every = _slopes(ideal, int(steps[-1] - steps[0]))
+    for slopes in (every[:1], every[1:_NEAREST], every[_NEAREST:]):
+        slopes = slopes[(0 < slopes) & (slopes < 2**31)]
         # the biases that fit a step: from `first` on, 256 of them
         first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
         low, high = first[:, steps <= most].max(axis=1), first[:, steps > least].min(axis=1) + 255
@@ -124,7 +130,8 @@ def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int, least: int, most: in
     return None
 
 
-def _slopes(ideal: int, span: int) -> list[int]:
+def _slopes(ideal: int, span: int) -> np.ndarray:
     """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span."""
     step = max(1, ideal // max(span, 1) // SLOPES)
-    return sorted((ideal + k * step for k in range(-SLOPES, SLOPES + 1)), key=lambda s: abs(s - ideal))
+    away = np.arange(1, SLOPES + 1)
+    return ideal + step * np.concatenate([[0], np.stack([-away, away], 1).reshape(-1)])

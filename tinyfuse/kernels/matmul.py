@@ -57,7 +57,7 @@ def dense_layer(op: Op, context: Context) -> Matmul | None:
     return _layer(op, context.target.dsp, False, False)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _layer(op: Op, dsp: bool, lines: bool, unpacked: bool) -> Matmul | None:
     found = line(op) if lines else None
     if found is not None:

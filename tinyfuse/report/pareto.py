@@ -10,6 +10,7 @@ from tinyfuse.compiler import Say, choices, compile_graph
 from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
+from tinyfuse.verify_plan import verify_plan
 
 _BAR = 40
 
@@ -26,6 +27,7 @@ def pareto_facts(plan: Plan, say: Say = lambda text: None) -> list[dict]:
         plans[_point(found)] = found
         taken.setdefault(_point(found), []).append(optimize)
     for _, found in choices(source, target, options, say).front():
+        verify_plan(found)
         plans.setdefault(_point(found), found)
     fewest = min(instructions for _, instructions in plans)
     return [

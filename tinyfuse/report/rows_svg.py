@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from xml.sax.saxutils import escape
+from html import escape
 
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.plan import Group, Plan
-from tinyfuse.schedule.rows import Event, Stream, height
+from tinyfuse.schedule.rows import Stream, height
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 250, 40, 90, 36  # margins, pixels
 _LANE, _GAP, _TURN, _WIDTH = 34, 8, 14, 1000  # a stage's lane; the widest turn; the plot
@@ -25,7 +25,7 @@ def rows_svg(plan: Plan) -> str:
 
 
 def _picture(group: Group, stream: Stream) -> str:
-    played = [(event, tuple(rows)) for event, rows in stream.rows_during(stream.sliding)]
+    played = stream.played.tolist()
     turn = min(_TURN, _WIDTH / len(played))
     right = _LEFT + turn * len(played)
     bottom = _TOP + len(group.stages) * (_LANE + _GAP)
@@ -44,7 +44,7 @@ def _picture(group: Group, stream: Stream) -> str:
     return _page(max(int(end), _LEFT + 440), bottom + _BOTTOM, lines)
 
 
-def _lane(group: Group, stream: Stream, played: list[tuple[Event, tuple[int, ...]]], s: int, turn: float) -> Iterator[str]:
+def _lane(group: Group, stream: Stream, played: list[list[int]], s: int, turn: float) -> Iterator[str]:
     stage, floor = group.stages[s], _TOP + (s + 1) * (_LANE + _GAP) - _GAP
     tensor = stage.op.output
     ring = stream.rings.get(tensor)
@@ -52,17 +52,17 @@ def _lane(group: Group, stream: Stream, played: list[tuple[Event, tuple[int, ...
     name = tensor.name.split(";")[0].split("/")[-1]
     label = f"{s} {stage.op.kind} {name[:16]}"
     kind = "whole" if ring is None else f"{ring} of {height(tensor)}" + (", slides" if tensor in stream.sliding else "")
-    yield f'<text x="{_LEFT - 8}" y="{floor - _LANE // 2 + 4}" text-anchor="end">{escape(_printable(label))}</text>'
-    yield f'<text x="{_LEFT + turn * len(played) + 6:g}" y="{floor - _LANE // 2 + 4}">{escape(kind)}</text>'
+    yield f'<text x="{_LEFT - 8}" y="{floor - _LANE // 2 + 4}" text-anchor="end">{escape(_printable(label), quote=False)}</text>'
+    yield f'<text x="{_LEFT + turn * len(played) + 6:g}" y="{floor - _LANE // 2 + 4}">{escape(kind, quote=False)}</text>'
     path, last = [f"M{_LEFT} {floor}"], None
-    for number, (_, rows) in enumerate(played):
+    for number, (_, *rows) in enumerate(played):
         if rows[s] != last:
             last = rows[s]
             path.append(f"H{_LEFT + turn * number:.1f}V{floor - _LANE * last / most:.1f}")
     path.append(f"H{_LEFT + turn * len(played):.1f}V{floor}Z")
     colour = _WHOLE if ring is None else _HELD
     yield f'<path d="{"".join(path)}" fill="{colour}" stroke="#888" stroke-width="0.5"/>'
-    made = [number for number, (event, _) in enumerate(played) if event.stage == s]
+    made = [number for number, (computing, *_) in enumerate(played) if computing == s]
     ticks = "".join(f"M{_LEFT + turn * n:.1f} {floor - 5}h{max(turn, 0.7):.2f}v5h-{max(turn, 0.7):.2f}Z" for n in made)
     yield f'<path d="{ticks}" fill="{_MADE}"/>'
 

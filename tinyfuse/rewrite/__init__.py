@@ -26,6 +26,9 @@ from tinyfuse.rewrite.views import every_view, views
 
 Pass = Callable[[Graph], Graph]
 
+#: what passes made of graphs
+Rewritten = dict[tuple[Pass, Graph], Graph]
+
 #: what every fusion level gets: nothing here joins two operators that both run
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
@@ -44,19 +47,32 @@ SMALLER: tuple[Pass, ...] = (split_global_pool, split_full_height)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
-def rewrite(graph: Graph, fusion: str, library: str, optimize: str = "balanced", with_views: bool = True) -> Graph:
+def rewrite(
+    graph: Graph, fusion: str, library: str, optimize: str = "balanced", with_views: bool = True,
+    known: Rewritten | None = None,
+) -> Graph:  # fmt: skip
     """The graph after every pass that the fusion level, the kernel library and the aim allow, those that make
-    views if `with_views`; it says what each pass that found something saved."""
-    savings = list(graph.savings)
+    views if `with_views`; it says what each pass that found something saved. `known` keeps what passes made
+    between calls: those of several aims go the same way as far as they can, and may end with the same graph."""
+    known = {} if known is None else known
     for one_pass in _passes(fusion, library, optimize, with_views):
-        before, graph = graph, one_pass(graph)
-        if graph is not before:
-            kept = set(graph.ops)
-            changed = tuple(op for op in before.ops if op not in kept)
-            macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
-            savings.append(Saving(one_pass.__name__, changed, macs, weights, _spared_copies(before, graph)))
+        if (one_pass, graph) not in known:
+            known[one_pass, graph] = _with_saving(one_pass, graph)
+        graph = known[one_pass, graph]
     # what a pass went around (a RESHAPE before a layer) is read by nobody now
-    return drop_dead(replace(graph, savings=tuple(savings)))
+    return known.setdefault((drop_dead, graph), drop_dead(graph))
+
+
+def _with_saving(one_pass: Pass, before: Graph) -> Graph:
+    """The graph behind a pass, which says what that saved."""
+    graph = one_pass(before)
+    if graph is before:
+        return before
+    kept = set(graph.ops)
+    changed = tuple(op for op in before.ops if op not in kept)
+    macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))
+    saving = Saving(one_pass.__name__, changed, macs, weights, _spared_copies(before, graph))
+    return replace(graph, savings=(*graph.savings, saving))
 
 
 def _macs(graph: Graph) -> int:

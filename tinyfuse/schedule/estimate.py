@@ -6,13 +6,14 @@ search's (search.py), but no group's loop is played: rings and overlaps are look
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.ops.base import Context
 from tinyfuse.places import is_alias
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.lower import StageMemo
 from tinyfuse.schedule.order import orders
 from tinyfuse.schedule.rows import height, readers, row_bytes
 from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
@@ -24,20 +25,25 @@ MOST_ORDERS = 2
 _MOMENTS = 6
 
 
-def better_orders(graph: Graph, context: Context, budget: int) -> list[Graph]:
+def better_orders(
+    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None,
+    memo: StageMemo | None = None,
+) -> list[Graph]:  # fmt: skip
     """The graph in other orders that seem to take less RAM than its own and than `budget`, the best first;
-    at most MOST_ORDERS, and none at once where the graph has no branches."""
+    at most MOST_ORDERS, and none at once where the graph has no branches. `memo` as in lower.make_stages."""
+    say("looking for other orders of the operators")
     legality = Legality(graph, context)
     found = orders(graph, lambda a, b: legality.refusal([a, b]) is None)
     if not found:
         return []
-    memo: dict = {}
+    memo = {} if memo is None else memo
+    say("estimating other orders of the operators")
     bound = estimate(graph, context, budget, memo)
     estimates = {other: estimate(other, context, bound, memo) for other in found}
     return sorted((other for other in found if estimates[other] < bound), key=estimates.__getitem__)[:MOST_ORDERS]
 
 
-def estimate(graph: Graph, context: Context, budget: int, memo: dict) -> int:
+def estimate(graph: Graph, context: Context, budget: int, memo: StageMemo) -> int:
     """Roughly the least bytes of RAM that the operators take in this order; the budget where they take more.
     `memo` as in lower.make_stages."""
     ops = tuple(op for op in graph.ops if not is_alias(op))

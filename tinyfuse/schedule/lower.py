@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -19,15 +19,19 @@ from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stag
 from tinyfuse.schedule.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
+#: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
+StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
+
 #: alignment of tensors and rings: word loads of DSP kernels; and of scratch: what kernels are told
 TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
 
 
 def lower(
-    graph: Graph, partition: list[list[Op]], context: Context, fixed: frozenset[int] = frozenset()
+    graph: Graph, partition: list[list[Op]], context: Context, fixed: frozenset[int] = frozenset(),
+    memo: StageMemo | None = None,
 ) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
     """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
-    whose numbers are `fixed`, no ring slides."""
+    whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     groups = []
@@ -37,26 +41,23 @@ def lower(
 
     whole = _whole_tensors(graph, partition, places)
     lifetimes = _lifetimes(graph, partition, whole, places)
-    wanted = {places.root(t) for t in graph.outputs}
-
-    def survivors(index: int) -> set[Tensor]:
-        """What somebody reads after group `index`: a later group, or the caller."""
-        return {t for t, (_, last) in lifetimes.items() if last > index} | wanted
-
     for tensor, (first, last) in lifetimes.items():
         buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
     storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
     whole_buffers = {buffer.name: number for number, buffer in enumerate(buffers)}
     # what the caller writes is there before the first group
     brought = {storage[tensor].buffer for tensor in graph.inputs}
+    wanted = {storage[tensor].buffer for tensor in graph.outputs}
+    sizes = {buffer.name: buffer.bytes for buffer in buffers}
 
     for index, ops in enumerate(partition):
-        stages = make_stages(ops, context)
+        stages = make_stages(ops, context, memo)
         kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in whole)
         stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, tensor in inner:
             buffers.append(buffer)
+            sizes[buffer.name] = buffer.bytes
             if tensor is not None:
                 storage[tensor] = Storage(buffer.name, stream.rings[tensor], tensor in stream.sliding)
         group = _group(index, stages, kept, scratch)
@@ -64,11 +65,11 @@ def lower(
             group = replace(group, counters=f"counters{index}")
             buffers += _feed_buffers(group, len(partition) - 1)
         groups.append(group)
+        crossing = [buffers[whole_buffers[storage[t].buffer]] for t in (*group.inputs, *group.outputs)]
         border = _Border(
-            group, stream, storage,
-            {b.name: b.bytes for b in buffers},
-            frozenset(b.name for b in buffers if b.first_step == index and b.name not in brought),
-            frozenset(storage[t].buffer for t in survivors(index)),
+            group, stream, storage, sizes,
+            frozenset(b.name for b in crossing if b.first_step == index and b.name not in brought),
+            frozenset(b.name for b in crossing if b.last_step > index or b.name in wanted),
         )  # fmt: skip
         overlaps += border.overlaps()
         if stream:
@@ -148,10 +149,10 @@ def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict
     return storage
 
 
-def make_stages(ops: list[Op], context: Context, memo: dict | None = None) -> tuple[Stage, ...]:
-    """The stages of a group of these operators, each with its kernel. `memo` keeps stages between
-    calls with the same context (packing weights takes time)."""
-    memo = {} if memo is None else memo
+def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = None) -> tuple[Stage, ...]:
+    """The stages of a group of these operators, each with its kernel. `memo` keeps stages between calls
+    (packing weights takes time)."""
+    memo = {} if memo is None else memo.setdefault(context, {})
     if len(ops) == 1 and not ops[0].reads_ring:
         if (ops[0], None) not in memo:
             memo[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
@@ -245,8 +246,8 @@ class _Border:
     """What a group does to the buffers of whole tensors.
 
     sizes     bytes of every buffer
-    begun     buffers that hold nothing before this group
-    survives  buffers that somebody reads after it: a later group, or the caller
+    begun     of those, buffers of its inputs and outputs that hold nothing before this group
+    survives  and those that somebody reads after it: a later group, or the caller
     """
 
     group: Group

@@ -3,7 +3,8 @@
 least peak       the least peak of bytes alive, every tensor whole: dynamic programming over the sets of
                  operators that may have run (Liberis and Lane, "Neural networks on microcontrollers: saving
                  memory at inference via operator reordering", 2019). Exact while no number of operators has
-                 more than MOST_STATES / operators such sets; beyond, the best of them go on (a beam)
+                 more than MOST_STATES / operators such sets and MOST_WAYS / operators ways to go on from them;
+                 beyond, the best of them go on (a beam)
 streams          the same with each operator next to the only one that reads its result, where both can run by
                  rows: what lies between them is a ring then, which counts nothing
 siblings         operators that read one tensor next to each other
@@ -16,28 +17,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.places import Places, is_alias
 
-#: sets of operators that the dynamic programming keeps, over all numbers of operators: about a second
-MOST_STATES = 20_000
+#: sets of operators that the dynamic programming keeps, over all numbers of operators, and how many ways on
+#: from them it looks at: two seconds
+MOST_STATES, MOST_WAYS = 20_000, 800_000
 
 
 def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
     """The graph in other orders than its own, none twice; `stream`: whether two operators, of which the
     second reads the first one's result, can run by rows together."""
-    apart, together = _Units(graph, lambda a, b: False), _Units(graph, stream)
+    apart = _Units(graph, lambda a, b: False)
     if apart.is_chain():
         return []
-    found = [apart.flat(least_peak(apart)[0]), together.flat(least_peak(together)[0]), apart.flat(siblings(apart))]
+    pairs = ((op, _only_reader(graph, op)) for op in graph.ops if not is_alias(op))
+    together = frozenset((op, reader) for op, reader in pairs if reader is not None and stream(op, reader))
+    found = [_of_least_peak(graph, frozenset()), _of_least_peak(graph, together), apart.flat(siblings(apart))]
     known = [apart.flat(range(len(apart.ops)))]
     for ops in found:
         if ops not in known:
             known.append(ops)
     return [replace(graph, ops=_with_aliases(graph, ops)) for ops in known[1:]]
+
+
+@lru_cache(maxsize=32)
+def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[Op, ...]:
+    """The operators in an order with the least peak, those `together` next to each other. Remembered: the
+    kernels that one or the other aim prefers can mostly stream the same pairs."""
+    units = _Units(graph, lambda a, b: (a, b) in together)
+    return units.flat(least_peak(units)[0])
 
 
 class _Units:
@@ -174,8 +187,9 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     both sides are orders of their own: each gets its own least peak.
     """
     count = len(units.ops)
-    width = max(1, MOST_STATES // max(1, count))
-    after: list[list[int]] = [[v for v in range(count) if units.before[v] >> u & 1] for u in range(count)]
+    width, ways = (most // max(1, count) for most in (MOST_STATES, MOST_WAYS))
+    width = max(1, width)
+    steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
     layer = {0: _State(0, 0, sum(t.bytes for t in units.inputs), start, -1, None)}
     peak, proven = 0, True
@@ -183,23 +197,21 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         if len(layer) == 1:
             ((mask, state),) = layer.items()
             peak, layer = max(peak, state.peak), {mask: replace(state, peak=0)}
-        following: dict[int, _State] = {}
+        following: dict[int, tuple[int, int, int, int, _State]] = {}  # peak, total, bytes during the last unit
         for mask, state in layer.items():
             for u in state.ready:
-                ran = mask | 1 << u
-                during = state.alive + sum(t.bytes for t in units.touches[u] if not _has_begun(units, t, mask))
+                during = state.alive + steps[u].new_bytes(mask)
                 highest, total = max(state.peak, during), state.total + during
-                known = following.get(ran)
-                if known is None or (highest, total) < (known.peak, known.total):
-                    gone = sum(t.bytes for t in units.touches[u] if _is_over(units, t, ran))
-                    ready = tuple(v for v in state.ready if v != u)
-                    ready += tuple(v for v in after[u] if not units.before[v] & ~ran)
-                    following[ran] = _State(highest, total, during - gone, ready, u, state)
-        if len(following) > width:
-            proven = False
-            best = sorted(following.items(), key=lambda item: (item[1].peak, item[1].total, item[0]))
-            following = dict(best[:width])
-        layer = following
+                known = following.get(mask | 1 << u)
+                if known is None or highest < known[0] or (highest == known[0] and total < known[1]):
+                    following[mask | 1 << u] = highest, total, during, u, state
+        best = list(following.items())
+        if len(best) > width:
+            best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
+        layer = {ran: steps[u].behind(ran, *found, u, state) for ran, (*found, u, state) in best}
+        if sum(len(state.ready) for state in layer.values()) > ways:
+            layer = _first_ways(layer, ways)
+        proven = proven and len(layer) == len(following)
     (state,) = layer.values()
     peak = max(peak, state.peak)
     order: list[int] = []
@@ -209,12 +221,40 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     return order[::-1], peak, proven
 
 
-def _has_begun(units: _Units, tensor: Tensor, ran: int) -> bool:
-    return tensor in units.inputs or bool(units.makers[tensor] & ran)
+def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:
+    """The best states of a layer, from which so many ways go on; at least one."""
+    kept: dict[int, _State] = {}
+    for ran, state in sorted(layer.items(), key=lambda item: (item[1].peak, item[1].total, item[0])):
+        ways -= len(state.ready)
+        if kept and ways < 0:
+            break
+        kept[ran] = state
+    return kept
 
 
-def _is_over(units: _Units, tensor: Tensor, ran: int) -> bool:
-    return tensor not in units.lasting and not units.users[tensor] & ~ran
+class _Step:
+    """What running a unit changes: which bytes it adds, which nobody needs behind it, and who can run then.
+    Sets are bit sets of units that have run."""
+
+    def __init__(self, units: _Units, u: int):
+        touched = [t for t in units.touches[u] if t.bytes]
+        begin = [(units.makers[t], t.bytes) for t in touched if t not in units.inputs and units.makers[t] >> u & 1]
+        self._new = sum(size for makers, size in begin if makers == 1 << u)
+        self._begin = [(makers, size) for makers, size in begin if makers != 1 << u]
+        over = [(units.users[t], t.bytes) for t in touched if t not in units.lasting]
+        self._freed = sum(size for users, size in over if users == 1 << u)
+        self._over = [(users, size) for users, size in over if users != 1 << u]
+        self._after = [(v, before) for v, before in enumerate(units.before) if before >> u & 1]
+
+    def new_bytes(self, ran: int) -> int:
+        """Bytes of the tensors that begin with the unit, where `ran` have run before it."""
+        return self._new + sum([size for makers, size in self._begin if not makers & ran]) if self._begin else self._new
+
+    def behind(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
+        """The state when the unit, `u`, has run as the last of `ran`."""
+        freed = self._freed + sum(size for users, size in self._over if not users & ~ran)
+        ready = (*(v for v in state.ready if v != u), *(v for v, before in self._after if not before & ~ran))
+        return _State(peak, total, during - freed, ready, u, state)
 
 
 # --- siblings --------------------------------------------------------------------------------

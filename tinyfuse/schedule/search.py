@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tinyfuse.cost.predict import group_instructions
+from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.base import Context
 from tinyfuse.places import Places, is_alias
 from tinyfuse.plan import Stage
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import buffer_distance, make_stages
+from tinyfuse.schedule.lower import StageMemo, buffer_distance, make_stages
 from tinyfuse.schedule.rows import Stream
 
 #: operators of one group, at most; the search weighs shorter groups first
@@ -58,7 +58,7 @@ class Candidate:
     reordered: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # by the hundred thousand: frozen ones take three times as long to make
 class _Label:
     """A path to a node: its most bytes, its instructions, the bytes of all its groups added up, how
     many these are; and the label it continues, with that one's node and the last group's weight."""
@@ -72,17 +72,18 @@ class _Label:
 
 def pareto_front(
     graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None,
-    work: Work | None = None,
+    work: Work | None = None, memo: StageMemo | None = None,
 ) -> list[Candidate]:  # fmt: skip
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
-    at all where there is none within the budget. `say` gets progress; `work` is used up (default: of its own).
+    at all where there is none within the budget. `say` gets progress; `work` is used up (default: of its own);
+    `memo` as in lower.make_stages.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
     ops = tuple(op for op in graph.ops if not is_alias(op))
-    weigher = Weigher(graph, ops, context, work=work)
+    weigher = Weigher(graph, ops, context, memo, work)
     edges = weigh_groups(weigher, budget, say)
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
@@ -165,8 +166,9 @@ class Weigher:
     of the graph that are no aliases, in its order; `memo` as in make_stages."""
 
     def __init__(
-        self, graph: Graph, ops: tuple[Op, ...], context: Context, memo: dict | None = None, work: Work | None = None
-    ):
+        self, graph: Graph, ops: tuple[Op, ...], context: Context, memo: StageMemo | None = None,
+        work: Work | None = None,
+    ):  # fmt: skip
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
         self.places = Places(op for op in graph.ops if is_alias(op))
@@ -180,7 +182,13 @@ class Weigher:
                 self.last_use[self.places.root(tensor)] = index
         for tensor in graph.outputs:
             self.last_use[self.places.root(tensor)] = len(ops)
-        self.memo: dict = {} if memo is None else memo
+        # per node the roots that were there before it and are used behind it
+        self.passing: list[list[Tensor]] = [[] for _ in ops]
+        for root, at in self.made_at.items():
+            for i in range(at + 1, self.last_use.get(root, -1)):
+                self.passing[i].append(root)
+        self.memo: StageMemo = {} if memo is None else memo
+        self.costs: dict[Stage, float] = {}  # of kernels alone, without the loop
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
         self.work = Work() if work is None else work
 
@@ -200,20 +208,27 @@ class Weigher:
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
         stages, kept = self._stages(i, j)
         stream = Stream(stages, kept) if stages[0].by_row else None
-        self.work.left -= len(stream.events) if stream else 1
+        self.work.left -= stream.events if stream else 1
         around = self._around(i, j, stages, stream, kept)
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        yield Weight(around + own, own, group_instructions(stages, stream, self.context), False)
+        yield Weight(around + own, own, self._instructions(stages, stream), False)
         if stream and self.context.optimize != "speed":
             sliding = stream.with_slides()
             if sliding.sliding and sliding.inner_bytes < own:
                 own = sliding.inner_bytes
-                yield Weight(around + own, own, group_instructions(stages, sliding, self.context), True)
+                yield Weight(around + own, own, self._instructions(stages, sliding), True)
+
+    def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
+        for stage in stages:
+            if stage not in self.costs:
+                self.costs[stage] = kernel_instructions(stage, self.context)
+        loops = loop_instructions(stages, stream, self.context)
+        return sum(self.costs[stage] + loop for stage, loop in zip(stages, loops, strict=True))
 
     def _stages(self, i: int, j: int) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
         """The stages of the group ops[i:j], and what it writes whole."""
         ops = self.ops[i:j]
-        return make_stages(list(ops), self.context, self.memo), self.legality.leaving(ops)
+        return make_stages(ops, self.context, self.memo), self.legality.leaving(ops)
 
     def _around(self, i: int, j: int, stages, stream, kept: frozenset[Tensor]) -> int:
         """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves."""
@@ -223,8 +238,8 @@ class Weigher:
         outputs = self._by_root(kept)
         by = sum(
             root.bytes
-            for root, at in self.made_at.items()
-            if at < i and self.last_use.get(root, -1) >= j and root not in inputs and root not in outputs
+            for root in self.passing[i]
+            if self.last_use[root] >= j and root not in inputs and root not in outputs
         )
         saved = 0
         for source in inputs:

@@ -4,6 +4,7 @@ another where the cost table says that it is surely faster."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from tinyfuse.cost.table import cost_table
 from tinyfuse.errors import InternalFault
@@ -32,6 +33,7 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     return sorted(kernels, key=lambda k: k.library != first)
 
 
+@lru_cache(maxsize=8192)
 def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     """The kernel for an operator that stands alone, and whether it runs in a loop over rows."""
     family = FAMILIES[op.kind]
@@ -46,6 +48,7 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
     return _best(op, usable, context)
 
 
+@lru_cache(maxsize=8192)
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
     usable = [(k, True) for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or not rings)]

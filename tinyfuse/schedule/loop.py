@@ -1,0 +1,219 @@
+"""The loop over rows of a fusion group, played through: in numbers alone.
+
+Which stage computes when depends on how many rows each stage makes, which rows of the others it needs, and
+what leaves the group; on nothing else. Networks repeat their blocks, and the search weighs the same operators
+in many groups, orders and contexts. So `play` remembers the loops that were played.
+
+What is needed of a loop follows from how many rows each stage has made before each event, and is computed for
+all events at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from tinyfuse.ops.base import RowWindow
+
+#: in place of a row: none is needed any more
+NEVER = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class StageRows:
+    """What a loop knows of a stage.
+
+    height       rows that it makes
+    reads        (stage, window) of each input that a stage of the group makes
+    leaves       its output is kept whole
+    accumulates  it makes a row from the row before
+    """
+
+    height: int
+    reads: tuple[tuple[int, RowWindow], ...]
+    leaves: bool
+    accumulates: bool
+
+
+@lru_cache(maxsize=8192)
+def play(stages: tuple[StageRows, ...]) -> Loop:
+    """The loop of these stages."""
+    return Loop(stages)
+
+
+class Loop:
+    """A loop that was played. Stages are known by their numbers.
+
+    order            the stage that computes, event by event; each makes its rows from 0 on
+    rows_made        per stage the rows that it makes: all, unless readers don't need the last ones
+    rings            of each stage whose output doesn't leave the group, the rows that its ring must hold:
+                     newest made - oldest needed + 1
+    sliding          those whose rings hold fewer rows, where they slide, while neither the stage nor its readers
+                     run, and whose rows are all read
+    slides           per stage that reads rings which slide, for each of those (by its maker) how many rows are
+                     moved down behind the stage's rows
+    inner_extents    the different `extents`, of rings alone, where none of them slides
+    sliding_extents  the same where those slide that may
+    """
+
+    def __init__(self, stages: tuple[StageRows, ...]):
+        self.stages = stages
+        self._uses: list[list[tuple[int, RowWindow]]] = [[] for _ in stages]
+        for s, stage in enumerate(stages):
+            for maker, window in stage.reads:
+                self._uses[maker].append((s, window))
+        self.order = np.array(_play(stages, self._uses), np.int16)
+        self.rows_made = np.bincount(self.order, minlength=len(stages))
+        self.rings = {s: self._ring(s) for s, stage in enumerate(stages) if not stage.leaves}
+        made = self._made()
+        still = {s: self._held(s, False, made) for s in self.rings}
+        moving = {s: self._held(s, True, made) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
+        self.sliding = frozenset(s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s])
+        self.slides = self._slides(made)
+        self.inner_extents = different(self._extents(still))
+        self.sliding_extents = different(self._extents(still | {s: moving[s] for s in self.sliding}))
+
+    @cached_property
+    def turns(self) -> list[np.ndarray]:
+        """Per stage the events at which it makes its rows, in order."""
+        found = np.argsort(self.order, kind="stable").astype(np.int32)
+        return np.split(found, np.cumsum(self.rows_made)[:-1])
+
+    def extents(self, sliding: frozenset[int]) -> np.ndarray:
+        """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_held`);
+        int32 [events, 1 + stages]."""
+        made = self._made()
+        return self._extents({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
+
+    def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
+        """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
+        where none does: before each event, or before `events`."""
+        events = np.arange(len(self.order)) if events is None else events
+        made = {reader: np.searchsorted(self.turns[reader], events) for reader, _ in uses}
+        return self._oldest(uses, made, len(events))
+
+    def _oldest(self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray], events: int) -> np.ndarray:
+        """`oldest_needed` at so many events, where so many rows of each reader are `made`."""
+        found = np.full(events, NEVER, np.int32)
+        for reader, window in uses:
+            np.minimum(found, first_rows(window, self.stages[reader].height)[made[reader]], out=found)
+        return found
+
+    def _made(self) -> dict[int, np.ndarray]:
+        """Per stage how many rows of it there are before each event."""
+        return {s: _rows_before(self.order == s) for s in range(len(self.stages))}
+
+    def _ring(self, s: int) -> int:
+        oldest = self.oldest_needed(self._uses[s], self.turns[s])
+        held = np.arange(1, len(oldest) + 1) - oldest
+        return max(1, int(held.max(initial=1)))
+
+    def _reads_all(self, s: int) -> bool:
+        return all(window.stride <= window.kernel and window.pad_top >= 0 for _, window in self._uses[s])
+
+    def _idle(self, s: int) -> np.ndarray:
+        """The events of other stages than one and its readers."""
+        idle = np.ones(len(self.stages), bool)
+        idle[[s, *(reader for reader, _ in self._uses[s])]] = False
+        return idle[self.order]
+
+    def _held(self, s: int, slides: bool, made: Mapping[int, np.ndarray]) -> np.ndarray:
+        """How many rows of a stage's output hold bytes during each event, the one that is being written among
+        them: of what leaves the group those made so far, of a ring that slides those still needed, of any
+        other ring all or none."""
+        now = self.order == s
+        if self.stages[s].leaves:
+            return made[s] + now
+        oldest = self._oldest(self._uses[s], made, len(self.order))
+        if slides:
+            return np.maximum(made[s] - oldest, 0) + now
+        # the last row of one that accumulates makes the next
+        holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
+        return np.where(holds | now, np.int32(self.rings[s]), np.int32(0))
+
+    def _extents(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
+        found = np.zeros((len(self.order), 1 + len(self.stages)), np.int32)
+        found[:, 0] = self.order
+        for s, rows in held.items():
+            found[:, 1 + s] = rows
+        return found
+
+    def _slides(self, made: Mapping[int, np.ndarray]) -> dict[int, dict[int, int]]:
+        found: dict[int, dict[int, int]] = {}
+        for s in sorted(self.sliding):
+            readers = sorted({reader for reader, _ in self._uses[s]})
+            events = np.flatnonzero(~self._idle(s) & (self.order != s))
+            computes = self.order[events]
+            there = made[s][events]
+            behind = {reader: made[reader][events] + (computes == reader) for reader in readers}
+            oldest = np.minimum(self._oldest(self._uses[s], behind, len(events)), there)
+            moved = np.where(np.diff(oldest, prepend=0) > 0, there - oldest, 0)
+            for reader in readers:
+                found.setdefault(reader, {})[s] = int(moved[computes == reader].sum())
+        return found
+
+
+def _rows_before(now: np.ndarray) -> np.ndarray:
+    """How often something happened before each event, of where it happens."""
+    return np.cumsum(now, dtype=np.int32) - now
+
+
+def different(rows: np.ndarray) -> np.ndarray:
+    """The different rows of a matrix, in the order in which they come."""
+    rows = np.ascontiguousarray(rows)
+    known = dict.fromkeys(rows.view(f"V{rows.itemsize * rows.shape[1]}").ravel().tolist())
+    return np.frombuffer(b"".join(known), rows.dtype).reshape(-1, rows.shape[1])
+
+
+@lru_cache(maxsize=4096)
+def first_rows(window: RowWindow, rows: int) -> np.ndarray:
+    """The first row that each of a reader's next rows needs; NEVER behind its last one."""
+    return np.array([*(window.first(y) for y in range(rows)), NEVER], np.int32)
+
+
+@lru_cache(maxsize=4096)
+def _rows_needed(window: RowWindow, rows: int, height: int) -> list[int]:
+    """How many rows of a tensor must be there before each of a reader's next rows; none behind its last one."""
+    return [*(window.needed(y, height) for y in range(rows)), 0]
+
+
+def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> list[int]:
+    """Turn by turn the stage nearest to the end that can run (schedule/rows.py says when it can)."""
+    heights, done = [stage.height for stage in stages], [0] * len(stages)
+    inputs = [
+        [(maker, _rows_needed(window, stage.height, heights[maker])) for maker, window in stage.reads]
+        for stage in stages
+    ]
+    wanted_by = [
+        [(reader, _rows_needed(window, heights[reader], heights[s])) for reader, window in uses[s]]
+        for s in range(len(stages))
+    ]
+    # After a row of stage s, only its readers can have become able to run, and stages before s:
+    # those behind its last reader need no look.
+    next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
+    order: list[int] = []
+    at = len(stages) - 1
+    while at >= 0:
+        row = done[at]
+        ready = row < heights[at]
+        if ready and not stages[at].leaves:
+            for reader, needed in wanted_by[at]:
+                if needed[done[reader]] > row:
+                    break
+            else:
+                ready = False
+        if ready:
+            for maker, needed in inputs[at]:
+                if done[maker] < needed[row]:
+                    ready = False
+                    break
+        if ready:
+            order.append(at)
+            done[at] = row + 1
+            at = next_looks[at]
+        else:
+            at -= 1
+    return order
