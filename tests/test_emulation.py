@@ -88,7 +88,7 @@ def test_sizes_are_the_modules_alone(tmp_path, target, emulator):
     firmware = build(tmp_path, target, emulator)
     assert firmware.weight_bytes == WEIGHTS.nbytes
     assert 50 < firmware.code_bytes < 1000
-    assert firmware.ram_bytes == 64 + 4  # the arena and arm_toy_calls
+    assert firmware.ram_bytes == 64 + 4  # the arena and arm_toy_zero
 
 
 @needs_qemu

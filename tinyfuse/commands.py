@@ -371,6 +371,8 @@ def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, lis
 
     target = load_target(request.target)
     machine = find_emulator(emulator, target)
+    if emulator == "auto" and machine.name == "renode":
+        return machine, request, ["run on Renode, as QEMU is not installed or has no board with this core"]
     if machine.name != "host" or target.cpu is None:
         return machine, request, []
     warning = f"planned for the host, not for {target.name}: our portable kernels on this machine"

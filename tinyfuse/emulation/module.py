@@ -10,6 +10,7 @@ import numpy as np
 from tinyfuse.cmsis_nn import Tree
 from tinyfuse.emit import emit
 from tinyfuse.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.emulation.interface import interface
 from tinyfuse.emulation.result import Firmware
 from tinyfuse.output_folder import write_folder
 from tinyfuse.plan import Plan
@@ -61,4 +62,5 @@ def build_module(
         emulator,
         f"-{opt}",
         frames=frames if plan.states else None,
+        interface=interface(plan),
     )
