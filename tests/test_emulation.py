@@ -515,12 +515,16 @@ def quantized_input(dtype: str = "int8") -> Tensor:
 
 def test_input_set_has_the_corners_and_repeats():
     graph = Graph("m", "", (), (quantized_input(), quantized_input("int16")), ())
-    sets = input_set(graph, 6, seed=1)
+    sets = input_set(graph, 8, seed=1)
     assert [[int(a.min()) for a in run] for run in sets[:3]] == [[-128, -32768], [127, 32767], [-3, -3]]
     assert all(len(np.unique(array)) == 1 for run in sets[:3] for array in run)
-    assert all(len(np.unique(array)) > 30 for run in sets[3:] for array in run)
+    uniform, ends, flat, narrow, uniform_again = sets[3:]
+    assert all(len(np.unique(array)) > 30 for run in (uniform, uniform_again) for array in run)
+    assert [sorted(np.unique(array).tolist()) for array in ends] == [[-128, 127], [-32768, 32767]]
+    assert all((array == array[0, 0, 0]).all() and array.std() > 0 for array in flat)
+    assert all(10 < len(np.unique(array)) and np.ptp(array.astype(int)) <= extent for array, extent in zip(narrow, (64, 16384)))
     assert [(a.dtype, a.shape) for a in sets[5]] == [(np.int8, (1, 4, 4, 3)), (np.int16, (1, 4, 4, 3))]
-    again = input_set(graph, 6, seed=1)
+    again = input_set(graph, 8, seed=1)
     assert all(np.array_equal(a, b) for x, y in zip(sets, again) for a, b in zip(x, y))
     assert not np.array_equal(sets[3][0], input_set(graph, 6, seed=2)[3][0])
     (first,) = input_set(graph, 1, 0)

@@ -24,7 +24,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
 from tinyfuse.report.text import report_text, summary_lines
-from tinyfuse.streams import default_frames, join, split
+from tinyfuse.streams import default_frames
 from tinyfuse.schedule.choose import Choices
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
@@ -308,24 +308,30 @@ def verify(
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
     """
-    from tinyfuse.emulation.inputs import input_set
     from tinyfuse.emulation.module import build_module
     from tinyfuse.oracle import make_oracle
-    from tinyfuse.verification import compare, stack_problem
+    from tinyfuse.telling_inputs import telling_inputs, unchanging
+    from tinyfuse.verification import compare, problems
 
     asked = request
     machine, request, warnings = machine_for(request, emulator)
     plan, tree = make_plan(request, say, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
+    given = runs is not None or frames is not None
     if runs is None:
         runs = STREAM_RUNS if plan.states else RUNS
     if frames is not None and not plan.states:
         raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
     if frames is None and plan.states:
         frames = default_frames(runs)
-    inputs = input_set(plan.source, runs, seed)
+    command = _command(asked, emulator, oracle, runs, frames, seed, opt)
     say(f"asking {judge.name} for {runs} results")
-    expected = join(judge.run_streams(split(inputs, frames)), frames)
+    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, seed, fixed=given)
+    runs = len(inputs)
+    same = [
+        f"output {name!r} is the same in all {runs} runs, whatever computes it: give more --runs, another --seed"
+        for name in unchanging(plan.source, expected)
+    ]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames or 1)
@@ -333,11 +339,10 @@ def verify(
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
-    problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
-    exact = comparison.mismatches == 0 and not problems
-    command = _command(asked, emulator, oracle, runs, frames, seed, opt)
+    broken = problems(plan, outcome)
+    exact = comparison.mismatches == 0 and not broken
     facts = plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *warnings, *judge.warnings],
+        "warnings": [*plan.warnings, *warnings, *judge.warnings, *same],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
         "runs": runs,
@@ -346,7 +351,7 @@ def verify(
         "outputs": comparison.elements,
         "mismatches": comparison.mismatches,
         "first_mismatch": asdict(comparison.first) if comparison.first else None,
-        "problems": problems,
+        "problems": broken,
         "exact": exact,
         "instructions": outcome.instructions,
         "macs": plan.macs,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.header import stack_bound
+from tinyfuse.emulation.result import Outcome
 from tinyfuse.plan import Plan
 
 
@@ -60,9 +61,9 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a == b
 
 
-def stack_problem(plan: Plan, stack_bytes: int | None) -> list[str]:
-    """A line where the measured stack is above the bound that the header promises."""
+def problems(plan: Plan, outcome: Outcome) -> list[str]:
+    """A line for each promise of the module that a run broke, whatever the outputs are."""
     bound = stack_bound(plan)
-    if stack_bytes is None or stack_bytes <= bound:
-        return []
-    return [f"the stack took {stack_bytes} bytes, above the header's bound of {bound}"]
+    if outcome.stack_bytes is None or outcome.stack_bytes <= bound:
+        return outcome.guards
+    return [*outcome.guards, f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}"]
