@@ -14,6 +14,7 @@ import pytest
 from toy_module import WEIGHTS, toy_inputs, toy_outputs, write_toy
 
 from tinyfuse.emulation import Firmware, build_firmware, find_emulator
+from tinyfuse.emulation.board import check_board
 from tinyfuse.emulation.inputs import input_set
 from tinyfuse.emulation.renode import Renode, platform_description
 from tinyfuse.emulation.result import parse_outcome
@@ -228,8 +229,31 @@ def test_warnings_of_the_module_are_errors(tmp_path, target, emulator):
 def test_too_many_inputs_for_the_board(tmp_path):
     module, library, headers = write_toy(tmp_path / "module")
     inputs = [[np.zeros(17 << 20, np.int8), np.zeros(5, np.int8)]]
-    with pytest.raises(UsageError, match="exceeds the BULK of the emulated board by .* fewer --runs"):
+    with pytest.raises(UsageError, match="exceeds the BULK of the emulated board by .* --emulator host"):
         build_firmware(module, inputs, M4, [library], [headers], tmp_path, "qemu")
+
+
+@pytest.mark.parametrize(
+    ("weights", "arena", "run", "runs", "message"),
+    [
+        (3 << 20, 1 << 20, 150528, 8, None),  # an image network of 224 by 224
+        (3 << 20, 1 << 20, 150528, 99, "3,145,728 bytes, an arena of 1,048,576 and 99 inputs of 150,528 .*--runs 90 fit"),
+        (3 << 20, 5 << 20, 150528, 1, "4 MB of RAM and 16 MB beside it.*--emulator host"),
+        (17 << 20, 1 << 20, 150528, 1, "--emulator host"),
+        (1 << 20, 1 << 20, 150528, 99, None),  # the weights fit the flash
+    ],
+)
+def test_what_does_not_fit_the_board_is_told_before_the_build(weights, arena, run, runs, message):
+    if message is None:
+        return check_board(M4, weights, arena, run, runs)
+    with pytest.raises(UsageError, match=message):
+        check_board(M4, weights, arena, run, runs)
+
+
+@needs_qemu
+def test_weights_beyond_the_flash_go_to_the_boards_large_memory(tmp_path):
+    firmware = build(tmp_path, "cortex-m4", "qemu", changes=("weights[24]", "weights[5000000]"))
+    assert find_emulator("qemu", M4).run(firmware, 30).outputs == toy_outputs(toy_inputs(3))
 
 
 # --- records -----------------------------------------------------------------------------------

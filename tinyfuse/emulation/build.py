@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyfuse.emulation.board import weights_memory
 from tinyfuse.emulation.cache import ObjectCache
 from tinyfuse.emulation.elf import group_symbols, linked_sections, symbol_size
 from tinyfuse.emulation.interface import Interface
@@ -70,7 +71,7 @@ class Compiler:
         if overflow:
             raise UsageError(
                 f"{what} exceeds the {overflow[1]} of the emulated board by {overflow[2]} bytes"
-                " (hint: fewer --runs take less RAM)"
+                " (hint: --emulator host runs the model's portable kernels on this machine)"
             )
         messages = "\n  ".join(done.stderr.splitlines()[:12])
         raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
@@ -217,10 +218,8 @@ def _compile(
 def _link(
     compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path
 ) -> None:
-    assert target.flash is not None and target.ram is not None
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
-    region = "FLASH" if 2 * weights < target.flash[1] else "BULK"
-    (work / "memory.ld").write_text(_memory_map(target, region))
+    (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
     layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
     unused = ("-Wl,--gc-sections", f"-Wl,-Map={_map(elf)}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)

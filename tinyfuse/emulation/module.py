@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.cmsis_nn import Tree
 from tinyfuse.emit import emit
+from tinyfuse.emulation.board import check_board
 from tinyfuse.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.emulation.interface import interface
 from tinyfuse.emulation.result import Firmware
@@ -42,9 +43,12 @@ def build_module(
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for the target "host" alone (scratch may hold pointers). `frames` is how many runs a
-    stream has, where the model has state. Errors as build_firmware.
+    stream has, where the model has state. Errors as build_firmware; UsageError at once where the board
+    lacks memory.
     """
     assert (emulator == "host") == (plan.context.target.cpu is None)
+    run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
+    check_board(plan.context.target, plan.weight_bytes, plan.arena_bytes + 5 * plan.state_bytes, run_bytes, len(inputs))
     name = plan.options.name
     prefix = name.upper()
     folder = work / "module"
