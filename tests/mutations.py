@@ -9,6 +9,7 @@ Help for the Practicing Programmer", Computer, 1978.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,15 @@ class Mutant:
     before: str
     after: str
     files: dict[str, str]
+
+    @property
+    def fields(self) -> dict[str, int]:
+        """Of a change in a kernel's parameters: all of them as they were."""
+        lines = self.files[self.file].split("\n")
+        lines[self.number - 1] = self.before
+        start = max((i for i in range(self.number) if lines[i].endswith(" = {")), default=0)
+        found = (re.match(r" *\.(\w+) = (-?\d+),", line) for line in lines[start + 1 :])
+        return {match[1]: int(match[2]) for match in itertools.takewhile(bool, found)}
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.file}:{self.number}: {self.before.strip()!r} became {self.after.strip()!r}"
@@ -68,7 +78,7 @@ _TEXTS = [
     ("macro", ".h", r"^#define {N}_(?:\w+_(?:BYTES|ALIGN|RANK|ELEMENTS)|INPUTS|OUTPUTS|FEED_ROWS) (?P<number>\d+)$", None),
     ("macro", ".h", r"^#define {N}_\w+_ZERO_POINT \((?P<number>-?\d+)\)$", None),
     ("macro", ".h", r"^#define {N}_\w+_SHAPE \{(?:\d+, )*(?P<number>\d+)\}$", None),
-    ("macro", ".h", r"^#define {N}_\w+_SCALE \d*\.\d*?(?P<number>\d)(?=\d?f$)", None),
+    ("macro", ".h", r"^#define {N}_\w+_SCALE \d*\.\d*?(?P<number>\d)(?=\d{0,3}f$)", None),
     ("macro", ".h", r"^#define {N}_\w+_DTYPE int8_t$", "uint8_t"),
     ("macro", ".h", r'^#define {N}_(?:MODEL_SHA256|TINYFUSE_VERSION) "\w*?(?P<number>[0-8])', None),
     ("macro", ".h", r"^    {N}_ERROR_\w+ = (?P<number>\d)", None),

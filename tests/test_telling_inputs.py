@@ -21,7 +21,10 @@ class Judge:
     def run_streams(self, streams):
         self.asked.append(sum(map(len, streams)))
         changes = len(self.asked) > self.changes_at
-        return [[[np.array([s if changes else 7, f if changes else 7])] for f in range(len(x))] for s, x in enumerate(streams)]
+        return [
+            [[np.array([number, frame] if changes else [7, 7])] for frame in range(len(stream))]
+            for number, stream in enumerate(streams)
+        ]
 
 
 def graph(stateful: bool = False):

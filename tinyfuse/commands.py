@@ -310,7 +310,7 @@ def verify(
     """
     from tinyfuse.emulation.module import build_module
     from tinyfuse.oracle import make_oracle
-    from tinyfuse.telling_inputs import telling_inputs, unchanging
+    from tinyfuse.telling_inputs import doubts, telling_inputs
     from tinyfuse.verification import compare, problems
 
     asked = request
@@ -328,10 +328,6 @@ def verify(
     say(f"asking {judge.name} for {runs} results")
     inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, seed, fixed=given)
     runs = len(inputs)
-    same = [
-        f"output {name!r} is the same in all {runs} runs, whatever computes it: give more --runs, another --seed"
-        for name in unchanging(plan.source, expected)
-    ]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames or 1)
@@ -342,7 +338,7 @@ def verify(
     broken = problems(plan, outcome)
     exact = comparison.mismatches == 0 and not broken
     facts = plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *warnings, *judge.warnings, *same],
+        "warnings": [*plan.warnings, *warnings, *judge.warnings, *doubts(plan.source, expected)],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
         "runs": runs,

@@ -43,6 +43,14 @@ def _draws(runs: int, frames: int | None, seed: int, fixed: bool) -> Iterator[tu
         yield runs * _LONGER, None if frames is None else frames * _LONGER, seed
 
 
+def doubts(graph: Graph, outputs: Arrays) -> list[str]:
+    """A warning for each output that tells nothing."""
+    return [
+        f"output {name!r} is the same in all {len(outputs)} runs, whatever computes it: give more --runs, another --seed"
+        for name in unchanging(graph, outputs)
+    ]
+
+
 def unchanging(graph: Graph, outputs: Arrays) -> list[str]:
     """The names of the outputs that are the same in every run; of a single run none is known."""
     if len(outputs) < 2:

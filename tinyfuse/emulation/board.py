@@ -26,8 +26,8 @@ def check_board(target: Target, weight_bytes: int, ram_bytes: int, run_bytes: in
         return
     fitting = room // run_bytes if _HARNESS_BYTES + ram_bytes <= target.ram[1] else 0
     hint = f"--runs {fitting} fit" if fitting > 0 else "--emulator host runs the model's portable kernels here"
+    beside = f" and {target.bulk[1] >> 20} MB beside it" if target.bulk else ""
     raise UsageError(
-        f"the emulated {target.name} has {target.ram[1] >> 20} MB of RAM and {(target.bulk or (0, 0))[1] >> 20} MB beside it: too"
-        f" little for weights of {weight_bytes:,} bytes, an arena of {ram_bytes:,} and {runs} inputs of {run_bytes:,}"
-        f" (hint: {hint})"
+        f"the emulated {target.name} has {target.ram[1] >> 20} MB of RAM{beside}: too little for weights of"
+        f" {weight_bytes:,} bytes, an arena of {ram_bytes:,} and {runs} inputs of {run_bytes:,} (hint: {hint})"
     )

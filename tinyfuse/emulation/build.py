@@ -221,7 +221,7 @@ def _link(
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
     (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
     layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
-    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_map(elf)}")
+    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_map(elf).name}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
 
 

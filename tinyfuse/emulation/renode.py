@@ -115,7 +115,8 @@ class Renode:
         except EmulationFailed as error:
             raise self._broken(str(error)) from None
         if code != 0 or not said.strip():
-            raise self._broken(f"--version ended with code {code}" + "".join(f": {s}" for s in said.split("\n")[:1] if s))
+            first = said.strip().partition("\n")[0]
+            raise self._broken(f"--version ended with code {code}" + (f": {first}" if first else ""))
         build = re.search(r"^ *build: (\S+)", said, re.M)
         return said.strip().split("\n")[0].rstrip() + (f", build {build[1]}" if build else "")
 

@@ -116,7 +116,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         raise failed("the outputs were damaged on their way (length or CRC differs)", log)
     ticks, stack = (None if text == "none" else int(text) for text in result.group(4, 5))
     if ticks is not None and ticks < 0:
-        raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: its counts are wrong", log)
+        raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
     if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     return Outcome(
