@@ -37,6 +37,13 @@ class Mutant:
         found = (re.match(r" *\.(\w+) = (-?\d+),", line) for line in lines[start + 1 :])
         return {match[1]: int(match[2]) for match in itertools.takewhile(bool, found)}
 
+    @property
+    def kernel(self) -> str:
+        """The function that is called next behind the line, "" for none."""
+        behind = "\n".join(self.files[self.file].split("\n")[self.number - 1 :])
+        call = re.search(r"^ +(tinyfuse_\w+)\(", behind, re.M)
+        return call[1] if call else ""
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.file}:{self.number}: {self.before.strip()!r} became {self.after.strip()!r}"
 

@@ -82,16 +82,18 @@ MODELS = {"chain": chain, "residual": residual, "state": state, "fed": fed, "two
 
 @dataclass(frozen=True)
 class NoFault:
-    """A change that breaks no promise: mutants of `kind` whose text matches `change` and whose kernel's
-    parameters are as `given` says, and why."""
+    """A change that breaks no promise: mutants of `kind` whose text matches `change`, in parameters of the
+    kernel whose name matches `kernel`, which are as `given` says; and why."""
 
     kind: str
     change: str
     why: str
     given: Callable[[dict[str, int]], bool] = lambda fields: True
+    kernel: str = ""
 
     def covers(self, mutant: Mutant) -> bool:
-        return self.kind == mutant.kind and bool(re.search(self.change, str(mutant))) and self.given(mutant.fields)
+        named = self.kind == mutant.kind and re.search(self.change, str(mutant)) and re.search(self.kernel, mutant.kernel)
+        return bool(named) and self.given(mutant.fields)
 
 
 def _unpadded(fields: dict[str, int]) -> bool:
@@ -104,8 +106,10 @@ NO_FAULTS = [
     NoFault("window", "dilation_h", "a window of one row", lambda p: p["kernel_h"] == 1),
     NoFault("window", "dilation_w", "a window of one column", lambda p: p["kernel_w"] == 1),
     NoFault("zero point", r"\.in_zero_point", "it fills the padding alone, and there is none", _unpadded),
+    NoFault("zero point", "state_zero_point", "a state of int16 has none", kernel="svdf_s16"),
     NoFault("extent", "in_ring", "more rows than the tensor has: no ring", lambda p: p["in_ring"] >= p["in_h"]),
     NoFault("argument", r", 3, TINYFUSE_\w+\);' became .*, 2, TINYFUSE", "computed two by two: slower, and equal"),
+    NoFault("argument", r", 2, TINYFUSE_\w+\);' became .*, 3, TINYFUSE", "a row of two is all", lambda p: p["out_w"] <= 2),
     NoFault("argument", r"3x3_row_s8\(.*, 1\);' became .*, 2\);", "a flag: not zero"),
     NoFault("loop", r"if \(y(\d) < (\d+) && .* became", "the other half of the condition, or the loop's end, is narrower"),
     NoFault("loop", r"for \(.*; y\d < 5;.* became .*; y\d < 6;", "a row too many, in bytes that nothing uses then"),

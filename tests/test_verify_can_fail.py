@@ -112,11 +112,12 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
         ("net.h", r"(_SHAPE \{1, )6", r"\g<1>7", "sizeof shape == sizeof expected"),
         ("net.c", r"return \(int8_t \*\)net_input", "return 1 + (int8_t *)net_input", "net_input_v1(arena) == arena + "),
         ("net.c", r"if \(bytes < \(size_t\)NET_ARENA_BYTES\)", "if (bytes == 0u)", "NET_ERROR_SIZE"),
+        ("net.c", r"(net_output_bytes\(size_t index\)\n\{\n.*\n    case 0: return )\d+u", r"\g<1>1u", "net_output_bytes(0) == "),
         ("net_weights.c", r"(\n    \{-?\d+, -?\d+)(\d),", r"\g<1>7,", "has other bytes than the plan says"),
         ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    bytes[NET_ARENA_BYTES + 9999] = 1;\n", "changed memory that nothing uses"),
         ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    {static int runs; ++runs;}\n", "changed a static variable"),
     ],
-    ids=["scale", "stack", "shape", "accessor", "size", "multiplier", "far write", "variable"],
+    ids=["scale", "stack", "shape", "accessor", "size", "output bytes", "multiplier", "far write", "variable"],
 )
 def test_broken_promises_are_problems(model, monkeypatch, file: str, old: str, new: str, seen: str) -> None:
     """Where all outputs are right."""

@@ -37,14 +37,14 @@ def group_border(symbol: str) -> tuple[str, int] | None:
 
 def build_module(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, opt: str, work: Path,
-    frames: int = 1,
+    frames: int = 1, checked: bool = True,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for the target "host" alone (scratch may hold pointers). `frames` is how many runs a
-    stream has, where the model has state. Errors as build_firmware; UsageError at once where the board
-    lacks memory.
+    stream has, where the model has state; only a `checked` module's interface is held against the plan.
+    Errors as build_firmware; UsageError at once where the board lacks memory.
     """
     assert (emulator == "host") == (plan.context.target.cpu is None)
     run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
@@ -66,5 +66,5 @@ def build_module(
         emulator,
         f"-{opt}",
         frames=frames if plan.states else None,
-        interface=interface(plan),
+        interface=interface(plan) if checked else None,
     )
