@@ -44,6 +44,13 @@ class Mutant:
         call = re.search(r"^ +(tinyfuse_\w+)\(", behind, re.M)
         return call[1] if call else ""
 
+    @property
+    def unread(self) -> bool:
+        """Whether it is a field of the parameters that the kernel's header doesn't read."""
+        field = re.match(r" *\.(\w+) = ", self.before)
+        headers = [text for text in self.files.values() if self.kernel and f" {self.kernel}(const " in text]
+        return bool(field and headers) and not any(f"p->{field[1]}" in text for text in headers)
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.file}:{self.number}: {self.before.strip()!r} became {self.after.strip()!r}"
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from toy_module import WEIGHTS, toy_inputs, toy_outputs, write_toy
 
+from tinyfuse.commands import Request, machine_for
 from tinyfuse.emulation import Firmware, build_firmware, find_emulator
 from tinyfuse.emulation.board import check_board
 from tinyfuse.emulation.inputs import input_set
@@ -503,6 +504,10 @@ def test_auto_prefers_qemu_which_faults_where_no_memory_is(renode, monkeypatch):
     m55, host = load_target("cortex-m55"), load_target("host")
     monkeypatch.setenv("PATH", "")
     assert find_emulator("auto", M4).name == find_emulator("auto", m55).name == "renode"
+    assert machine_for(Request("net.tflite", "cortex-m4"), "auto")[2] == [
+        "run on Renode, as QEMU is not installed or has no board with this core"
+    ]
+    assert machine_for(Request("net.tflite", "cortex-m4"), "renode")[2] == []
     monkeypatch.setenv("BUILT", "20260216")  # the release 1.16.1
     with pytest.raises(UsageError, match="v1.16.1.15858, build 3407d830-202602161920 can't run cortex-m55's MVE code"):
         find_emulator("renode", m55)
