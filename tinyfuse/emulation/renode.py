@@ -164,7 +164,7 @@ class Renode:
             raise failed(str(error), console()) from None
         strayed = _STRAYED.search(log)
         if strayed:
-            raise failed("an access outside every memory of the board, as Renode's log says", strayed[0])
+            raise failed("an access, or the code, outside every memory of the board, as Renode's log says", strayed[0])
         if not console():
             raise failed("the firmware wrote nothing under Renode", log)
         return parse_outcome(console(), firmware, tick_ns=1)
