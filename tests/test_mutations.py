@@ -97,7 +97,7 @@ class NoFault:
 
 
 def _unpadded(fields: dict[str, int]) -> bool:
-    return fields["kernel_h"] == fields["kernel_w"] == 1
+    return fields["kernel_h"] == fields["kernel_w"] == 1 or fields["pad_top"] == fields["pad_left"] == 0
 
 
 NO_FAULTS = [
