@@ -178,7 +178,7 @@ def test_sanitizers_watch_the_host(tmp_path, code, message):
     [
         ("(void)arena; __builtin_trap();", "crash exception=0000000. .* pc=0000"),
         ("(void)arena; return *(volatile int *)0xF0000000;", "crash exception="),
-        ("(void)arena; *(volatile int *)0x30000000 = 1; return 0;", "crash exception="),
+        ("(void)arena; *(volatile int *)0xF0000000 = 1; return 0;", "crash exception="),
         ("volatile char b[999]; b[0] = 1; return arena ? run(arena) + b[0] : 0;", "stack overflow"),
     ],
     ids=["trap", "read", "write", "stack"],
