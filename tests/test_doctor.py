@@ -83,10 +83,25 @@ def test_what_is_there_but_useless(tools, monkeypatch) -> None:
 def test_renode_takes_the_place_of_qemu(tools) -> None:
     good_tools(tools)
     (tools / "qemu-system-arm").unlink()
-    tool(tools, "renode", 'echo "Renode, version 1.16.1"')
+    tool(tools, "renode", "echo 'Renode v1.16.1.15858'", "echo '  build: 3407d830-202605281920'", "echo '  build type: Release'")
     code, checks = doctor()
-    assert code == 0 and checks["renode"]["version"] == "Renode, version 1.16.1"
+    assert code == 0 and checks["renode"]["version"] == "Renode v1.16.1.15858, build 3407d830-202605281920"
     assert not checks["qemu-system-arm"]["required"]
+
+
+@pytest.mark.parametrize("found_by", ["PATH", "RENODE_PATH"])
+def test_a_renode_that_does_not_run(tools, monkeypatch, found_by: str) -> None:
+    good_tools(tools)
+    (tools / "qemu-system-arm").unlink()
+    program = tools / ("renode" if found_by == "PATH" else "my-renode")
+    tool(tools, program.name, "echo 'no library'", "exit 1")
+    if found_by == "RENODE_PATH":
+        monkeypatch.setenv("RENODE_PATH", str(program))
+    code, checks = doctor()
+    assert code == 3 and checks["renode"]["place"] == str(program)
+    assert "--version ended with code 1: no library" in checks["renode"]["problem"]
+    program.write_text("no program of this machine")
+    assert "can't be started" in doctor()[1]["renode"]["problem"]
 
 
 def test_json_is_what_the_docs_say(tools) -> None:

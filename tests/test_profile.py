@@ -61,9 +61,10 @@ def toy_image(elf: Path) -> tuple[Image, dict[str, int]]:
     from elftools.elf.elffile import ELFFile
 
     with elf.open("rb") as file:
-        symbols = ELFFile(file).get_section_by_name(".symtab").iter_symbols()
-        at = {symbol.name: symbol["st_value"] & ~1 for symbol in symbols if symbol.name}
-    arena = at["memory"] + 33 * 16
+        symbols = [s for s in ELFFile(file).get_section_by_name(".symtab").iter_symbols() if s.name]
+    at = {symbol.name: symbol["st_value"] & ~1 for symbol in symbols}
+    sizes = {symbol.name: symbol["st_size"] for symbol in symbols}
+    arena = at["memory"] + (sizes["memory"] - 64) // 2
     regions = ((ARENA, arena, 64), (STACK, at["stack_limit"], at["stack_top"] - at["stack_limit"]),
                (FLASH, 0, 0x80000))
     borders = {at["first"]: 7, at["second"]: NONE}

@@ -1,5 +1,6 @@
 """`verify` sees a module that is wrong: one weight, one rounding constant, one byte outside the arena,
-a crash, a hang; state that is not reset, is shared by instances, or is written behind its end."""
+a crash, a hang, each promise of the header; state that is not reset, is shared by instances, or is written
+behind its end. tests/test_mutations.py seeds many more faults."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Callable
 import pytest
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
+from test_emulation import emulated
 
 from tinyfuse import commands
 from tinyfuse.emulation import module
@@ -85,16 +87,43 @@ def test_one_byte_outside_the_arena_is_seen(model, monkeypatch, where: str) -> N
     assert not answer.exact and answer.facts["problems"]
 
 
+@pytest.mark.parametrize(("_", "emulator"), [emulated("cortex-m4", name) for name in ("qemu", "renode")])
 @pytest.mark.parametrize(
     ("statement", "timeout"),
-    [("*(volatile uint32_t *)0xF0000000u = 1u;", 60.0), ("for (;;) { }", 5.0)],
-    ids=["crash", "hang"],
+    [
+        ("*(volatile uint32_t *)0xF0000000u = 1u;", 60.0),
+        ("*(volatile uint32_t *)0x30000000u = *(volatile uint32_t *)0xF0000000u;", 60.0),
+        ("for (;;) { }", 5.0),
+    ],
+    ids=["write", "read", "hang"],
 )
-def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout: float) -> None:
+def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout: float, _: str, emulator: str) -> None:
     corrupt(monkeypatch, "net.c", lambda text: text.replace("    NET_GROUP_BEGIN(0);", f"    {statement}", 1))
     with pytest.raises(EmulationFailed) as failure:
-        verify(model, timeout=timeout)
+        verify(model, emulator, timeout)
     assert failure.value.exit_code == 4
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "seen"),
+    [
+        ("net.h", r"(_SCALE 0\.\d)\d", r"\g<1>", "NET_INPUT_V1_SCALE == 0x"),
+        ("net.h", r"(_STACK_BYTES )\d+", r"\g<1>9999", "NET_STACK_BYTES == "),
+        ("net.h", r"(_SHAPE \{1, )6", r"\g<1>7", "sizeof shape == sizeof expected"),
+        ("net.c", r"return \(int8_t \*\)net_input", "return 1 + (int8_t *)net_input", "net_input_v1(arena) == arena + "),
+        ("net.c", r"if \(bytes < \(size_t\)NET_ARENA_BYTES\)", "if (bytes == 0u)", "NET_ERROR_SIZE"),
+        ("net.c", r"(net_output_bytes\(size_t index\)\n\{\n.*\n    case 0: return )\d+u", r"\g<1>1u", "net_output_bytes(0) == "),
+        ("net_weights.c", r"(\n    \{-?\d+, -?\d+)(\d),", r"\g<1>7,", "has other bytes than the plan says"),
+        ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    bytes[NET_ARENA_BYTES + 9999] = 1;\n", "changed memory that nothing uses"),
+        ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    {static int runs; ++runs;}\n", "changed a static variable"),
+    ],
+    ids=["scale", "stack", "shape", "accessor", "size", "output bytes", "multiplier", "far write", "variable"],
+)
+def test_broken_promises_are_problems(model, monkeypatch, file: str, old: str, new: str, seen: str) -> None:
+    """Where all outputs are right."""
+    corrupt(monkeypatch, file, lambda text: re.sub(old, new, text, count=1))
+    answer = verify(model)
+    assert not answer.exact and any(seen in problem for problem in answer.facts["problems"]), answer.facts["problems"]
 
 
 # --- state -----------------------------------------------------------------------------------

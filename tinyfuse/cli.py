@@ -180,12 +180,13 @@ Examples:
 """)
 @generation_options
 @click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
-              help="Where the firmware runs; host: natively, under sanitizers.")
+              help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
+              "sanitizers.")
 @click.option("--oracle", type=click.Choice(["auto", "tflm", "litert", "reference"]), default="auto",
               show_default=True, help="Who says what is right.")
 @click.option("--runs", type=click.IntRange(1, 10000), default=None,
               help="Inputs: all-min, all-max, all-zero-point, then random ones.  [default: 8; 64 for a model "
-              "with state]")
+              "with state; four times as many where an output stays the same in those]")
 @click.option("--frames", type=click.IntRange(1), default=None,
               help="Runs from one reset of the state to the next.  [default: a quarter of --runs]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
@@ -218,7 +219,8 @@ floats for an integer input are real values, and are quantized with the model's 
               help="A .npy, or a .npz with an array for each input; repeat it for several inputs.")
 @click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
 @click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
-              help="Where the firmware runs; host: natively, under sanitizers.")
+              help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
+              "sanitizers.")
 @click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
               help="The compiler's optimization level.")
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",

@@ -27,7 +27,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
 from tinyfuse.report.text import report_text, summary_lines
-from tinyfuse.streams import default_frames, join, split
+from tinyfuse.streams import default_frames
 from tinyfuse.targets import load_target
 from tinyfuse.tflite_reader import read_tflite
 
@@ -276,7 +276,7 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
             inputs = input_set(plan.source, 1, 0)
-            return build_module(plan, tree, inputs, "qemu", "O2", Path(work), debug=False).code_bytes
+            return build_module(plan, tree, inputs, "qemu", "O2", Path(work), only_size=True).code_bytes
     except TinyfuseError:
         return None
 
@@ -314,24 +314,26 @@ def verify(
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
     """
-    from tinyfuse.emulation.inputs import input_set
     from tinyfuse.emulation.module import build_module
     from tinyfuse.oracle import make_oracle
-    from tinyfuse.verification import compare, stack_problem
+    from tinyfuse.telling_inputs import doubts, telling_inputs
+    from tinyfuse.verification import compare, problems
 
     asked = request
     machine, request, warnings = machine_for(request, emulator)
     plan, tree = make_plan(request, say, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
+    given = runs is not None or frames is not None
     if runs is None:
         runs = STREAM_RUNS if plan.states else RUNS
     if frames is not None and not plan.states:
         raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
     if frames is None and plan.states:
         frames = default_frames(runs)
-    inputs = input_set(plan.source, runs, seed)
+    command = _command(asked, emulator, oracle, runs, frames, seed, opt)
     say(f"asking {judge.name} for {runs} results")
-    expected = join(judge.run_streams(split(inputs, frames)), frames)
+    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, seed, fixed=given)
+    runs = len(inputs)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         say(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames or 1)
@@ -339,11 +341,10 @@ def verify(
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
-    problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
-    exact = comparison.mismatches == 0 and not problems
-    command = _command(asked, emulator, oracle, runs, frames, seed, opt)
+    broken = problems(plan, outcome)
+    exact = comparison.mismatches == 0 and not broken
     facts = plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *warnings, *judge.warnings],
+        "warnings": [*plan.warnings, *warnings, *judge.warnings, *doubts(plan.source, expected)],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
         "runs": runs,
@@ -352,7 +353,7 @@ def verify(
         "outputs": comparison.elements,
         "mismatches": comparison.mismatches,
         "first_mismatch": asdict(comparison.first) if comparison.first else None,
-        "problems": problems,
+        "problems": broken,
         "exact": exact,
         "instructions": outcome.instructions,
         "macs": plan.macs,
@@ -377,6 +378,8 @@ def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, lis
 
     target = load_target(request.target)
     machine = find_emulator(emulator, target)
+    if emulator == "auto" and machine.name == "renode":
+        return machine, request, ["run on Renode, as QEMU is not installed or has no board with this core"]
     if machine.name != "host" or target.cpu is None:
         return machine, request, []
     warning = f"planned for the host, not for {target.name}: our portable kernels on this machine"

@@ -114,12 +114,14 @@ def _qemu(required: bool) -> Check:
 
 def _renode() -> Check:
     purpose = "verify, run: emulates the core, in QEMU's place"
+    place, said, wrong = os.environ.get("RENODE_PATH"), None, None
     try:
         renode = Renode()
-        return Check("renode", purpose, False, str(renode.program), renode.version, None, "https://renode.io")
+        place = str(renode.program)
+        said = renode.version
     except TinyfuseError as error:
-        wrong = os.environ.get("RENODE_PATH")
-        return Check("renode", purpose, False, wrong, None, str(error) if wrong else None, "https://renode.io")
+        wrong = str(error) if place else None
+    return Check("renode", purpose, False, place, said, wrong, "https://renode.io (RENODE_PATH may name it)")
 
 
 def _cmsis_nn() -> Check:

@@ -24,6 +24,7 @@ class Target:
     cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
     flash, ram   (origin, bytes) of the emulated board's memories
+    bulk         of a larger one, for inputs, and for weights that the flash has no room for; None: the RAM
     """
 
     name: str
@@ -38,6 +39,7 @@ class Target:
     renode_cpu: str | None = None
     flash: tuple[int, int] | None = None
     ram: tuple[int, int] | None = None
+    bulk: tuple[int, int] | None = None
 
 
 @cache
@@ -70,6 +72,7 @@ def _target(name: str, fields: dict, changes: dict) -> Target:
         renode_cpu=emulation.get("renode_cpu"),
         flash=tuple(emulation["flash"]) if "flash" in emulation else None,
         ram=tuple(emulation["ram"]) if "ram" in emulation else None,
+        bulk=tuple(emulation["bulk"]) if "bulk" in emulation else None,
     )
 
 

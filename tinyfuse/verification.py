@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.header import stack_bound
+from tinyfuse.emulation.result import Outcome
 from tinyfuse.plan import Plan
 
 
@@ -42,10 +43,13 @@ def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[by
     first = None
     for run, (wanted_outputs, found_outputs) in enumerate(zip(expected, computed, strict=True)):
         for tensor, wanted, data in zip(plan.graph.outputs, wanted_outputs, found_outputs, strict=True):
+            elements += tensor.elements
+            if len(data) != tensor.bytes:  # the module says a wrong size, which is a problem of its own
+                mismatches += tensor.elements
+                continue
             found = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
             wanted = np.asarray(wanted, tensor.dtype).reshape(tensor.shape)
             different = ~same_bits(found, wanted)
-            elements += tensor.elements
             mismatches += int(different.sum())
             if first is None and different.any():
                 index = tuple(int(i) for i in np.argwhere(different)[0])
@@ -59,9 +63,9 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a == b
 
 
-def stack_problem(plan: Plan, stack_bytes: int | None) -> list[str]:
-    """A line where the measured stack is above the bound that the header promises."""
+def problems(plan: Plan, outcome: Outcome) -> list[str]:
+    """A line for each promise of the module that a run broke, whatever the outputs are."""
     bound = stack_bound(plan)
-    if stack_bytes is None or stack_bytes <= bound:
-        return []
-    return [f"the stack took {stack_bytes} bytes, above the header's bound of {bound}"]
+    if outcome.stack_bytes is None or outcome.stack_bytes <= bound:
+        return outcome.guards
+    return [*outcome.guards, f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}"]

@@ -16,7 +16,9 @@ Verify On
     Create Terminal Tester      sysbus.uart0  timeout=5  defaultPauseEmulation=true
     Execute Command             sysbus LoadELF @${FOLDER}/${target}/toy.elf
     Execute Command             cpu VectorTableOffset 0x0
+    Create Log Tester           0.5  defaultPauseEmulation=true
     Wait For Line On Uart       ${expected}  treatAsRegex=true
+    Should Not Be In Log        non existing peripheral
 
 *** Test Cases ***
 Cortex-M4 Computes Every Output

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import jinja2
-
 from tinyfuse.emit.functions import group_functions, reset_lines
 from tinyfuse.emit.header import header_context
+from tinyfuse.emit.render import render
 from tinyfuse.emit.runtime import headers, runtime_files
 from tinyfuse.emit.selftest import selftest
 from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.plan import Plan
-from tinyfuse.resources import resource_dir
 
 
 def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
@@ -34,9 +30,8 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
         "runtime_files": sorted(runtime),
         "selftest": selftest(plan) if with_selftest else None,
     }
-    environment = _environment()
     files = {
-        out: environment.get_template(template).render(context)
+        out: render(template, context)
         for out, template in {
             f"{name}.h": "module.h.j2",
             f"{name}.c": "module.c.j2",
@@ -47,15 +42,3 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
         }.items()
     }
     return files | runtime
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    """The templates' environment; it keeps them compiled."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(resource_dir("templates")),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )

@@ -20,12 +20,12 @@ __all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "
 EMULATORS = ("auto", "renode", "qemu", "host")
 
 
-def find_emulator(kind: str, target: Target, renode: str | None = None) -> Emulator:
-    """The emulator of that kind, one of EMULATORS; `renode` is where to find Renode.
+def find_emulator(kind: str, target: Target) -> Emulator:
+    """The emulator of that kind, one of EMULATORS.
 
-    "auto" is this machine for the target "host", else Renode where it is installed and runs the
-    target, else QEMU. ToolMissing with how to get the program; UsageError where the emulator can't
-    run the target.
+    "auto" is this machine for the target "host", else QEMU, which faults where an access meets no
+    memory; Renode, which only logs it, where QEMU is not installed or has no board with the target's
+    core. ToolMissing with how to get the program; UsageError where the emulator can't run the target.
     """
     if kind not in EMULATORS:
         raise UsageError(f"unknown emulator {kind!r}; known: {', '.join(EMULATORS)}")
@@ -33,14 +33,14 @@ def find_emulator(kind: str, target: Target, renode: str | None = None) -> Emula
         return Host()
     if kind == "auto":
         try:
-            return find_emulator("renode", target, renode)
-        except (ToolMissing, UsageError):
-            # A path given for this run must be right.
-            if renode is not None:
-                raise
             return find_emulator("qemu", target)
+        except (ToolMissing, UsageError) as no_qemu:
+            try:
+                return find_emulator("renode", target)
+            except (ToolMissing, UsageError):
+                raise no_qemu from None
     if kind == "renode":
-        emulator = Renode(renode)
+        emulator = Renode()
         emulator.check(target)
         return emulator
     if target.qemu_machine is None:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tinyfuse.emulation.board import weights_memory
 from tinyfuse.emulation.cache import ObjectCache
 from tinyfuse.emulation.elf import group_symbols, linked_sections, symbol_size
+from tinyfuse.emulation.interface import Interface
 from tinyfuse.emulation.result import Firmware
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.programs import find_program
@@ -21,12 +23,11 @@ from tinyfuse.targets import Target
 from tinyfuse.tools import how_to_get
 
 _FIRMWARE = Path(__file__).resolve().parent / "firmware"
-_MAP = "firmware.map"
 _JOBS = 2
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 _SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
-# In the RAM, as a board's flash is the smaller one.
+# In the board's largest memory.
 _INPUTS = """\
     .section .inputs, "aw"
     .balign 16
@@ -35,15 +36,6 @@ tinyfuse_inputs:
     .incbin "inputs.bin"
 tinyfuse_inputs_end:
     .section .note.GNU-stack, "", %progbits
-"""
-
-_MEMORY_MAP = """\
-MEMORY
-{{
-    FLASH (rx) : ORIGIN = {flash[0]:#x}, LENGTH = {flash[1]:#x}
-    RAM (rwx) : ORIGIN = {ram[0]:#x}, LENGTH = {ram[1]:#x}
-}}
-REGION_ALIAS("CONSTANTS", {constants})
 """
 
 
@@ -79,7 +71,7 @@ class Compiler:
         if overflow:
             raise UsageError(
                 f"{what} exceeds the {overflow[1]} of the emulated board by {overflow[2]} bytes"
-                " (hint: fewer --runs take less RAM)"
+                " (hint: --emulator host runs the model's portable kernels on this machine)"
             )
         messages = "\n  ".join(done.stderr.splitlines()[:12])
         raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
@@ -106,8 +98,8 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
 
 @dataclass(frozen=True)
 class _Unit:
-    """One file to compile; `part` is "module", "library" (objects are cached) or "harness" (sizes are
-    not counted)."""
+    """One file to compile; `part` is "module", "library" (objects are cached), "harness" or "interface"
+    (sizes are not counted)."""
 
     part: str
     source: Path
@@ -126,10 +118,12 @@ def build_firmware(
     defines: Iterable[str] = (),
     frames: int | None = None,
     debug: bool = True,
+    interface: Interface | None = None,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
-    A module with state takes `frames`: the runs of a stream, as tinyfuse/streams.py makes them.
+    A module with state takes `frames`: the runs of a stream, as tinyfuse/streams.py makes them. With an
+    `interface` its checks are part of the firmware.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
     for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
     the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
@@ -163,6 +157,7 @@ def build_firmware(
         *(_Unit("library", Path(path).resolve(), ("-w", *define)) for path in cmsis_nn_sources),
         *(_Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
         _Unit("harness", work / "inputs.S", ()),
+        *(_Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
     ]
     objects = _compile(compiler, units, include_dirs, work)
     firmware = Firmware(
@@ -173,8 +168,13 @@ def build_firmware(
         return firmware
     _link(compiler, objects, firmware.elf, target, work)
     made = {unit.source: path for unit, path in zip(units, objects)}
-    measured = {path for unit, path in zip(units, objects) if unit.part != "harness"}
-    code_bytes, weight_bytes, static_bytes = _sizes(work / _MAP, measured)
+    sized = firmware.elf
+    if interface:
+        # without the checks: what they alone call is not in every firmware
+        sized = work / "sized.elf"
+        _link(compiler, [p for unit, p in zip(units, objects) if unit.part != "interface"], sized, target, work)
+    measured = {path for unit, path in zip(units, objects) if unit.part in ("module", "library")}
+    code_bytes, weight_bytes, static_bytes = _sizes(_map(sized), measured)
     memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
     return replace(
         firmware,
@@ -183,6 +183,15 @@ def build_firmware(
         ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
         kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name) if debug else {},
     )
+
+
+def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
+    """The names of the files of the interface's checks, written into `work`."""
+    if interface is None:
+        return []
+    (work / "interface.c").write_text(interface.source)
+    (work / "weights_table.S").write_text(interface.weights_table(".quad" if emulator == "host" else ".word"))
+    return ["interface.c", "weights_table.S"]
 
 
 def _compile(
@@ -211,14 +220,25 @@ def _compile(
 def _link(
     compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path
 ) -> None:
-    assert target.flash is not None and target.ram is not None
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
-    region = "FLASH" if 2 * weights < target.flash[1] else "RAM"
-    memory = _MEMORY_MAP.format(flash=target.flash, ram=target.ram, constants=region)
-    (work / "memory.ld").write_text(memory)
+    (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
     layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
-    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_MAP}")
+    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_map(elf).name}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
+
+
+def _map(elf: Path) -> Path:
+    return elf.with_suffix(".map")
+
+
+def _memory_map(target: Target, constants: str) -> str:
+    """The text of memory.ld; the weights lie in the memory `constants`."""
+    memories = {"FLASH": target.flash, "RAM": target.ram, "BULK": target.bulk}
+    lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
+    aliases = {"CONSTANTS": constants} | ({} if target.bulk else {"BULK": "RAM"})
+    lines = ["MEMORY", "{", *lines, "}"]
+    # an alias of an alias is none
+    return "\n".join([*lines, *(f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()), ""])
 
 
 def _has_weights(object_file: Path) -> bool:

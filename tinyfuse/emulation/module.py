@@ -9,7 +9,9 @@ import numpy as np
 
 from tinyfuse.cmsis_nn import Tree
 from tinyfuse.emit import emit
+from tinyfuse.emulation.board import check_board
 from tinyfuse.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.emulation.interface import interface
 from tinyfuse.emulation.result import Firmware
 from tinyfuse.output_folder import write_folder
 from tinyfuse.plan import Plan
@@ -35,15 +37,19 @@ def group_border(symbol: str) -> tuple[str, int] | None:
 
 def build_module(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, opt: str, work: Path,
-    frames: int = 1, debug: bool = True,
+    frames: int = 1, only_size: bool = False,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for the target "host" alone (scratch may hold pointers). `frames` is how many runs a
-    stream has, where the model has state. `debug` and errors as build_firmware.
+    stream has, where the model has state; a module of which `only_size` is wanted is built without debug
+    information, and its interface is not held against the plan. Errors as build_firmware; UsageError at once
+    where the board lacks memory.
     """
     assert (emulator == "host") == (plan.context.target.cpu is None)
+    run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
+    check_board(plan.context.target, plan.weight_bytes, plan.arena_bytes + 5 * plan.state_bytes, run_bytes, len(inputs))
     name = plan.options.name
     prefix = name.upper()
     folder = work / "module"
@@ -61,5 +67,6 @@ def build_module(
         emulator,
         f"-{opt}",
         frames=frames if plan.states else None,
-        debug=debug,
+        debug=not only_size,
+        interface=None if only_size else interface(plan),
     )

@@ -22,18 +22,21 @@ def run_limited(
     """(exit code, standard output and error as one text) of a program without input.
 
     Where `done` is given it is asked now and then, with the text so far, whether the program may be
-    ended. EmulationFailed after `time_limit` seconds. In every case the program and its children
-    are gone when this returns.
+    ended. EmulationFailed after `time_limit` seconds, and where it can't be started. In every case the
+    program and its children are gone when this returns.
     """
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=None if env is None else {**os.environ, **env},
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=None if env is None else {**os.environ, **env},
+                start_new_session=True,
+            )
+        except OSError as error:  # no program of this machine
+            raise failed(f"{command[0]} can't be started: {error.strerror}", "") from None
 
         def text() -> str:
             # The program shares the file's position, so it must not be moved.

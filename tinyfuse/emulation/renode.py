@@ -1,13 +1,16 @@
 """Renode: a platform made from the target's description, and a UART as the console.
 
 Renode's exit code says nothing and RunFor does not return after a CPU abort, so the verdict is what
-the firmware wrote, and the host's clock limits the run.
+the firmware wrote, and the host's clock limits the run. An access where no memory is does not fault:
+Renode logs it and goes on, so its log is read, too.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import tempfile
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -41,6 +44,11 @@ ram: Memory.MappedMemory @ sysbus {target.ram[0]:#010x}
 uart0: UART.TrivialUart @ sysbus 0x40000000
 """
 
+_BULK = """
+bulk: Memory.MappedMemory @ sysbus {target.bulk[0]:#010x}
+    size: {target.bulk[1]:#x}
+"""
+
 # RunFor takes seconds of virtual time; the firmware ends long before, in test_exit.
 _SCRIPT = """\
 mach create "tinyfuse"
@@ -54,9 +62,21 @@ quit
 """
 
 
+#: what ends a path in the Monitor, or would be read as part of it (Renode's Tokenizer.cs)
+_NO_PATH = re.compile(r"[;\\]|(?! )\s")
+
+#: what Renode logs of an access outside every memory, and of code that leaves them
+_STRAYED = re.compile(r"^.*(non existing peripheral|CPU abort).*$", re.M)
+
+_GET = (
+    "https://renode.io, or pip install git+https://github.com/antmicro/renode-run and"
+    " renode-run download; RENODE_PATH may name it"
+)
+
+
 def platform_description(target: Target) -> str:
     """A platform (.repl) with the target's core and memories."""
-    return _PLATFORM.format(target=target)
+    return (_PLATFORM + (_BULK if target.bulk else "")).format(target=target)
 
 
 def script(target: Target, elf: Path, platform: Path, uart: Path) -> str:
@@ -68,8 +88,15 @@ def script(target: Target, elf: Path, platform: Path, uart: Path) -> str:
 
 
 def _path(path: Path) -> str:
-    """A path as the Monitor reads it: absolute, spaces escaped."""
-    return "@" + str(path.resolve()).replace(" ", "\\ ")
+    """A path as the Monitor reads it: absolute, spaces escaped. UsageError where it can't read it."""
+    text = str(path.resolve())
+    found = _NO_PATH.search(text)
+    if found:
+        raise UsageError(
+            f"Renode's Monitor can't read {text!r}: it has {found[0]!r} in it; set TMPDIR to another folder,"
+            " or use --emulator qemu"
+        )
+    return "@" + text.replace(" ", "\\ ")
 
 
 class Renode:
@@ -82,18 +109,32 @@ class Renode:
 
     @cached_property
     def version(self) -> str:
-        return run_limited([self.program, "--version"], 60)[1].strip()
+        """Number and build in one line; ToolMissing where the program doesn't run."""
+        try:
+            code, said = self._call(["--version"], 60)
+        except EmulationFailed as error:
+            raise self._broken(str(error)) from None
+        if code != 0 or not said.strip():
+            first = said.strip().partition("\n")[0]
+            raise self._broken(f"--version ended with code {code}" + (f": {first}" if first else ""))
+        build = re.search(r"^ *build: (\S+)", said, re.M)
+        return said.strip().split("\n")[0].rstrip() + (f", build {build[1]}" if build else "")
+
+    def _broken(self, reason: str) -> ToolMissing:
+        return ToolMissing("a Renode that runs", f"{self.program}: {reason}; {_GET}")
 
     def check(self, target: Target) -> None:
-        """UsageError where this Renode can't run the target's code."""
+        """Before anything is built: UsageError where this Renode can't run the target's code, or can't
+        read the paths that it will be given; ToolMissing where it doesn't run."""
         if target.renode_cpu is None:
             raise UsageError(f"Renode has no {target.name}; use another --emulator")
-        built = re.search(r"-(\d{8})\d{4}\)", self.version)
+        built = re.search(r"-(\d{8})\d{4}\b", self.version)
         if target.mve and not (built and built[1] >= _MVE_SINCE):
             raise UsageError(
                 f"{self.version} can't run {target.name}'s MVE code; use --emulator qemu, or a"
                 f" nightly build of Renode from {_MVE_SINCE} on"
             )
+        _path(Path(tempfile.gettempdir()))
 
     def run(self, firmware: Firmware, time_limit: float) -> Outcome:
         """See `Emulator.run`."""
@@ -107,26 +148,33 @@ class Renode:
         def console() -> str:
             return uart.read_text(errors="replace") if uart.exists() else ""
 
+        ended = False
+
         def done(log: str) -> bool:
-            ended = re.search(r"^(result|error|crash) .*\n", console(), re.M)
-            return ended is not None or "CPU abort" in log
+            nonlocal ended
+            # Another thread writes the log: it gets until the next question.
+            before, ended = ended, re.search(r"^(result|error|crash) .*\n", console(), re.M) is not None
+            return before or _STRAYED.search(log) is not None
 
         try:
-            _, log = run_limited(
-                [
-                    *(self.program, "--disable-gui", "--console", "--plain"),
-                    *("-e", f"include {_path(resc)}"),
-                ],
-                time_limit,
-                done=done,
+            _, log = self._call(
+                ["--disable-gui", "--console", "--plain", "-e", f"include {_path(resc)}"], time_limit, done
             )
         except EmulationFailed as error:
             raise failed(str(error), console()) from None
-        if "CPU abort" in log:
-            raise failed("Renode aborted the CPU", log)
+        strayed = _STRAYED.search(log)
+        if strayed:
+            raise failed("an access, or the code, outside every memory of the board, as Renode's log says", strayed[0])
         if not console():
             raise failed("the firmware wrote nothing under Renode", log)
         return parse_outcome(console(), firmware, tick_ns=1)
+
+    def _call(
+        self, arguments: list[str], time_limit: float, done: Callable[[str], bool] | None = None
+    ) -> tuple[int, str]:
+        """run_limited(); its temporary files, which a killed Renode leaves behind, are removed."""
+        with tempfile.TemporaryDirectory(prefix="tinyfuse-renode-") as folder:
+            return run_limited([self.program, *arguments], time_limit, {"TMPDIR": folder}, done)
 
 
 def _find(path: str | None) -> Path:
@@ -146,8 +194,4 @@ def _find(path: str | None) -> Path:
         program = Path(output.strip().rpartition("\n")[2], "renode")
         if code == 0 and program.is_file():
             return program
-    raise ToolMissing(
-        "Renode",
-        "https://renode.io, or pip install git+https://github.com/antmicro/renode-run and"
-        " renode-run download; RENODE_PATH may name it",
-    )
+    raise ToolMissing("Renode", _GET)

@@ -44,8 +44,9 @@ class Outcome:
 
     instructions  of one inference, the second; None where they can't be counted
     stack_bytes   the deepest stack of NAME_run; None where it can't be measured
-    guards        one line for each write outside of the arena or the state that was found, and for each
-                  call that should have been refused and was not
+    guards        one line for each write outside of the arena or the state that was found, for each
+                  call that should have been refused and was not, and for each promise of the header that
+                  does not hold
     """
 
     outputs: list[list[bytes]]
@@ -68,8 +69,9 @@ class Emulator(Protocol):
 _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
+_CHANGED = re.compile(r"changed (-?\d+) (.+)")
 _RESULT = re.compile(
-    r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(-1|\d+) stack=(-1|\d+)"
+    r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
 )
 
 
@@ -92,6 +94,13 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             guards.append(f"run {match[2]}: a byte {match[3]} the {what} changed ({what}[{match[4]}])")
         elif match := _MISUSE.fullmatch(line):
             guards.append(f"run {match[1]}: {match[3]}: the module returned {match[2]}")
+        elif match := _CHANGED.fullmatch(line):
+            when = f"run {match[1]}: " if int(match[1]) >= 0 else ""
+            guards.append(f"{when}the module changed {match[2]}")
+        elif line.startswith("promise "):
+            guards.append(f"a promise of the header is not kept: {line.removeprefix('promise ')}")
+        elif line.startswith("weights "):
+            guards.append(f"the array {line.removeprefix('weights ')} has other bytes than the plan says")
         elif match := _RESULT.fullmatch(line):
             result = match
         elif line.startswith(("error ", "crash ")):
@@ -105,14 +114,16 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
         raise failed("the outputs were damaged on their way (length or CRC differs)", log)
-    ticks, stack = int(result[4]), int(result[5])
+    ticks, stack = (None if text == "none" else int(text) for text in result.group(4, 5))
+    if ticks is not None and ticks < 0:
+        raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
     if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
         guards.append("run 1: the same inputs gave other outputs than in run 0")
     return Outcome(
         outputs=runs[: firmware.runs],
         # the firmware gives thousandths of ticks, and leaves out what a function of one takes
-        instructions=None if ticks < 0 else round(ticks * tick_ns / 1000) + 1,
-        stack_bytes=None if stack < 0 else stack,
+        instructions=None if ticks is None else round(ticks * tick_ns / 1000) + 1,
+        stack_bytes=stack,
         guards=guards,
         log=log,
     )

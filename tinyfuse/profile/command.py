@@ -36,7 +36,7 @@ def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float)
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
     if request.feed_rows:
         raise UsageError("profile measures NAME_run, which a module with --feed-rows does not have; leave it out")
-    machine = _machine(emulator, target)
+    machine = find_emulator(emulator, target)
     plugin, warning = None, []
     if isinstance(machine, Qemu):
         try:
@@ -58,19 +58,6 @@ def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float)
         **build_facts(measured),
         "unfused": unfused,
     }
-
-
-def _machine(emulator: str, target) -> Emulator:
-    """QEMU, which alone counts single instructions; Renode where it is asked for or all there is."""
-    if emulator != "auto":
-        return find_emulator(emulator, target)
-    try:
-        return find_emulator("qemu", target)
-    except (ToolMissing, UsageError) as no_qemu:
-        try:
-            return find_emulator("renode", target)
-        except (ToolMissing, UsageError):
-            raise no_qemu from None
 
 
 def _measure(

@@ -16,7 +16,7 @@ from tinyfuse.output_folder import write_file
 from tinyfuse.report.facts import plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs
 from tinyfuse.streams import INSTANCES
-from tinyfuse.verification import stack_problem
+from tinyfuse.verification import problems
 
 #: outputs with more elements are shown by their range
 _SHOWN = 32
@@ -46,9 +46,9 @@ def run(
         check_flash(plan, firmware.code_bytes)
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
-    problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
-    if problems:
-        raise EmulationFailed("\n".join(problems))
+    broken = problems(plan, outcome)
+    if broken:
+        raise EmulationFailed("\n".join(broken))
     tensors = plan.source.outputs
     results = outcome.outputs[:: INSTANCES if plan.states else 1]
     arrays = [_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors)]

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NOT_MEASURED (-1)
+#define NOT_MEASURED INT64_MIN
 
 /* FRAMES is defined where the module has a state, which its run function then takes. */
 #ifdef FRAMES
@@ -29,6 +29,16 @@ void port_exit(int code) __attribute__((noreturn));
    can't tell stores NOT_MEASURED. */
 int port_run_for_stack(run_function run, RUN_PARAMETERS, int64_t *stack_bytes);
 int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks);
+
+/* Begins to watch what the module may neither write nor rely on: the memory that nobody uses is filled. */
+void port_watch(void);
+
+/* A name for what was written of it since, NULL where nothing was; stores the first address, or 0 where
+   it can't be told. */
+const char *port_changed(uintptr_t *address);
+
+/* A sum over all static variables but the arena and the state: they are not the module's. */
+uint32_t port_sum_of_variables(void);
 
 /* Makes accesses to memory faults where the port can, and allows them again. */
 void port_forbid(const void *start, size_t bytes);

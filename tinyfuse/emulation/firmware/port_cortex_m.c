@@ -18,7 +18,9 @@
 #define SCB_CPACR REGISTER(0xE000ED88u)
 
 /* sections.ld */
-extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[];
+extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[], data_start[], data_end[];
+extern uint32_t flash_start[], flash_used[], flash_end[], constants_start[], constants_end[];
+extern uint32_t inputs_start[], inputs_end[], ram_used[], ram_end[], bulk_used[], bulk_end[];
 
 /* --- console ---------------------------------------------------------------------------------- */
 
@@ -114,11 +116,11 @@ static void __attribute__((noreturn, used)) crashed(const uint32_t *frame)
     port_exit(4);
 }
 
-/* The stack may be what is broken: the handler starts it anew. */
+/* The stack may be what is broken, and what it holds is shown: the handler has one of its own. */
 static void __attribute__((naked)) fault_handler(void)
 {
     __asm volatile("mrs r0, msp\n\t"
-                   "ldr r1, =stack_top\n\t"
+                   "ldr r1, =fault_stack_top\n\t"
                    "msr msp, r1\n\t"
                    "ldr r1, =crashed\n\t"
                    "bx r1\n\t"
@@ -170,6 +172,7 @@ static int __attribute__((noinline)) count_ticks(run_function run, RUN_PARAMETER
     clock_wraps = 0;
     SYST_RVR = PERIOD - 1;
     SYST_CVR = 0;
+    (void)SYST_CVR; /* Renode brings its time up to date when the clock is read, not when it is started */
     SYST_CSR = ENABLE_WITH_INTERRUPT;
     while (SYST_CVR == 0) { /* the first tick loads the counter: start right after it */
     }
@@ -227,6 +230,72 @@ int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETER
     }
     *stack_bytes = (sp - lowest) * (int64_t)sizeof *sp;
     return status;
+}
+
+/* --- memory that is not the module's ------------------------------------------------------------ */
+
+/* What nobody uses. */
+static uint32_t *const unused[][2] = {{flash_used, flash_end}, {ram_used, ram_end}, {bulk_used, bulk_end}};
+
+/* What nobody may write, though the board would let them: its flash is a RAM. */
+static const struct {
+    const char *name;
+    const uint32_t *start, *end;
+} fixed[] = {
+    {"the code", flash_start, flash_used},
+    {"the weights", constants_start, constants_end},
+    {"the harness's inputs", inputs_start, inputs_end},
+};
+
+enum { UNUSED = sizeof unused / sizeof *unused, FIXED = sizeof fixed / sizeof *fixed, FILLING = 0x5EED7EA5 };
+
+static uint32_t sums[FIXED];
+
+/* One changed word changes it: the factor is odd. */
+static uint32_t sum_of(const uint32_t *word, const uint32_t *end)
+{
+    uint32_t sum = 0;
+
+    while (word < end) {
+        sum = sum * 31u + *word++;
+    }
+    return sum;
+}
+
+void port_watch(void)
+{
+    for (int i = 0; i < UNUSED; ++i) {
+        for (uint32_t *word = unused[i][0]; word < unused[i][1]; ++word) {
+            *(volatile uint32_t *)word = FILLING;
+        }
+    }
+    for (int i = 0; i < FIXED; ++i) {
+        sums[i] = sum_of(fixed[i].start, fixed[i].end);
+    }
+}
+
+const char *port_changed(uintptr_t *address)
+{
+    for (int i = 0; i < UNUSED; ++i) {
+        for (uint32_t *word = unused[i][0]; word < unused[i][1]; ++word) {
+            if (*(volatile uint32_t *)word != FILLING) {
+                *address = (uintptr_t)word;
+                return "memory that nothing uses";
+            }
+        }
+    }
+    *address = 0;
+    for (int i = 0; i < FIXED; ++i) {
+        if (sums[i] != sum_of(fixed[i].start, fixed[i].end)) {
+            return fixed[i].name;
+        }
+    }
+    return NULL;
+}
+
+uint32_t port_sum_of_variables(void)
+{
+    return sum_of(data_start, data_end) * 31u + sum_of(bss_start, bss_end);
 }
 
 void port_forbid(const void *start, size_t bytes)

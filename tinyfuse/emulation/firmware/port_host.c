@@ -27,6 +27,22 @@ int port_run_for_ticks(run_function run, RUN_PARAMETERS, int64_t *ticks)
     return run(RUN_ARGUMENTS);
 }
 
+/* AddressSanitizer watches. */
+void port_watch(void)
+{
+}
+
+const char *port_changed(uintptr_t *address)
+{
+    *address = 0;
+    return NULL;
+}
+
+uint32_t port_sum_of_variables(void)
+{
+    return 0;
+}
+
 void port_forbid(const void *start, size_t bytes)
 {
     ASAN_POISON_MEMORY_REGION(start, bytes);

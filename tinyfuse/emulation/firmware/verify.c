@@ -5,11 +5,15 @@
      guard RUN before|after OFFSET      a byte outside of the arena changed, OFFSET from the arena
      state RUN before|after OFFSET      the same of the state
      misuse RUN STATUS TEXT             a call that must be refused returned STATUS
+     promise TEXT                       a promise of the header that does not hold
+     weights NAME                       an array that has other bytes than the plan says
+     changed RUN TEXT                   memory of the harness changed; RUN -1: when is not known
+     trying TEXT                        what is called next, which a faulty module may not survive
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
      result runs=R bytes=N crc=C ticks=T stack=S
    with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
-   beyond one instruction, and the bytes of stack of the others (decimal, -1: not measured).
+   beyond one instruction, and the bytes of stack of the others (decimal, or "none": not measured).
 
    Every even run starts from an arena full of junk and initializes it; an odd run uses it as the
    run before left it, as an application would.
@@ -22,8 +26,8 @@
    before and behind the state of the run, the other instance's too, must not change.
 
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
-   with state, FRAMES. */
-#include "port.h"
+   with state, FRAMES; interface.c and a table of weights may be linked to it. */
+#include "verify.h"
 
 #include <string.h>
 
@@ -40,9 +44,11 @@
 extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
 
 /* The arena between its guards. A guard is an odd multiple of the promised alignment, so that the
-   arena has that alignment and no better one. */
-#define GUARD (33 * ARENA_ALIGN)
-static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN)));
+   arena has that alignment and no better one. What is in the guards differs from run to run: a module
+   that reads beyond its arena computes something else. */
+#define GUARD (513 * ARENA_ALIGN)
+#define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps it from the other variables */
+static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN))) IN_ARENA;
 static uint8_t *const arena = memory + GUARD;
 
 /* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
@@ -55,14 +61,17 @@ enum {
     STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
     STATES = INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD
 };
-static uint8_t states[STATES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN))));
+static uint8_t states[STATES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN)))) IN_ARENA;
 static uint8_t *state; /* of the run */
 uint8_t tinyfuse_state_bytes[STATE_BYTES];
+#define FIRST_STATE (&states[STATE_GUARD])
+#else
+#define FIRST_STATE NULL
 #endif
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-static char line[128];
+static char line[256];
 static size_t line_length;
 
 static void put_char(char c)
@@ -110,6 +119,17 @@ static void put_field(const char *text, int64_t value)
     put_number(value);
 }
 
+/* A figure, or "none" for what was not measured. */
+static void put_measured(const char *text, int64_t value)
+{
+    put_text(text);
+    if (value == NOT_MEASURED) {
+        put_text("none");
+    } else {
+        put_number(value);
+    }
+}
+
 static void end_line(void)
 {
     put_char('\n');
@@ -125,17 +145,41 @@ static void fail(const char *text, int64_t value)
     port_exit(1);
 }
 
+static void put_record(const char *kind, const char *text)
+{
+    put_text(kind);
+    put_text(text);
+    end_line();
+}
+
+void promise(int kept, const char *text)
+{
+    if (!kept) {
+        put_record("promise ", text);
+    }
+}
+
+void trying(const char *call)
+{
+    put_record("trying ", call);
+}
+
 /* --- outputs ---------------------------------------------------------------------------------- */
 
 static uint32_t crc = 0xFFFFFFFFu;
 static int64_t bytes_written;
 
-static void update_crc(uint8_t byte)
+/* CRC-32 as in zlib, four bits at a time, without the inversions at both ends. */
+static uint32_t crc_of(uint32_t before, uint8_t byte)
 {
-    crc ^= byte;
-    for (int bit = 0; bit < 8; ++bit) {
-        crc = (crc >> 1) ^ (0xEDB88320u & (0u - (crc & 1u)));
-    }
+    static const uint32_t table[16] = {
+        0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+        0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
+    };
+
+    before ^= byte;
+    before = (before >> 4) ^ table[before & 15u];
+    return (before >> 4) ^ table[before & 15u];
 }
 
 static void write_output(int run, size_t index)
@@ -150,10 +194,26 @@ static void write_output(int run, size_t index)
         put_char(' ');
         for (size_t i = start; i < length && i < start + BYTES_A_LINE; ++i) {
             put_hex(bytes[i], 2);
-            update_crc(bytes[i]);
+            crc = crc_of(crc, bytes[i]);
             ++bytes_written;
         }
         end_line();
+    }
+}
+
+/* --- weights ---------------------------------------------------------------------------------- */
+
+static void check_weights(const struct weights *array)
+{
+    for (; array->start != NULL; ++array) {
+        uint32_t found = 0xFFFFFFFFu;
+
+        for (uintptr_t at = 0; at < array->bytes; ++at) {
+            found = crc_of(found, array->start[at]);
+        }
+        if ((uint32_t)~found != array->crc) {
+            put_record("weights ", array->name);
+        }
     }
 }
 
@@ -261,18 +321,18 @@ static int feed(size_t row, size_t count)
                              count);
 }
 
-/* Between 1 and `most`, in a fixed random order: a linear congruential generator. */
-static size_t random_count(size_t most)
+/* Between 1 and `most`, in a fixed random order: a linear congruential generator, whose state is the
+   caller's as no static variable may change in a run. */
+static size_t random_count(uint32_t *state, size_t most)
 {
-    static uint32_t state = 1;
-
-    state = state * 1664525u + 1013904223u;
-    return 1u + (state >> 8) % most;
+    *state = *state * 1664525u + 1013904223u;
+    return 1u + (*state >> 8) % most;
 }
 
 static int infer(void *same_arena)
 {
     const int timed = this_run == 1;
+    uint32_t random = (uint32_t)this_run;
     size_t row = 0;
     int status;
 
@@ -282,13 +342,13 @@ static int infer(void *same_arena)
         refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish before begin");
         if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* given up; begin uses other inputs up */
             (void)MODULE(begin)(arena);
-            (void)feed(0, random_count(FED_ROWS));
+            (void)feed(0, random_count(&random, FED_ROWS));
         }
     }
     status = MODULE(begin)(arena);
     while (row < FED_ROWS && status == MODULE_MACRO(OK)) {
         const size_t left = FED_ROWS - row;
-        const size_t count = timed ? left : this_run == 0 ? 1u : random_count(left);
+        const size_t count = timed ? left : this_run == 0 ? 1u : random_count(&random, left);
 
         if (!timed) {
             refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
@@ -321,13 +381,46 @@ static int infer(void *same_arena)
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
+static void put_changed(int run, const char *name, uintptr_t address)
+{
+    put_field("changed ", run);
+    put_char(' ');
+    put_text(name);
+    if (address != 0u) {
+        put_field(", arena[", (int64_t)address - (int64_t)(uintptr_t)arena);
+        put_char(']');
+    }
+    end_line();
+}
+
+/* One inference whose stack is measured; a module has no variables, and none of the harness's are its. */
+static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
+{
+    const uint32_t before = port_sum_of_variables();
+    int64_t stack_of_run;
+    const int status = port_run_for_stack(infer, RUN_ARGUMENTS, &stack_of_run);
+
+    if (port_sum_of_variables() != before) {
+        put_changed(run, "a static variable", 0);
+    }
+    *stack = stack_of_run > *stack ? stack_of_run : *stack;
+    return status;
+}
+
 int main(void)
 {
     enum { AFTER = GUARD + ARENA_BYTES, END = AFTER + GUARD };
     const uint8_t *input = tinyfuse_inputs;
     int64_t ticks = NOT_MEASURED, stack = NOT_MEASURED;
     size_t input_bytes = 0;
+    uintptr_t address;
+    const char *changed;
 
+    port_watch();
+    if (check_interface != NULL) {
+        check_weights(tinyfuse_weights);
+        check_interface(arena, FIRST_STATE);
+    }
     for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
         input_bytes += MODULE(input_bytes)(i);
     }
@@ -371,10 +464,7 @@ int main(void)
         if (run == 1) {
             status = port_run_for_ticks(infer, RUN_ARGUMENTS, &ticks);
         } else {
-            int64_t stack_of_run;
-
-            status = port_run_for_stack(infer, RUN_ARGUMENTS, &stack_of_run);
-            stack = stack_of_run > stack ? stack_of_run : stack;
+            status = run_for_stack(run, RUN_ARGUMENTS, &stack);
         }
         if (status != MODULE_MACRO(OK)) {
             fail("run returned ", status);
@@ -390,12 +480,19 @@ int main(void)
             write_output(run, i);
         }
     }
+    changed = port_changed(&address);
+    if (changed != NULL) {
+        put_changed(-1, changed, address);
+    }
+    if (check_refusals != NULL) {
+        check_refusals(arena, FIRST_STATE);
+    }
     put_field("result runs=", RUNS);
     put_field(" bytes=", bytes_written);
     put_text(" crc=");
     put_hex(~crc, 8);
-    put_field(" ticks=", ticks);
-    put_field(" stack=", stack);
+    put_measured(" ticks=", ticks);
+    put_measured(" stack=", stack);
     end_line();
     port_exit(0);
 }

@@ -1,0 +1,33 @@
+"""The memories of the emulated boards: what goes where, and what fits, known before anything is compiled."""
+
+from __future__ import annotations
+
+from tinyfuse.errors import UsageError
+from tinyfuse.targets import Target
+
+#: what the harness takes of the RAM: its stack, the arena's guards, the C library's data
+_HARNESS_BYTES = 128 << 10
+
+
+def weights_memory(target: Target, weight_bytes: int) -> str:
+    """The memory of the linker script that the weights go to: half of the flash is the code's."""
+    assert target.flash is not None
+    return "FLASH" if 2 * weight_bytes < target.flash[1] else "BULK"
+
+
+def check_board(target: Target, weight_bytes: int, ram_bytes: int, run_bytes: int, runs: int) -> None:
+    """UsageError where the board lacks memory for weights, for `ram_bytes` of arena and states, and for the
+    inputs of the runs, `run_bytes` each. The host has enough."""
+    if target.ram is None:
+        return
+    bulk = (target.bulk or target.ram)[1] - (0 if target.bulk else _HARNESS_BYTES + ram_bytes)
+    room = bulk - (weight_bytes if weights_memory(target, weight_bytes) == "BULK" else 0)
+    if _HARNESS_BYTES + ram_bytes <= target.ram[1] and runs * run_bytes <= room:
+        return
+    fitting = room // run_bytes if _HARNESS_BYTES + ram_bytes <= target.ram[1] else 0
+    hint = f"--runs {fitting} fit" if fitting > 0 else "--emulator host runs the model's portable kernels here"
+    beside = f" and {target.bulk[1] >> 20} MB beside it" if target.bulk else ""
+    raise UsageError(
+        f"the emulated {target.name} has {target.ram[1] >> 20} MB of RAM{beside}: too little for weights of"
+        f" {weight_bytes:,} bytes, an arena of {ram_bytes:,} and {runs} inputs of {run_bytes:,} (hint: {hint})"
+    )

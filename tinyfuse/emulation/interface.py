@@ -1,0 +1,70 @@
+"""The checks of a module's interface in its verification firmware, written from the plan.
+
+They hold the header's macros, accessors and refusals, the state behind a reset and the bytes of the
+weights against the plan, so that what a template or the printing of a number spoils is seen even where
+no output depends on it. firmware/verify.h says what of it is called when.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.emit.header import header_context
+from tinyfuse.emit.render import render
+from tinyfuse.emit.weights import name_constants
+from tinyfuse.ir import Tensor
+from tinyfuse.plan import Plan
+
+#: the status codes as they are in every module: an application may have compiled them in
+_CODES = {"OK": 0, "ERROR_NULL": 1, "ERROR_SIZE": 2, "ERROR_ALIGNMENT": 3, "ERROR_KERNEL": 4}
+_FEED_CODES = {"ERROR_ORDER": 6, "ERROR_ROWS": 7}
+
+
+@dataclass(frozen=True)
+class Interface:
+    """source   C text of the checks (templates/interface.c.j2)
+    weights  symbol -> the plan's bytes of the array
+    """
+
+    source: str
+    weights: dict[str, bytes]
+
+    def weights_table(self, word: str) -> str:
+        """Assembly of firmware/verify.c's table; `word` is the directive for a pointer."""
+        rows = [
+            f"    {word} {symbol}, {len(data)}, {zlib.crc32(data):#x}, name_{number}"
+            for number, (symbol, data) in enumerate(self.weights.items())
+        ]
+        names = [f'name_{number}: .asciz "{symbol}"' for number, symbol in enumerate(self.weights)]
+        lines = ['    .section .inputs, "aw"', "    .balign 8", "    .globl tinyfuse_weights", "tinyfuse_weights:"]
+        stack = '    .section .note.GNU-stack, "", %progbits'
+        return "\n".join([*lines, *rows, f"    {word} 0, 0, 0, 0", *names, stack, ""])
+
+
+def interface(plan: Plan) -> Interface:
+    """The checks of the plan's module."""
+    context = header_context(plan) | {
+        "codes": _CODES | (_FEED_CODES if plan.fed else {}),
+        "scales": {
+            kind: [_exact(tensor) for tensor in tensors]
+            for kind, tensors in (("input", plan.source.inputs), ("output", plan.source.outputs))
+        },
+        "initials": [
+            {"offset": offset, "bytes": list(data), "distinct": len(set(data))}
+            for tensor, offset in plan.states.items()
+            for data in [np.ascontiguousarray(tensor.initial).tobytes()]
+        ],
+    }
+    names = name_constants(plan)
+    data = {names[key]: np.ascontiguousarray(array).tobytes() for key, array in plan.unique_constants.items()}
+    return Interface(render("interface.c.j2", context), data)
+
+
+def _exact(tensor: Tensor) -> str | None:
+    """The scale in hexadecimal digits, where it has one: every bit of it, in another notation than the header's."""
+    if tensor.quant is None or tensor.quant.per_channel:
+        return None
+    return f"{float(np.float32(tensor.scale)).hex()}f"
