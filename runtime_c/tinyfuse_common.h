@@ -11,15 +11,17 @@
 typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 
 /* Inner blocks that many layers share: one copy in the module, never inlined, and no warning where
-   no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them; a build
-   that has other worries, say sanitizers, may define TINYFUSE_INLINE as `static inline`. */
+   no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them. Without
+   optimization nothing would: there each is one copy, or a module would take half a megabyte of code and
+   kilobytes of stack. A build that has other worries, say sanitizers, may define TINYFUSE_INLINE as
+   `static inline` too. */
 #if defined(__GNUC__)
 #define TINYFUSE_SHARED static __attribute__((noinline, unused))
 #else
 #define TINYFUSE_SHARED static
 #endif
 #if defined(TINYFUSE_INLINE)
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && defined(__OPTIMIZE__)
 #define TINYFUSE_INLINE static inline __attribute__((always_inline))
 #else
 #define TINYFUSE_INLINE static inline

@@ -87,10 +87,10 @@ def assert_all_exact(plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared
             computed = HostProgram(work, plans, shared).run(inputs)
         else:
             module, fed = write_batch(work / "batch", plans), together(inputs)
-            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "-O1")
+            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1")
             outcome = find_emulator("qemu", target).run(firmware, 60)
             assert not outcome.guards, outcome.guards
-            assert outcome.stack_bytes <= max(map(stack_bound, plans)) + _BATCH_STACK
+            assert outcome.stack_bytes <= max(stack_bound(plan, optimized=True) for plan in plans) + _BATCH_STACK
             computed = apart(plans, outcome.outputs)
     for plan, fed, found in zip(plans, inputs, computed, strict=True):
         result = compare(plan, ReferenceOracle(plan.source).run_all(fed), found)

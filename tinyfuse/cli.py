@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tinyfuse import __version__, commands
 from tinyfuse.errors import ToolMissing, UsageError
-from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
+from tinyfuse.options import CMSIS_NN_VERSIONS, COMPILER_OPTS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
 from tinyfuse.plugin import plugins
 from tinyfuse.targets import all_targets
 from tinyfuse.terminal import Ending, print_json, progress
@@ -101,6 +101,11 @@ def _take_device(name: str | None, arguments: dict) -> None:
             arguments[option] = str(limit)
 
 
+#: of the commands that compile the module
+compiler_opt = click.option("--compiler-opt", "opt", type=click.Choice(COMPILER_OPTS), default="O2", show_default=True,
+                            help="The compiler's optimization level. On the host it is O1; CMSIS-NN has O1 at least.")
+
+
 @main.command(epilog="""\b
 Examples:
   tinyfuse gen kws.tflite --target cortex-m4
@@ -184,8 +189,7 @@ Examples:
 @click.option("--frames", type=click.IntRange(1), default=None,
               help="Runs from one reset of the state to the next.  [default: a quarter of --runs]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
-@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
-              help="The compiler's optimization level.")
+@compiler_opt
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that the emulated run may take.")
 def verify(request, as_json, **options):
@@ -214,8 +218,7 @@ floats for an integer input are real values, and are quantized with the model's 
 @click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
 @click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
               help="Where the firmware runs; host: natively, under sanitizers.")
-@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
-              help="The compiler's optimization level.")
+@compiler_opt
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that the emulated run may take.")
 def run(request, as_json, inputs, output, **options):
@@ -239,8 +242,7 @@ Examples:
 @generation_options
 @click.option("--emulator", type=click.Choice(["auto", "qemu", "renode"]), default="auto", show_default=True,
               help="QEMU counts everything, Renode the total alone.")
-@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
-              help="The compiler's optimization level.")
+@compiler_opt
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that each emulated run may take.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw it, for a README.")

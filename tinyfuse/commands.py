@@ -333,7 +333,7 @@ def verify(
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
-    problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
+    problems = [*outcome.guards, *stack_problem(plan, firmware.opt, outcome.stack_bytes)]
     exact = comparison.mismatches == 0 and not problems
     command = _command(asked, emulator, oracle, runs, frames, seed, opt)
     facts = plan_envelope(plan) | {
@@ -359,6 +359,7 @@ def verify(
         "kernel_symbols": firmware.kernel_symbols,
         "cmsis_nn": {"path": str(tree.path), "version": ".".join(map(str, tree.version))} if tree else None,
         "compiler": firmware.compiler,
+        "compiler_opt": firmware.opt,
         "command": command,
     }
     return Answer(facts, _verify_lines(facts, comparison), exact=exact)
@@ -416,7 +417,7 @@ def _verify_lines(facts: dict, comparison) -> list[str]:
         f"instructions  {figure('instructions')}",
         f"arena         {figure('arena_bytes')} bytes, {_state(facts)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
-        f"compiler      {facts['compiler']}",
+        f"compiler      {facts['compiler']} -{facts['compiler_opt']}",
     ]
     if facts["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {facts['cmsis_nn']['version']} at {facts['cmsis_nn']['path']}")

@@ -60,9 +60,9 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a == b
 
 
-def stack_problem(plan: Plan, stack_bytes: int | None) -> list[str]:
-    """A line where the measured stack is above the bound that the header promises."""
-    bound = stack_bound(plan)
+def stack_problem(plan: Plan, opt: str, stack_bytes: int | None) -> list[str]:
+    """A line where the stack measured at the level `opt` is above the bound that the header promises for it."""
+    bound = stack_bound(plan, optimized=opt != "O0")
     if stack_bytes is None or stack_bytes <= bound:
         return []
     return [f"the stack took {stack_bytes} bytes, above the header's bound of {bound}"]

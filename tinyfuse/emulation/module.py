@@ -59,6 +59,6 @@ def build_module(
         tree.include_dirs if tree else [],
         work / "build",
         emulator,
-        f"-{opt}",
+        opt,
         frames=frames if plan.states else None,
     )
