@@ -10,15 +10,21 @@
    Arm and x86 shifts in the sign, and the kernels rely on it. */
 typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 
+/* What stands before every function that isn't inlined: a section, say, to put the kernels into fast
+   memory. A module sets it to its own NAME_CODE_ATTR. */
+#ifndef TINYFUSE_CODE_ATTR
+#define TINYFUSE_CODE_ATTR
+#endif
+
 /* Inner blocks that many layers share: one copy in the module, never inlined, and no warning where
    no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them. Without
    optimization nothing would: there each is one copy, or a module would take half a megabyte of code and
    kilobytes of stack. A build that has other worries, say sanitizers, may define TINYFUSE_INLINE as
    `static inline` too. */
 #if defined(__GNUC__)
-#define TINYFUSE_SHARED static __attribute__((noinline, unused))
+#define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static __attribute__((noinline, unused))
 #else
-#define TINYFUSE_SHARED static
+#define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static
 #endif
 #if defined(TINYFUSE_INLINE)
 #elif defined(__GNUC__) && defined(__OPTIMIZE__)
@@ -27,14 +33,43 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE static inline
 #endif
 
-/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. They take
-   nearly every register: without optimization a compiler keeps a frame pointer, and Clang cannot
-   address their operands in memory by the stack pointer. Define TINYFUSE_NO_ASM to get the twins. */
+/* How a large block of assembly is written, so that it compiles with any flags and needs no more
+   registers than a call does: an asm statement with one operand, the address of its arguments, which
+   TINYFUSE_ARGUMENT right before the statement puts into r0. Results go where the arguments say. It begins
+   with TINYFUSE_ASM_BEGIN; from there on r0 to r12 and lr are its own. It may push more, and ends with the
+   stack pointer where it was and TINYFUSE_ASM_END, which brings r0 back, too. It clobbers
+   TINYFUSE_ASM_CLOBBERS, and vector registers by name. No operand is in memory: compilers address those by
+   the stack pointer, which has moved.
+
+   In the middle of a statement r9 holds anything. Where interrupt handlers expect something there
+   (position-independent data: Clang's -frwpi, which is recognized; GCC's -ffixed-r9 and
+   -msingle-pic-base, which can't be), define TINYFUSE_NO_ASM. */
+#define TINYFUSE_ARGUMENT(type, name, value) register type name __asm("r0") = (value)
+#define TINYFUSE_ASM_BEGIN "push {r0, r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_END "pop {r0, r4-r11, lr}\n\t"
+#define TINYFUSE_ASM_CLOBBERS "r1", "r2", "r3", "r12", "cc", "memory"
+
+/* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Define
+   TINYFUSE_NO_ASM to get the twins. */
 #if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && !defined(__clang__) && \
     defined(__OPTIMIZE__) && defined(__thumb__) && !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_DSP 1
 #else
 #define TINYFUSE_DSP 0
+#endif
+
+/* Whether Helium is used, by assembly and intrinsics; else the forms without. Clang has no name for the
+   predicate P0: what writes it stands in a function of its own, which no predicate outlives. */
+#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(TINYFUSE_NO_ASM)
+#define TINYFUSE_MVE 1
+#include <arm_mve.h>
+#else
+#define TINYFUSE_MVE 0
+#endif
+#if defined(__clang__)
+#define TINYFUSE_CLOBBERS_P0
+#else
+#define TINYFUSE_CLOBBERS_P0 "p0",
 #endif
 
 /* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a

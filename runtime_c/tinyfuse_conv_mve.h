@@ -19,7 +19,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_append_mve(int8_t *to, const int8_t *from, int3
                    "letp lr, 1b"
                    : [put] "+l"(put), [from] "+l"(from), [bytes] "=&w"(bytes)
                    : [count] "r"(count)
-                   : "lr", "p0", "cc", "memory");
+                   : "lr", "cc", "memory");
 #else
     memcpy(to, from, (size_t)count);
 #endif
@@ -84,6 +84,7 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8
     const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
     const int8_t **const rows = (const int8_t **)scratch;
     int8_t *const windows = (int8_t *)(rows + p->kernel_h);
+    tinyfuse_mve_job job;
     int32_t x, ky;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
@@ -91,16 +92,16 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8
                        ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
                        : NULL;
     }
+    tinyfuse_mve_start(&job, &m, weights, channels, 0);
     for (x = 0; x + 1 < p->out_w; x += 2) {
         tinyfuse_window_mve(p, rows, x, windows);
         tinyfuse_window_mve(p, rows, x + 1, windows + depth);
-        tinyfuse_matmul_two(&m, windows, windows + depth, weights, channels, out_row,
-                            out_row + p->out_c);
+        tinyfuse_mve_pixels(&job, &m, windows, 2, out_row, 0);
         out_row += 2 * p->out_c;
     }
     if (x < p->out_w) {
         tinyfuse_window_mve(p, rows, x, windows);
-        tinyfuse_matmul_one(&m, windows, weights, channels, out_row);
+        tinyfuse_mve_pixels(&job, &m, windows, 1, out_row, 0);
     }
 }
 

@@ -161,9 +161,9 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
                                                int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
-    const tinyfuse_matmul m = {depth, p->out_c, tinyfuse_matmul_rounding(p->out_zero_point, form)};
     const int8_t **const rows = (const int8_t **)scratch;
     int8_t *const columns = (int8_t *)(rows + p->kernel_h);
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
     const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
@@ -184,7 +184,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
         } else {
             tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, form);
         }
-        tinyfuse_matmul_pixels(&m, columns, weights, channels, out, block, form);
+        tinyfuse_matmul_pixels(&m, weights, columns, depth, out, block, form);
         out += block * p->out_c;
         x += block;
     }
@@ -225,8 +225,8 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
         tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels,
                                   form);
     } else {
-        TINYFUSE_OF_FORM(form, tinyfuse_conv_packed)(p, in, y, out_row, weights, channels, scratch,
-                                                     block_pixels);
+        TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch,
+                                                       block_pixels);
     }
 }
 

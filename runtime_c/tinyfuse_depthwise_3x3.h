@@ -14,12 +14,12 @@
 
 enum { TINYFUSE_COLUMN = 12 }; /* int16 of a column */
 
-/* What computing one group of four channels needs; assembly knows the offsets. */
+/* One group of four channels, widened; the first pixel's columns lie behind. Assembly knows the offsets. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
     int32_t multiplier[4];                /* 88 */
-    int32_t rounding;                     /* 104: of the line */
+    int32_t rounding;                     /* 104: of the line or of the bounded form */
     int8_t *out;                          /* 108 */
     int32_t out_step;                     /* 112: bytes to the next pixel's output */
     int32_t column_step;                  /* bytes from behind a pixel's columns to the next one's */
@@ -27,152 +27,172 @@ typedef struct {
     int32_t shift[4][2];                  /* 124: of the bounded form: shift, rounding << shift */
 } tinyfuse_quad;
 
+/* Where a group comes from; assembly knows the offsets of this, too. */
+typedef struct {
+    int32_t channel;       /* 0: the group's first */
+    const int8_t *rows[3]; /* their columns are out_step apart, too */
+    int16_t *inside;       /* the columns that come from the rows */
+    int16_t *inside_end;   /* 20 */
+    const int8_t *weights; /* 24: nine words */
+    const void *channels;  /* four biases and four multipliers of lines, or four tinyfuse_requant */
+    tinyfuse_quad *quad;   /* 32 */
+} tinyfuse_quad_source;
+
 #if TINYFUSE_DSP
 
-/* Loads weights (nine words) and requantization of four channels: four biases and four
-   multipliers of lines (`line`, a constant), or four tinyfuse_requant. */
-TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
-                                        const void *channels, int32_t rounding, int line)
-{
-    int16_t *to = q->weights;
-#define TINYFUSE_QUAD_LINE(to, from)                    \
-    "and " to ", r11, " from ", lsl #8\n\t"
-#define TINYFUSE_QUAD_LINE_ODD(to, from) "and " to ", r11, " from "\n\t"
-#define TINYFUSE_QUAD_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
-#define TINYFUSE_QUAD_BOUNDED_ODD(to, from) "sxtb16 " to ", " from ", ror #8\n\t"
-#define TINYFUSE_QUAD_COLUMN(form)                      \
-    "ldm %[w]!, {r4, r5, r6}\n\t"                       \
-    TINYFUSE_QUAD_##form("r8", "r4")                    \
-    TINYFUSE_QUAD_##form##_ODD("r9", "r4")              \
-    TINYFUSE_QUAD_##form("r10", "r5")                   \
-    TINYFUSE_QUAD_##form##_ODD("r12", "r5")             \
-    "stm %[to]!, {r8, r9, r10, r12}\n\t"                \
-    TINYFUSE_QUAD_##form("r8", "r6")                    \
-    TINYFUSE_QUAD_##form##_ODD("r9", "r6")              \
-    "stm %[to]!, {r8, r9}\n\t"
-#define TINYFUSE_QUAD_COLUMNS(form) \
-    TINYFUSE_QUAD_COLUMN(form) TINYFUSE_QUAD_COLUMN(form) TINYFUSE_QUAD_COLUMN(form)
-    if (line) {
-        __asm volatile("mov r11, #0xFF00FF00\n\t" TINYFUSE_QUAD_COLUMNS(LINE)
-                       "ldm %[c]!, {r4, r5, r6, r8, r9, r10, r11, r12}\n\t"
-                       "stm %[to], {r9, r10, r11, r12}\n\t"
-                       "sub %[to], #88\n\t"
-                       "stm %[to], {r4, r5, r6, r8}\n\t"
-                       : [w] "+r"(weights), [c] "+r"(channels), [to] "+r"(to)
-                       :
-                       : "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "memory");
-        (void)rounding;
-    } else {
-        const tinyfuse_requant *const r = (const tinyfuse_requant *)channels;
-        int i;
-        __asm volatile(TINYFUSE_QUAD_COLUMNS(BOUNDED)
-                       : [w] "+r"(weights), [to] "+r"(to)
-                       :
-                       : "r4", "r5", "r6", "r8", "r9", "r10", "r12", "memory");
-        for (i = 0; i < 4; ++i) {
-            q->bias[i] = r[i].bias;
-            q->multiplier[i] = r[i].multiplier;
-            q->shift[i][0] = r[i].shift;
-            q->shift[i][1] = (int32_t)((uint32_t)rounding << r[i].shift);
-        }
-    }
-}
+/* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
+   tinyfuse_quad_source. */
+#define TINYFUSE_QUAD_EVEN_LINE(to, from) "and " to ", lr, " from ", lsl #8\n\t"
+#define TINYFUSE_QUAD_ODD_LINE(to, from) "and " to ", lr, " from "\n\t"
+#define TINYFUSE_QUAD_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
+#define TINYFUSE_QUAD_ODD_BOUNDED(to, from) "sxtb16 " to ", " from ", ror #8\n\t"
+#define TINYFUSE_QUAD_WEIGHTS_COLUMN(form)                                            \
+    "ldm r1!, {r10, r11, r12}\n\t"                                                    \
+    TINYFUSE_QUAD_EVEN_##form("r4", "r10") TINYFUSE_QUAD_ODD_##form("r5", "r10")      \
+    TINYFUSE_QUAD_EVEN_##form("r6", "r11") TINYFUSE_QUAD_ODD_##form("r7", "r11")      \
+    TINYFUSE_QUAD_EVEN_##form("r8", "r12") TINYFUSE_QUAD_ODD_##form("r9", "r12")      \
+    "stm r3!, {r4, r5, r6, r7, r8, r9}\n\t"
+#define TINYFUSE_QUAD_WEIGHTS(form)                                          \
+    TINYFUSE_QUAD_WEIGHTS_COLUMN(form) TINYFUSE_QUAD_WEIGHTS_COLUMN(form)    \
+    TINYFUSE_QUAD_WEIGHTS_COLUMN(form)
+#define TINYFUSE_QUAD_LOAD_LINE                \
+    "ldm r2!, {r4, r5, r6, r7}\n\t"            \
+    "stm r3!, {r4, r5, r6, r7}\n\t"            \
+    "mov lr, #0xFF00FF00\n\t"                  \
+    TINYFUSE_QUAD_WEIGHTS(LINE)                \
+    "ldm r2, {r4, r5, r6, r7}\n\t"             \
+    "stm r3, {r4, r5, r6, r7}\n\t"
+/* two tinyfuse_requant, lr rounding; offsets of bias, multiplier, shifts */
+#define TINYFUSE_QUAD_REQUANTS(bias, multiplier, first, second)  \
+    "ldm r2!, {r4, r5, r6, r7, r8, r9}\n\t"                      \
+    "strd r4, r7, [r3, #" bias "]\n\t"                           \
+    "strd r5, r8, [r3, #" multiplier "]\n\t"                     \
+    "lsl r10, lr, r6\n\t"                                        \
+    "strd r6, r10, [r3, #" first "]\n\t"                         \
+    "lsl r10, lr, r9\n\t"                                        \
+    "strd r9, r10, [r3, #" second "]\n\t"
+#define TINYFUSE_QUAD_LOAD_BOUNDED                        \
+    "ldr lr, [r3, #104]\n\t"                              \
+    TINYFUSE_QUAD_REQUANTS("0", "88", "124", "132")       \
+    TINYFUSE_QUAD_REQUANTS("8", "96", "140", "148")       \
+    "adds r3, #16\n\t"                                    \
+    TINYFUSE_QUAD_WEIGHTS(BOUNDED)
 
-/* Widens and regroups `count` > 0 columns of rows a, b, d, `step` bytes apart. */
-TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, const int8_t *d,
-                                           int32_t count, int32_t step, int16_t *to)
-{
-    int16_t *const end = to + TINYFUSE_COLUMN * count;
-    int32_t at = 0;
+/* Then one column after the other is widened and regrouped: r1 its offset in the rows r2, r3, r7; r11 step;
+   r12 where it goes; lr the end. */
 #define TINYFUSE_QUAD_REGROUP                    \
-    "ldr r9, [%[a], %[at]]\n\t"                  \
-    "ldr r10, [%[b], %[at]]\n\t"                 \
+    "ldr r9, [r2, r1]\n\t"                       \
+    "ldr r10, [r3, r1]\n\t"                      \
     "pkhbt r5, r9, r10, lsl #16\n\t"             \
     "pkhtb r8, r10, r9, asr #16\n\t"             \
-    "ldr r10, [%[d], %[at]]\n\t"                 \
+    "ldr r10, [r7, r1]\n\t"                      \
     "sxtb16 r4, r5\n\t"                          \
     "sxtb16 r5, r5, ror #8\n\t"                  \
     "sxtb16 r6, r8\n\t"                          \
     "sxtb16 r8, r8, ror #8\n\t"                  \
     "sxtb16 r9, r10\n\t"                         \
     "sxtb16 r10, r10, ror #8\n\t"                \
-    "stm %[to]!, {r4, r5, r6, r8, r9, r10}\n\t"  \
-    "add %[at], %[step]\n\t"
-    __asm volatile("tst %[count], #1\n\t"
-                   "bne 2f\n\t"
-                   "1:\n\t" TINYFUSE_QUAD_REGROUP "2:\n\t" TINYFUSE_QUAD_REGROUP
-                   "cmp %[to], %[end]\n\t"
-                   "bne 1b"
-                   : [to] "+r"(to), [at] "+r"(at)
-                   : [a] "r"(a), [b] "r"(b), [d] "r"(d), [step] "r"(step), [end] "r"(end),
-                     [count] "r"(count)
-                   : "r4", "r5", "r6", "r8", "r9", "r10", "cc", "memory");
-}
+    "stm r12!, {r4, r5, r6, r8, r9, r10}\n\t"    \
+    "add r1, r11\n\t"
 
-#define TINYFUSE_QUAD_PRODUCTS               \
-    "ldm r0!, {r6, r8, r9, r10}\n\t"         \
-    "ldm r1!, {r11, r12, lr}\n\t"            \
-    "smlad r2, r6, r11, r2\n\t"              \
-    "smlad r3, r8, r12, r3\n\t"              \
-    "smlad r4, r9, lr, r4\n\t"               \
-    "ldm r1!, {r11, r12, lr}\n\t"            \
-    "smlad r5, r10, r11, r5\n\t"             \
-    "ldm r0!, {r6, r8}\n\t"                  \
-    "smlabb r2, r6, r12, r2\n\t"             \
-    "smlabb r3, r8, lr, r3\n\t"              \
-    "smlatt r4, r6, r12, r4\n\t"             \
-    "smlatt r5, r8, lr, r5\n\t"
+/* Then one output pixel after the other: r0 columns, r1 in the tinyfuse_quad, r2 to r5 sums. The 18 words
+   of three columns and of their weights come four by four. */
+#define TINYFUSE_QUAD_FOUR "ldm r0!, {r6, r7, r8, r9}\n\tldm r1!, {r10, r11, r12, lr}\n\t"
+#define TINYFUSE_QUAD_TWO "ldm r0!, {r6, r7}\n\tldm r1!, {r10, r11}\n\t"
+/* rows 0 and 1 of a channel; row 2 of all four */
+#define TINYFUSE_QUAD_UPPER(sum, x, w) "smlad " sum ", " x ", " w ", " sum "\n\t"
+#define TINYFUSE_QUAD_LOWER(x0, w0, x1, w1)          \
+    "smlabb r2, " x0 ", " w0 ", r2\n\t"              \
+    "smlabb r3, " x1 ", " w1 ", r3\n\t"              \
+    "smlatt r4, " x0 ", " w0 ", r4\n\t"              \
+    "smlatt r5, " x1 ", " w1 ", r5\n\t"
+#define TINYFUSE_QUAD_PRODUCTS                                                             \
+    TINYFUSE_QUAD_FOUR                                                                     \
+    TINYFUSE_QUAD_UPPER("r2", "r6", "r10") TINYFUSE_QUAD_UPPER("r3", "r7", "r11")          \
+    TINYFUSE_QUAD_UPPER("r4", "r8", "r12") TINYFUSE_QUAD_UPPER("r5", "r9", "lr")           \
+    TINYFUSE_QUAD_FOUR                                                                     \
+    TINYFUSE_QUAD_LOWER("r6", "r10", "r7", "r11")                                          \
+    TINYFUSE_QUAD_UPPER("r2", "r8", "r12") TINYFUSE_QUAD_UPPER("r3", "r9", "lr")           \
+    TINYFUSE_QUAD_FOUR                                                                     \
+    TINYFUSE_QUAD_UPPER("r4", "r6", "r10") TINYFUSE_QUAD_UPPER("r5", "r7", "r11")          \
+    TINYFUSE_QUAD_LOWER("r8", "r12", "r9", "lr")                                           \
+    TINYFUSE_QUAD_FOUR                                                                     \
+    TINYFUSE_QUAD_UPPER("r2", "r6", "r10") TINYFUSE_QUAD_UPPER("r3", "r7", "r11")          \
+    TINYFUSE_QUAD_UPPER("r4", "r8", "r12") TINYFUSE_QUAD_UPPER("r5", "r9", "lr")           \
+    TINYFUSE_QUAD_TWO                                                                      \
+    TINYFUSE_QUAD_LOWER("r6", "r10", "r7", "r11")
+/* four multipliers and the rounding; the bounded form has one for each shift */
+#define TINYFUSE_QUAD_SCALES "ldm r1!, {r6, r7, r8, r9, r10}\n\t"
 #define TINYFUSE_QUAD_ON_LINE(sum, multiplier) \
-    "smmla " sum ", " sum ", " multiplier ", r11\n\t" TINYFUSE_LINE_SATURATE(sum)
-#define TINYFUSE_QUAD_OUTPUTS_LINE                              \
-    "ldm r1!, {r6, r8, r9, r10, r11}\n\t"                       \
-    TINYFUSE_QUAD_ON_LINE("r2", "r6") TINYFUSE_QUAD_ON_LINE("r3", "r8") \
-    TINYFUSE_QUAD_ON_LINE("r4", "r9") TINYFUSE_QUAD_ON_LINE("r5", "r10")
+    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_LINE_SATURATE(sum)
+#define TINYFUSE_QUAD_OUTPUTS_LINE                                                         \
+    TINYFUSE_QUAD_SCALES                                                                   \
+    TINYFUSE_QUAD_ON_LINE("r2", "r6") TINYFUSE_QUAD_ON_LINE("r3", "r7")                    \
+    TINYFUSE_QUAD_ON_LINE("r4", "r8") TINYFUSE_QUAD_ON_LINE("r5", "r9")
 #define TINYFUSE_QUAD_REQUANTIZE(sum, multiplier, shift) \
     "ldrd r11, r12, [r1, #" shift "]\n\t"                \
     "add r12, " sum "\n\t"                               \
     "add r12, r12, " sum ", asr #31\n\t"                 \
     "smmlar " sum ", " sum ", " multiplier ", r12\n\t"   \
-    "asr " sum ", " sum ", r11\n\t"                      \
+    "asr " sum ", r11\n\t"                               \
     "ssat " sum ", #8, " sum ", asr #1\n\t"
-#define TINYFUSE_QUAD_OUTPUTS_BOUNDED                                                            \
-    "ldm r1!, {r6, r8, r9, r10, r11}\n\t"                                                        \
-    TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r8", "24")        \
-    TINYFUSE_QUAD_REQUANTIZE("r4", "r9", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r10", "40")
-/* One row: r0 columns, r1 the tinyfuse_quad, r2 to r5 sums. */
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
+#define TINYFUSE_QUAD_OUTPUTS_BOUNDED                                                      \
+    TINYFUSE_QUAD_SCALES                                                                   \
+    TINYFUSE_QUAD_REQUANTIZE("r2", "r6", "16") TINYFUSE_QUAD_REQUANTIZE("r3", "r7", "24")  \
+    TINYFUSE_QUAD_REQUANTIZE("r4", "r8", "32") TINYFUSE_QUAD_REQUANTIZE("r5", "r9", "40")
+
+#define TINYFUSE_QUAD_ASM(source, form)                                                      \
+    {                                                                                        \
+        TINYFUSE_ARGUMENT(const tinyfuse_quad_source *, arguments, source);                  \
+        __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
+                       "ldrd r1, r2, [r0, #24]\n\t"                                          \
+                       "ldr r3, [r0, #32]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
+                       "ldr r8, [r0, #32]\n\t"                                               \
+                       "ldm r0, {r1, r2, r3, r7, r12, lr}\n\t"                               \
+                       "ldr r11, [r8, #112]\n\t"                                             \
+                       "subs r4, lr, r12\n\t" /* 24 times the columns */                     \
+                       "beq 3f\n\t"                                                          \
+                       "tst r4, #8\n\t"                                                      \
+                       "bne 2f\n\t"                                                          \
+                       "1:\n\t" TINYFUSE_QUAD_REGROUP                                        \
+                       "2:\n\t" TINYFUSE_QUAD_REGROUP                                        \
+                       "cmp r12, lr\n\t"                                                     \
+                       "bne 1b\n\t"                                                          \
+                       "3:\n\t"                                                              \
+                       "ldr r1, [r0, #32]\n\t"                                               \
+                       "add r0, r1, #156\n\t"                                                \
+                       "4:\n\t"                                                              \
+                       "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                \
+                       TINYFUSE_QUAD_OUTPUTS_##form                                          \
+                       "ldm r1, {r6, r7, r8, r9}\n\t"                                        \
+                       "strb r2, [r6]\n\t"                                                   \
+                       "strb r3, [r6, #1]\n\t"                                               \
+                       "strb r4, [r6, #2]\n\t"                                               \
+                       "strb r5, [r6, #3]\n\t"                                               \
+                       "add r6, r7\n\t"                                                      \
+                       "str r6, [r1], #-108\n\t"                                             \
+                       "add r0, r8\n\t"                                                      \
+                       "cmp r0, r9\n\t"                                                      \
+                       "bne 4b\n\t" TINYFUSE_ASM_END                                         \
+                       :                                                                     \
+                       : "r"(arguments)                                                      \
+                       : TINYFUSE_ASM_CLOBBERS);                                             \
+    }
+
+/* One row of a group, in the form of the line (`line`, a constant) or the bounded one. */
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, int line)
 {
-    register const int16_t *r0 __asm("r0") = columns;
-    register tinyfuse_quad *r1 __asm("r1") = q;
-#define TINYFUSE_QUAD_LOOP(outputs)                                                        \
-    __asm volatile("1:\n\t"                                                                \
-                   "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                  \
-                   TINYFUSE_QUAD_PRODUCTS TINYFUSE_QUAD_PRODUCTS outputs                   \
-                   "ldm r1, {r6, r8, r9, r10}\n\t"                                         \
-                   "strb r2, [r6]\n\t"                                                     \
-                   "strb r3, [r6, #1]\n\t"                                                 \
-                   "strb r4, [r6, #2]\n\t"                                                 \
-                   "strb r5, [r6, #3]\n\t"                                                 \
-                   "add r6, r8\n\t"                                                        \
-                   "str r6, [r1], #-108\n\t"                                               \
-                   "add r0, r9\n\t"                                                        \
-                   "cmp r0, r10\n\t"                                                       \
-                   "bne 1b"                                                                \
-                   : "+r"(r0), "+r"(r1)                                                    \
-                   :                                                                       \
-                   : "r2", "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r11", "r12", "lr",  \
-                     "cc", "memory")
     if (line) {
-        TINYFUSE_QUAD_LOOP(TINYFUSE_QUAD_OUTPUTS_LINE);
+        TINYFUSE_QUAD_ASM(source, LINE)
     } else {
-        TINYFUSE_QUAD_LOOP(TINYFUSE_QUAD_OUTPUTS_BOUNDED);
+        TINYFUSE_QUAD_ASM(source, BOUNDED)
     }
 }
 
 #else
 
 TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
-                                        const void *channels, int32_t rounding, int line)
+                                        const void *channels, int line)
 {
     const int32_t *const l = (const int32_t *)channels;
     const tinyfuse_requant *const r = (const tinyfuse_requant *)channels;
@@ -188,7 +208,7 @@ TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
         q->bias[i] = line ? l[i] : r[i].bias;
         q->multiplier[i] = line ? l[4 + i] : r[i].multiplier;
         q->shift[i][0] = line ? 0 : r[i].shift;
-        q->shift[i][1] = rounding;
+        q->shift[i][1] = (int32_t)((uint32_t)q->rounding << q->shift[i][0]);
     }
 }
 
@@ -212,8 +232,9 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, int line)
 {
+    const int16_t *columns = (const int16_t *)(const void *)(q + 1);
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding, out_step = q->out_step;
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
@@ -234,13 +255,24 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
 #define TINYFUSE_QUAD_OUTPUT(i, sum)                                                   \
     out[i] = (int8_t)(line ? tinyfuse_requantize_line((int32_t)(sum), m[i], rounding)  \
                            : tinyfuse_requantize_bounded((int32_t)(sum), m[i],         \
-                                                         q->shift[i][0], q->shift[i][1]))
+                                                         q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
         TINYFUSE_QUAD_OUTPUT(1, s1);
         TINYFUSE_QUAD_OUTPUT(2, s2);
         TINYFUSE_QUAD_OUTPUT(3, s3);
         out += out_step;
     }
+}
+
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, int line)
+{
+    const int8_t *const *const rows = source->rows;
+    const int32_t c = source->channel;
+    const int32_t inside = (int32_t)(source->inside_end - source->inside) / TINYFUSE_COLUMN;
+    tinyfuse_quad_load(source->quad, source->weights, source->channels, line);
+    tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, source->quad->out_step,
+                          source->inside);
+    tinyfuse_quad_row(source->quad, line);
 }
 
 #endif
@@ -262,15 +294,15 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     tinyfuse_quad *const q = (tinyfuse_quad *)scratch;
     int16_t *const first = (int16_t *)(void *)(q + 1);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
-    const int8_t *rows[3];
+    tinyfuse_quad_source source;
     int32_t i, done;
     for (i = 0; i < 3; ++i) {
         const int32_t iy = y * p->stride_h - p->pad_top + i;
         if (iy >= 0 && iy < p->in_h) {
-            rows[i] = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes);
+            source.rows[i] = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes);
         } else {
             memset(padding, p->in_zero_point, (size_t)row_bytes);
-            rows[i] = padding;
+            source.rows[i] = padding;
         }
     }
     for (i = 0; i < TINYFUSE_COLUMN * left; ++i) {
@@ -279,23 +311,22 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    q->rounding = tinyfuse_line_rounding(p->out_zero_point);
+    q->rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
     q->out_step = in_c;
     q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
     q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
+    source.inside = first + TINYFUSE_COLUMN * left;
+    source.inside_end = source.inside + TINYFUSE_COLUMN * inside;
+    source.weights = weights;
+    source.quad = q;
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
+        source.channel = c;
+        source.channels = line ? (const void *)((const int32_t *)channels + 2 * done)
+                               : (const void *)((const tinyfuse_requant *)channels + c);
         q->out = out_row + c;
-        tinyfuse_quad_load(q, weights,
-                           line ? (const void *)((const int32_t *)channels + 2 * done)
-                                : (const void *)((const tinyfuse_requant *)channels + c),
-                           2 * p->out_zero_point + 1, line);
-        weights += 36;
-        if (inside > 0) {
-            tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, in_c,
-                                  first + TINYFUSE_COLUMN * left);
-        }
-        tinyfuse_quad_row(q, first, line);
+        tinyfuse_quad_run(&source, line);
+        source.weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * in_c, p->act_min, p->act_max);

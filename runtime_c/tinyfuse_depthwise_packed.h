@@ -6,98 +6,109 @@
 
 #include "tinyfuse_conv.h"
 
-/* Four neighbouring channels at a time, `fours` > 0 times from channel c on: sums over pairs of taps,
-   where tap t of channel c is taps[t][c], requantized to out[c]. `channels` begins with channel c:
-   `fours` times four biases and four multipliers of lines (`line`, a constant), or tinyfuse_requant. Weights:
+enum { TINYFUSE_BEFORE_CHANNELS = 8 };
+
+/* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four
+   biases and four multipliers of lines for each four channels, or before [4 * fours] tinyfuse_requant. `before` and `fours` are used up. */
+typedef struct {
+    const int8_t *const *taps;
+    int32_t rounding; /* of the line or of the bounded form */
+    int8_t *out;
+    uintptr_t before; /* 12 */
+    int32_t fours;    /* > 0 */
+} tinyfuse_depthwise_pixel;
+
+/* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
+   taps[t][c], requantized to out[c] along a line (`line`, a constant) or in the bounded form. Weights:
    [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
    {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
 #if TINYFUSE_DSP
 
+/* In the loop over taps:
+   r1 weights; r2 channel; r3 to r6 sums; r7 mask of the line; r8 taps
+   r0, lr     weights of channels c and c+1, c+2 and c+3, of both taps
+   r9 to r12  inputs, widened; widened weights
+   On the stack, in words from the stack pointer: tinyfuse_depthwise_pixel, weights, channel, end. */
 #define TINYFUSE_TAPS_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_TAPS_ODD_BOUNDED(to) "sxtb16 " to ", " to ", ror #8\n\t"
-#define TINYFUSE_TAPS_EVEN_LINE(to, from) "and " to ", %[mask], " from ", lsl #8\n\t"
-#define TINYFUSE_TAPS_ODD_LINE(to) "and " to ", %[mask]\n\t"
-/* the biases, where a has the channels */
-#define TINYFUSE_TAPS_BIAS_BOUNDED         \
-    "ldr %[s0], [%[a]]\n\t"                \
-    "ldr %[s1], [%[a], #12]\n\t"           \
-    "ldr %[s2], [%[a], #24]\n\t"           \
-    "ldr %[s3], [%[a], #36]\n\t"
-#define TINYFUSE_TAPS_BIAS_LINE            \
-    "ldrd %[s0], %[s1], [%[a]]\n\t"        \
-    "ldrd %[s2], %[s3], [%[a], #8]\n\t"
-/* the outputs: a channels, d rounding, t output */
-#define TINYFUSE_TAPS_STORE(sum, channel, byte)        \
-    "ldrd %[u], %[v], [%[a], #" channel "]\n\t"        \
-    "lsl %[b], %[d], %[v]\n\t"                         \
-    "add %[b], %[" sum "]\n\t"                         \
-    "add %[b], %[b], %[" sum "], asr #31\n\t"          \
-    "smmlar %[" sum "], %[" sum "], %[u], %[b]\n\t"    \
-    "asr %[" sum "], %[v]\n\t"                         \
-    "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"      \
-    "strb %[" sum "], [%[t], #" byte "]\n\t"
-#define TINYFUSE_TAPS_OUTPUT_BOUNDED                                                 \
-    TINYFUSE_TAPS_STORE("s0", "4", "0") TINYFUSE_TAPS_STORE("s1", "16", "1")         \
-    TINYFUSE_TAPS_STORE("s2", "28", "2") TINYFUSE_TAPS_STORE("s3", "40", "3")        \
-    "add %[a], #48\n\t"
-#define TINYFUSE_TAPS_ON_LINE(sum, multiplier, byte)             \
-    "smmla %[" sum "], %[" sum "], %[" multiplier "], %[d]\n\t"  \
-    TINYFUSE_LINE_SATURATE("%[" sum "]")                         \
-    "strb %[" sum "], [%[t], #" byte "]\n\t"
-#define TINYFUSE_TAPS_OUTPUT_LINE                                                    \
-    "ldrd %[u], %[v], [%[a], #16]\n\t"                                               \
-    TINYFUSE_TAPS_ON_LINE("s0", "u", "0") TINYFUSE_TAPS_ON_LINE("s1", "v", "1")      \
-    "ldrd %[u], %[v], [%[a], #24]\n\t"                                               \
-    TINYFUSE_TAPS_ON_LINE("s2", "u", "2") TINYFUSE_TAPS_ON_LINE("s3", "v", "3")      \
-    "add %[a], #32\n\t"
-#define TINYFUSE_TAPS_ASM(form)                                                              \
-    __asm volatile("6:\n\t"                                                                  \
-                   "ldr %[a], %[channels]\n\t"                                               \
-                   "ldr %[at], %[first]\n\t" TINYFUSE_TAPS_BIAS_##form                       \
-                   "1:\n\t"                                                                  \
-                   "ldrd %[a], %[b], [%[at]], #8\n\t"                                        \
-                   "ldr %[a], [%[a], %[c]]\n\t"                                              \
-                   "ldr %[b], [%[b], %[c]]\n\t"                                              \
-                   "ldrd %[u], %[v], [%[w]], #8\n\t"                                         \
-                   "pkhbt %[d], %[a], %[b], lsl #16\n\t"                                     \
-                   "pkhtb %[a], %[b], %[a], asr #16\n\t"                                     \
-                   "sxtb16 %[b], %[d]\n\t" TINYFUSE_TAPS_EVEN_##form("%[t]", "%[u]")         \
-                   "smlad %[s0], %[b], %[t], %[s0]\n\t"                                      \
-                   "sxtb16 %[d], %[d], ror #8\n\t" TINYFUSE_TAPS_ODD_##form("%[u]")          \
-                   "smlad %[s1], %[d], %[u], %[s1]\n\t"                                      \
-                   "sxtb16 %[b], %[a]\n\t" TINYFUSE_TAPS_EVEN_##form("%[t]", "%[v]")         \
-                   "smlad %[s2], %[b], %[t], %[s2]\n\t"                                      \
-                   "sxtb16 %[a], %[a], ror #8\n\t" TINYFUSE_TAPS_ODD_##form("%[v]")          \
-                   "smlad %[s3], %[a], %[v], %[s3]\n\t"                                      \
-                   "ldr %[t], %[end]\n\t"                                                    \
-                   "cmp %[at], %[t]\n\t"                                                     \
-                   "bne 1b\n\t"                                                              \
-                   "ldr %[a], %[channels]\n\t"                                               \
-                   "ldr %[d], %[rounding]\n\t"                                               \
-                   "ldr %[t], %[out]\n\t"                                                    \
-                   "add %[t], %[c]\n\t" TINYFUSE_TAPS_OUTPUT_##form                          \
-                   "str %[a], %[channels]\n\t"                                               \
-                   "ldr %[b], %[left]\n\t"                                                   \
-                   "add %[c], #4\n\t"                                                        \
-                   "subs %[b], #1\n\t"                                                       \
-                   "str %[b], %[left]\n\t"                                                   \
-                   "bne 6b"                                                                  \
-                   : [w] "+r"(w), [c] "+r"(c), [channels] "+m"(channels), [left] "+m"(fours), \
-                     [s0] "=&r"(s0), [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3),         \
-                     [at] "=&r"(at), [a] "=&r"(a), [b] "=&r"(b), [d] "=&r"(d),               \
-                     [u] "=&r"(u), [v] "=&r"(v), [t] "=&r"(t)                                \
-                   : [end] "m"(end), [first] "m"(taps), [rounding] "m"(rounding),            \
-                     [out] "m"(out) TINYFUSE_TAPS_MASK_##form                                \
-                   : "cc", "memory")
-#define TINYFUSE_TAPS_MASK_LINE , [mask] "r"(0xFF00FF00u)
-#define TINYFUSE_TAPS_MASK_BOUNDED
+#define TINYFUSE_TAPS_EVEN_LINE(to, from) "and " to ", r7, " from ", lsl #8\n\t"
+#define TINYFUSE_TAPS_ODD_LINE(to) "and " to ", r7\n\t"
+#define TINYFUSE_TAPS_BIAS_BOUNDED   \
+    "ldr r3, [r11, #8]\n\t"          \
+    "ldr r4, [r11, #20]\n\t"         \
+    "ldr r5, [r11, #32]\n\t"         \
+    "ldr r6, [r11, #44]\n\t"
+#define TINYFUSE_TAPS_BIAS_LINE      \
+    "mov r7, #0xFF00FF00\n\t"        \
+    "ldrd r3, r4, [r11, #8]\n\t"     \
+    "ldrd r5, r6, [r11, #16]\n\t"
+/* The outputs: r0 the tinyfuse_depthwise_pixel, whose fields are in r8 to r12.
+   tinyfuse_requantize_bounded: r7 multiplier, lr shift, r0 rounding << shift. */
+#define TINYFUSE_TAPS_STORE(sum, channel, byte)  \
+    "ldrd r7, lr, [r11, #" channel "\n\t"        \
+    "lsl r0, r9, lr\n\t"                         \
+    "add r0, " sum "\n\t"                        \
+    "add r0, r0, " sum ", asr #31\n\t"           \
+    "smmlar " sum ", " sum ", r7, r0\n\t"        \
+    "asr " sum ", lr\n\t"                        \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"      \
+    "strb " sum ", [r10, #" byte "]\n\t"
+#define TINYFUSE_TAPS_OUTPUT_BOUNDED                                             \
+    TINYFUSE_TAPS_STORE("r3", "12]", "0") TINYFUSE_TAPS_STORE("r4", "24]", "1")  \
+    TINYFUSE_TAPS_STORE("r5", "36]", "2") TINYFUSE_TAPS_STORE("r6", "48]!", "3") \
+    "ldr r0, [sp]\n\t"
+#define TINYFUSE_TAPS_ON_LINE(sum, multiplier, byte)      \
+    "smmla " sum ", " sum ", " multiplier ", r9\n\t"      \
+    TINYFUSE_LINE_SATURATE(sum)                           \
+    "strb " sum ", [r10, #" byte "]\n\t"
+#define TINYFUSE_TAPS_OUTPUT_LINE                                                  \
+    "ldrd r7, lr, [r11, #24]\n\t"                                                  \
+    TINYFUSE_TAPS_ON_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_LINE("r4", "lr", "1")  \
+    "ldrd r7, lr, [r11, #32]!\n\t"                                                 \
+    TINYFUSE_TAPS_ON_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_LINE("r6", "lr", "3")
+#define TINYFUSE_TAPS_ASM(form)                                                   \
+    __asm volatile("push {r0-r11, lr}\n\t"                                        \
+                   "ldr r8, [r0]\n\t"                                             \
+                   "ldr r11, [r0, #12]\n\t"                                       \
+                   "6:\n\t" TINYFUSE_TAPS_BIAS_##form                             \
+                   "1:\n\t"                                                       \
+                   "ldrd r9, r10, [r8], #8\n\t"                                   \
+                   "ldr r9, [r9, r2]\n\t"                                         \
+                   "ldr r10, [r10, r2]\n\t"                                       \
+                   "ldrd r0, lr, [r1], #8\n\t"                                    \
+                   "pkhbt r11, r9, r10, lsl #16\n\t"                              \
+                   "pkhtb r9, r10, r9, asr #16\n\t"                               \
+                   "sxtb16 r10, r11\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "r0")   \
+                   "smlad r3, r10, r12, r3\n\t"                                   \
+                   "sxtb16 r11, r11, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("r0")   \
+                   "smlad r4, r11, r0, r4\n\t"                                    \
+                   "sxtb16 r10, r9\n\t" TINYFUSE_TAPS_EVEN_##form("r12", "lr")    \
+                   "smlad r5, r10, r12, r5\n\t"                                   \
+                   "sxtb16 r9, r9, ror #8\n\t" TINYFUSE_TAPS_ODD_##form("lr")     \
+                   "smlad r6, r9, lr, r6\n\t"                                     \
+                   "ldr r0, [sp, #12]\n\t"                                        \
+                   "cmp r8, r0\n\t"                                               \
+                   "bne 1b\n\t"                                                   \
+                   "ldr r0, [sp]\n\t"                                             \
+                   "ldm r0, {r8, r9, r10, r11, r12}\n\t"                          \
+                   "add r10, r2\n\t" TINYFUSE_TAPS_OUTPUT_##form                  \
+                   "adds r2, #4\n\t"                                              \
+                   "subs r12, #1\n\t"                                             \
+                   "strd r11, r12, [r0, #12]\n\t"                                 \
+                   "bne 6b\n\t"                                                   \
+                   "pop {r0-r11, lr}\n\t"                                         \
+                   :                                                              \
+                   : "r"(r0), "r"(r1), "r"(r2), "r"(r3)                           \
+                   : "r12", "cc", "memory")
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
-                                              int32_t fours, const int8_t *w, const void *channels,
-                                              int32_t rounding, int8_t *out, int line)
+/* The statements are those of tinyfuse_common.h with four operands. */
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
+                                              int32_t channel, const int8_t *const *end, int line)
 {
-    const int8_t *const *const end = taps + 2 * pairs;
-    uint32_t s0, s1, s2, s3, at, a, b, d, u, v, t;
+    register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;
+    register const int8_t *r1 __asm("r1") = weights;
+    register int32_t r2 __asm("r2") = channel;
+    register const int8_t *const *r3 __asm("r3") = end;
     if (line) {
         TINYFUSE_TAPS_ASM(LINE);
     } else {
@@ -107,14 +118,18 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
-                                              int32_t fours, const int8_t *w, const void *channels,
-                                              int32_t rounding, int8_t *out, int line)
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *w, int32_t c,
+                                              const int8_t *const *end, int line)
 {
+    const int8_t *const *const taps = pixel->taps;
+    const void *const channels = (const void *)(pixel->before + TINYFUSE_BEFORE_CHANNELS);
     const int32_t *l = (const int32_t *)channels;
     const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
+    int8_t *const out = pixel->out;
+    const int32_t pairs = (int32_t)(end - taps) / 2, rounding = pixel->rounding;
     const int32_t unit = line ? 256 : 1;
-    for (; fours > 0; --fours) {
+    int32_t fours;
+    for (fours = pixel->fours; fours > 0; --fours) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
             s[i] = 0;
@@ -143,37 +158,33 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 
 #endif
 
-/* One output pixel, all channels: in fours, the last four overlapping those before where `channels`
-   is no multiple of 4. `line` is a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, int32_t pairs,
-                                                   int32_t in_c, const int8_t *weights,
-                                                   const void *channels, int32_t rounding,
-                                                   int8_t *out, int line)
-{
-    const int32_t fours = in_c / 4, last = in_c - 4;
-    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, line);
-    if ((in_c & 3) != 0) {
-        tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours,
-                                 line ? (const void *)((const int32_t *)channels + 8 * fours)
-                                      : (const void *)((const tinyfuse_requant *)channels + last),
-                                 rounding, out, line);
+#define TINYFUSE_DEPTHWISE_FOURS(name, line)                                                         \
+    TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
+                              int32_t channel, const int8_t *const *end)                             \
+    {                                                                                                \
+        tinyfuse_depthwise_fours(pixel, weights, channel, end, line);                                \
     }
-}
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_line, 1)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, 0)
 
-TINYFUSE_SHARED void tinyfuse_depthwise_pixel_line(const int8_t *const *taps, int32_t pairs,
-                                                   int32_t in_c, const int8_t *weights,
-                                                   const void *channels, int32_t rounding,
-                                                   int8_t *out)
+/* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
+   multiple of 4. `line` is a constant. */
+TINYFUSE_INLINE void tinyfuse_depthwise_channels(tinyfuse_depthwise_pixel *pixel, int32_t pairs, int32_t in_c,
+                                                 const int8_t *weights, const void *channels, int line)
 {
-    tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 1);
-}
-
-TINYFUSE_SHARED void tinyfuse_depthwise_pixel_bounded(const int8_t *const *taps, int32_t pairs,
-                                                      int32_t in_c, const int8_t *weights,
-                                                      const void *channels, int32_t rounding,
-                                                      int8_t *out)
-{
-    tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 0);
+    const int8_t *const *const end = pixel->taps + 2 * pairs;
+    const int32_t fours = in_c / 4, last = in_c - 4;
+    pixel->before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
+    pixel->fours = fours;
+    (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(pixel, weights, 0, end);
+    if ((in_c & 3) != 0) {
+        pixel->before = (uintptr_t)(line ? (const void *)((const int32_t *)channels + 8 * fours)
+                                         : (const void *)((const tinyfuse_requant *)channels + last)) -
+                        TINYFUSE_BEFORE_CHANNELS;
+        pixel->fours = 1;
+        (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(
+            pixel, weights + 8 * pairs * fours, last, end);
+    }
 }
 
 /* Fills taps[2 * pairs] for output pixel (y, x); taps in the padding point to `padding`: in_c bytes of
@@ -249,19 +260,19 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
     const int8_t **const taps = (const int8_t **)scratch;
     int8_t *const padding = (int8_t *)(taps + 2 * pairs);
-    const int32_t rounding =
-        line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
-    int8_t *out = out_row;
+    tinyfuse_depthwise_pixel pixel;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
+    pixel.taps = (const int8_t *const *)taps;
+    pixel.rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+    pixel.out = out_row;
     if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
         memset(padding, p->in_zero_point, (size_t)p->in_c);
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        (line ? tinyfuse_depthwise_pixel_line : tinyfuse_depthwise_pixel_bounded)(
-            taps, pairs, p->in_c, weights, channels, rounding, out);
-        out += p->in_c;
+        tinyfuse_depthwise_channels(&pixel, pairs, p->in_c, weights, channels, line);
+        pixel.out += p->in_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);

@@ -4,9 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 1)
-
-#include <arm_mve.h>
+#if TINYFUSE_MVE
 
 /* sum + a[0] * b[0] + ... + a[count - 1] * b[count - 1]; wraps. */
 TINYFUSE_INLINE int32_t tinyfuse_dot_s8(const int8_t *a, const int8_t *b, int32_t count, int32_t sum)

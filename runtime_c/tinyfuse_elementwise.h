@@ -6,13 +6,6 @@
 #include "tinyfuse_broadcast.h"
 #include "tinyfuse_requantize.h"
 
-#if defined(__ARM_FEATURE_MVE) && !defined(TINYFUSE_NO_ASM)
-#define TINYFUSE_VECTORS 1
-#include <arm_mve.h>
-#else
-#define TINYFUSE_VECTORS 0
-#endif
-
 /* Left shift of ADD's operands before they are rescaled: the bits that keep the fraction. */
 #define TINYFUSE_ADD_SHIFT 20
 
@@ -101,7 +94,7 @@ TINYFUSE_INLINE int8_t tinyfuse_mul_one(const tinyfuse_binary *p, int32_t a, int
     return (int8_t)tinyfuse_clamp_s8(scaled + p->out_zero_point, p->act_min, p->act_max);
 }
 
-#if TINYFUSE_VECTORS
+#if TINYFUSE_MVE
 
 /* The functions above for four elements: VQRDMULH is the rounding doubling high multiply, VRSHL rounds
    halves up. */
@@ -160,7 +153,7 @@ TINYFUSE_INLINE void tinyfuse_add_s8(const tinyfuse_binary *p, const int8_t *a, 
                                      int8_t *out, int32_t count)
 {
     int32_t i = 0;
-#if TINYFUSE_VECTORS
+#if TINYFUSE_MVE
     TINYFUSE_VECTOR_ELEMENTS(tinyfuse_add4)
 #else
     for (; i + 4 <= count; i += 4) {
@@ -185,7 +178,7 @@ TINYFUSE_INLINE void tinyfuse_mul_s8(const tinyfuse_binary *p, const int8_t *a, 
                                      int8_t *out, int32_t count)
 {
     int32_t i = 0;
-#if TINYFUSE_VECTORS
+#if TINYFUSE_MVE
     if (p->out_shift <= 0) {
         TINYFUSE_VECTOR_ELEMENTS(tinyfuse_mul4)
     }

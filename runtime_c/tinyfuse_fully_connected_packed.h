@@ -15,54 +15,74 @@ typedef struct {
     int32_t batches, in_c, out_c, scale_step, out_zero_point, act_min, act_max;
 } tinyfuse_dense;
 
+/* fours > 0 times four outputs of `depth` inputs; assembly knows the offsets. Scales, outputs, biases and
+   `fours` are used up. */
+typedef struct {
+    int32_t rounding;
+    int32_t scale_bytes; /* to the next output's scale */
+    const tinyfuse_dense_scale *scales; /* 8 */
+    int8_t *out;
+    int32_t fours;
+    const int32_t *biases; /* 20 */
+    const void *inputs;    /* 24: widened for the form, or bytes */
+    int32_t depth;         /* a multiple of 4 */
+    const int8_t *weights; /* 32 */
+} tinyfuse_dense_fours;
+
 #if TINYFUSE_DSP
 
-/* four inputs: i and j as tinyfuse_widen makes them */
-#define TINYFUSE_DENSE_COLUMNS(form) "ldrd %[i], %[j], [%[x]], #8\n\t"
-#define TINYFUSE_DENSE_BYTES(form) "ldr %[j], [%[x]], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
+/* In the loop over inputs:
+   r0       inputs; r1 weights, lr their end
+   r2 to r5 sums
+   r6, r7   four inputs as tinyfuse_widen makes them
+   r8 to r11 weights of the four outputs; r12 low bytes, widened
+   On the stack: the tinyfuse_dense_fours, which is r0 between the loops. */
+#define TINYFUSE_DENSE_COLUMNS(form) "ldrd r6, r7, [r0], #8\n\t"
+#define TINYFUSE_DENSE_BYTES(form) "ldr r7, [r0], #4\n\t" TINYFUSE_DENSE_WIDEN_##form
 #define TINYFUSE_DENSE_WIDEN_WIDE   \
-    "sxtb16 %[i], %[j]\n\t"         \
-    "sxtb16 %[j], %[j], ror #8\n\t"
-#define TINYFUSE_DENSE_WIDEN_LANES          \
-    "eor %[i], %[j], #0x00800080\n\t"       \
-    "eor %[j], %[j], #0x007F007F\n\t"       \
-    "uxtb16 %[j], %[j]\n\t"
+    "sxtb16 r6, r7\n\t"             \
+    "sxtb16 r7, r7, ror #8\n\t"
+#define TINYFUSE_DENSE_WIDEN_LANES      \
+    "eor r6, r7, #0x00800080\n\t"       \
+    "eor r7, r7, #0x007F007F\n\t"       \
+    "uxtb16 r7, r7\n\t"
 #define TINYFUSE_DENSE_ODD_WIDE(weights) "sxtb16 " weights ", " weights ", ror #8\n\t"
 #define TINYFUSE_DENSE_ODD_LANES(weights) ""
 #define TINYFUSE_DENSE_OUTPUT(form, sum, weights)              \
-    "sxtb16 %[e], " weights "\n\t"                             \
+    "sxtb16 r12, " weights "\n\t"                              \
     TINYFUSE_DENSE_ODD_##form(weights)                         \
-    "smlad %[" sum "], %[i], %[e], %[" sum "]\n\t"             \
-    "smlad %[" sum "], %[j], " weights ", %[" sum "]\n\t"
+    "smlad " sum ", r6, r12, " sum "\n\t"                      \
+    "smlad " sum ", r7, " weights ", " sum "\n\t"
 #define TINYFUSE_DENSE_STEP(form, inputs)                     \
-    inputs(form) "ldm %[w]!, {r8, r9, r10, r11}\n\t"          \
-    TINYFUSE_DENSE_OUTPUT(form, "s0", "r8")                   \
-    TINYFUSE_DENSE_OUTPUT(form, "s1", "r9")                   \
-    TINYFUSE_DENSE_OUTPUT(form, "s2", "r10")                  \
-    TINYFUSE_DENSE_OUTPUT(form, "s3", "r11")
-/* tinyfuse_requantize_bounded: x scale, j bytes to the next one, e rounding, i output */
+    inputs(form) "ldm r1!, {r8, r9, r10, r11}\n\t"            \
+    TINYFUSE_DENSE_OUTPUT(form, "r2", "r8")                   \
+    TINYFUSE_DENSE_OUTPUT(form, "r3", "r9")                   \
+    TINYFUSE_DENSE_OUTPUT(form, "r4", "r10")                  \
+    TINYFUSE_DENSE_OUTPUT(form, "r5", "r11")
+/* tinyfuse_requantize_bounded: r6 rounding, r7 bytes to the next scale, r8 scale, r9 output; r11 multiplier,
+   r12 shift, lr rounding << shift */
 #define TINYFUSE_DENSE_SCALE_WIDE(sum) ""
-#define TINYFUSE_DENSE_SCALE_LANES(sum) "asr %[" sum "], #8\n\t"
+#define TINYFUSE_DENSE_SCALE_LANES(sum) "asr " sum ", #8\n\t"
 #define TINYFUSE_DENSE_STORE(form, sum)                             \
-    "ldrd r9, r10, [%[x]]\n\t" TINYFUSE_DENSE_SCALE_##form(sum)     \
-    "add %[x], %[j]\n\t"                                            \
-    "lsl r8, %[e], r10\n\t"                                         \
-    "add r8, %[" sum "]\n\t"                                        \
-    "add r8, r8, %[" sum "], asr #31\n\t"                           \
-    "smmlar %[" sum "], %[" sum "], r9, r8\n\t"                     \
-    "asr %[" sum "], r10\n\t"                                       \
-    "ssat %[" sum "], #8, %[" sum "], asr #1\n\t"                   \
-    "strb %[" sum "], [%[i]], #1\n\t"
+    "ldrd r11, r12, [r8]\n\t" TINYFUSE_DENSE_SCALE_##form(sum)      \
+    "add r8, r7\n\t"                                                \
+    "lsl lr, r6, r12\n\t"                                           \
+    "add lr, " sum "\n\t"                                           \
+    "add lr, lr, " sum ", asr #31\n\t"                              \
+    "smmlar " sum ", " sum ", r11, lr\n\t"                          \
+    "asr " sum ", r12\n\t"                                          \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
+    "strb " sum ", [r9], #1\n\t"
 /* Four steps, with a label before each. */
 #define TINYFUSE_DENSE_STEPS4(form, inputs, a, b, c, d)                                        \
     a ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                                \
     b ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                                \
     c ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                                \
     d ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)
-/* The steps of one turn, entered where the number of all steps (e: 16 times that) says: the first turn
-   makes what the others leave. Widened inputs take four steps a turn. */
+/* The steps of one turn, entered where the depth (r12) says: the first turn makes what the others leave.
+   Widened inputs take four steps a turn. */
 #define TINYFUSE_DENSE_STEPS_COLUMNS(form)                                                     \
-    "lsls %[e], %[e], #27\n\t" /* two steps, one */                                            \
+    "lsls r12, r12, #29\n\t" /* two steps, one */                                              \
     "bcc 5f\n\t"                                                                               \
     "bmi 2f\n\t"                                                                               \
     "b 3f\n\t"                                                                                 \
@@ -70,9 +90,9 @@ typedef struct {
     "bmi 4f\n\t" TINYFUSE_DENSE_STEPS4(form, TINYFUSE_DENSE_COLUMNS, "1", "2", "3", "4")
 /* Bytes take eight. */
 #define TINYFUSE_DENSE_STEPS_BYTES(form)                                                       \
-    "lsls %[e], %[e], #26\n\t" /* four steps */                                                \
+    "lsls r12, r12, #28\n\t" /* four steps */                                                  \
     "bcs 5f\n\t"                                                                               \
-    "lsls %[e], %[e], #1\n\t" /* two, one */                                                   \
+    "lsls r12, r12, #1\n\t" /* two, one */                                                     \
     "bcs 9f\n\t"                                                                               \
     "bmi 18f\n\t"                                                                              \
     "b 1f\n\t"                                                                                 \
@@ -80,7 +100,7 @@ typedef struct {
     "bmi 16f\n\t"                                                                              \
     "b 17f\n\t"                                                                                \
     "5:\n\t"                                                                                   \
-    "lsls %[e], %[e], #1\n\t"                                                                  \
+    "lsls r12, r12, #1\n\t"                                                                    \
     "bcs 9f\n\t"                                                                               \
     "bmi 14f\n\t"                                                                              \
     "b 15f\n\t"                                                                                \
@@ -88,73 +108,60 @@ typedef struct {
     "bmi 12f\n\t"                                                                              \
     "b 13f\n\t" TINYFUSE_DENSE_STEPS4(form, TINYFUSE_DENSE_BYTES, "1", "12", "13", "14")       \
         TINYFUSE_DENSE_STEPS4(form, TINYFUSE_DENSE_BYTES, "15", "16", "17", "18")
-#define TINYFUSE_DENSE_LOOP(form, inputs)                                                      \
-    __asm volatile("6:\n\t"                                                                    \
-                   "ldr %[i], %[biases]\n\t"                                                   \
-                   "ldr %[e], %[bytes]\n\t"                                                    \
-                   "ldr %[x], %[columns]\n\t"                                                  \
-                   "ldrd %[s0], %[s1], [%[i]], #8\n\t"                                         \
-                   "ldrd %[s2], %[s3], [%[i]], #8\n\t"                                         \
-                   "str %[i], %[biases]\n\t"                                                   \
-                   "add %[j], %[w], %[e]\n\t"                                                  \
-                   "str %[j], %[end]\n\t" TINYFUSE_DENSE_STEPS_##inputs(form)                  \
-                   "ldr %[i], %[end]\n\t"                                                      \
-                   "cmp %[w], %[i]\n\t"                                                        \
-                   "bne 1b\n\t"                                                                \
-                   "ldr %[x], %[scales]\n\t"                                                   \
-                   "ldr %[j], %[step]\n\t"                                                     \
-                   "ldr %[e], %[rounding]\n\t"                                                 \
-                   "ldr %[i], %[out]\n\t" TINYFUSE_DENSE_STORE(form, "s0")                     \
-                       TINYFUSE_DENSE_STORE(form, "s1") TINYFUSE_DENSE_STORE(form, "s2")       \
-                           TINYFUSE_DENSE_STORE(form, "s3")                                    \
-                   "str %[x], %[scales]\n\t"                                                   \
-                   "ldr %[j], %[fours]\n\t"                                                    \
-                   "str %[i], %[out]\n\t"                                                      \
-                   "subs %[j], #1\n\t"                                                         \
-                   "str %[j], %[fours]\n\t"                                                    \
-                   "bne 6b"                                                                    \
-                   : [w] "+r"(weights), [biases] "+m"(biases), [scales] "+m"(scales),          \
-                     [out] "+m"(out), [fours] "+m"(fours), [end] "=m"(end), [s0] "=&r"(s0),    \
-                     [s1] "=&r"(s1), [s2] "=&r"(s2), [s3] "=&r"(s3), [x] "=&r"(x),             \
-                     [e] "=&r"(e), [i] "=&r"(i), [j] "=&r"(j)                                  \
-                   : [columns] "m"(inputs_at), [bytes] "m"(bytes), [rounding] "m"(rounding),   \
-                     [step] "m"(step)                                                          \
-                   : "r8", "r9", "r10", "r11", "cc", "memory")
+#define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
+    {                                                                                        \
+        TINYFUSE_ARGUMENT(tinyfuse_dense_fours *, arguments, p);                             \
+        __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
+                       "ldr r1, [r0, #32]\n\t"                                               \
+                       "6:\n\t"                                                              \
+                       "ldr r6, [r0, #20]\n\t"                                               \
+                       "ldm r6!, {r2, r3, r4, r5}\n\t"                                       \
+                       "str r6, [r0, #20]\n\t"                                               \
+                       "ldrd r0, r12, [r0, #24]\n\t"                                         \
+                       "add lr, r1, r12, lsl #2\n\t" TINYFUSE_DENSE_STEPS_##inputs(form)     \
+                       "cmp r1, lr\n\t"                                                      \
+                       "bne 1b\n\t"                                                          \
+                       "ldr r0, [sp]\n\t"                                                    \
+                       "ldm r0, {r6, r7, r8, r9, r10}\n\t"                                   \
+                       TINYFUSE_DENSE_STORE(form, "r2") TINYFUSE_DENSE_STORE(form, "r3")     \
+                       TINYFUSE_DENSE_STORE(form, "r4") TINYFUSE_DENSE_STORE(form, "r5")     \
+                       "subs r10, #1\n\t"                                                    \
+                       "strd r8, r9, [r0, #8]\n\t"                                           \
+                       "str r10, [r0, #16]\n\t"                                              \
+                       "bne 6b\n\t" TINYFUSE_ASM_END                                         \
+                       :                                                                     \
+                       : "r"(arguments)                                                      \
+                       : TINYFUSE_ASM_CLOBBERS);                                             \
+    }
 
-/* fours > 0 times four outputs from `depth` inputs: widened for the form (`columns`), or bytes.
-   `columns` and `form` (TINYFUSE_WIDE, TINYFUSE_LANES or TINYFUSE_BYTES) are constants. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(const void *inputs_at, int32_t depth,
-                                          const int8_t *weights, const int32_t *biases,
-                                          const tinyfuse_dense_scale *scales, int32_t scale_step,
-                                          int32_t rounding, int32_t fours, int8_t *out,
-                                          int columns, int form)
+/* `columns` and `form` (TINYFUSE_WIDE or TINYFUSE_LANES) are constants. */
+TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int columns, int form)
 {
-    const int32_t bytes = 4 * depth, step = 8 * scale_step;
-    const int8_t *end;
-    int32_t s0, s1, s2, s3;
-    uint32_t x, e, i, j;
     if (columns && form == TINYFUSE_LANES) {
-        TINYFUSE_DENSE_LOOP(LANES, COLUMNS);
+        TINYFUSE_DENSE_ASM(LANES, COLUMNS)
     } else if (columns) {
-        TINYFUSE_DENSE_LOOP(WIDE, COLUMNS);
+        TINYFUSE_DENSE_ASM(WIDE, COLUMNS)
     } else if (form == TINYFUSE_LANES) {
-        TINYFUSE_DENSE_LOOP(LANES, BYTES);
+        TINYFUSE_DENSE_ASM(LANES, BYTES)
     } else {
-        TINYFUSE_DENSE_LOOP(WIDE, BYTES);
+        TINYFUSE_DENSE_ASM(WIDE, BYTES)
     }
 }
 
 #endif
 
 /* The same in C. */
-TINYFUSE_INLINE void tinyfuse_dense_fours_c(const void *inputs_at, int32_t depth,
-                                          const int8_t *weights, const int32_t *biases,
-                                          const tinyfuse_dense_scale *scales, int32_t scale_step,
-                                          int32_t rounding, int32_t fours, int8_t *out,
-                                          int columns, int form)
+TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int columns, int form)
 {
-    for (; fours > 0; --fours) {
-        const int8_t *x = (const int8_t *)inputs_at;
+    const int32_t depth = p->depth, rounding = p->rounding;
+    const int32_t scale_step = p->scale_bytes / (int32_t)sizeof(tinyfuse_dense_scale);
+    const tinyfuse_dense_scale *scales = p->scales;
+    const int32_t *biases = p->biases;
+    const int8_t *weights = p->weights;
+    int8_t *out = p->out;
+    int32_t fours;
+    for (fours = p->fours; fours > 0; --fours) {
+        const int8_t *x = (const int8_t *)p->inputs;
         const int8_t *const end = weights + 4 * depth;
         int32_t s0 = biases[0], s1 = biases[1], s2 = biases[2], s3 = biases[3];
         for (; weights != end; weights += 16) {
@@ -199,30 +206,20 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const void *inputs_at, int32_t depth
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_dense_fours(const void *inputs_at, int32_t depth,
-                                          const int8_t *weights, const int32_t *biases,
-                                          const tinyfuse_dense_scale *scales, int32_t scale_step,
-                                          int32_t rounding, int32_t fours, int8_t *out,
-                                          int columns, int form)
-{
 #if TINYFUSE_DSP
-    if (!tinyfuse_of_bytes(form)) {
-        tinyfuse_dense_fours_dsp(inputs_at, depth, weights, biases, scales, scale_step, rounding,
-                                 fours, out, columns, form);
-        return;
+#define TINYFUSE_DENSE_FOURS(p, columns, form)          \
+    if (tinyfuse_of_bytes(form)) {                      \
+        tinyfuse_dense_fours_c(p, columns, form);       \
+    } else {                                            \
+        tinyfuse_dense_fours_dsp(p, columns, form);     \
     }
+#else
+#define TINYFUSE_DENSE_FOURS(p, columns, form) tinyfuse_dense_fours_c(p, columns, form);
 #endif
-    tinyfuse_dense_fours_c(inputs_at, depth, weights, biases, scales, scale_step, rounding, fours,
-                           out, columns, form);
-}
-
-#define TINYFUSE_DENSE(name, columns, form)                                                       \
-    TINYFUSE_SHARED void name(const void *inputs, int32_t depth, const int8_t *weights,           \
-                              const int32_t *biases, const tinyfuse_dense_scale *scales,          \
-                              int32_t scale_step, int32_t rounding, int32_t fours, int8_t *out)   \
-    {                                                                                             \
-        tinyfuse_dense_fours(inputs, depth, weights, biases, scales, scale_step, rounding, fours, \
-                             out, columns, form);                                                 \
+#define TINYFUSE_DENSE(name, columns, form)                       \
+    TINYFUSE_SHARED void name(tinyfuse_dense_fours *p)            \
+    {                                                             \
+        TINYFUSE_DENSE_FOURS(p, columns, form)                    \
     }
 TINYFUSE_DENSE(tinyfuse_dense_columns_wide, 1, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_columns_lanes, 1, TINYFUSE_LANES)
@@ -230,10 +227,7 @@ TINYFUSE_DENSE(tinyfuse_dense_bytes_wide, 0, TINYFUSE_WIDE)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_lanes, 0, TINYFUSE_LANES)
 TINYFUSE_DENSE(tinyfuse_dense_bytes_bytes, 0, TINYFUSE_BYTES)
 
-typedef void (*tinyfuse_dense_block)(const void *inputs, int32_t depth, const int8_t *weights,
-                                     const int32_t *biases, const tinyfuse_dense_scale *scales,
-                                     int32_t scale_step, int32_t rounding, int32_t fours,
-                                     int8_t *out);
+typedef void (*tinyfuse_dense_block)(tinyfuse_dense_fours *p);
 
 /* All batches by `block`; inputs are first widened for the form into `columns` unless that is NULL. */
 TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
@@ -243,9 +237,12 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
 {
     const int32_t words = p->in_c / 4, in_rest = p->in_c & 3, depth = (p->in_c + 3) & ~3;
     const int32_t fours = p->out_c / 4, out_rest = p->out_c & 3;
-    const int32_t rounding = 2 * p->out_zero_point + 1;
     int8_t *const first = out;
+    tinyfuse_dense_fours job;
     int32_t b;
+    job.rounding = 2 * p->out_zero_point + 1;
+    job.scale_bytes = p->scale_step * (int32_t)sizeof(tinyfuse_dense_scale);
+    job.depth = depth;
     for (b = 0; b < p->batches; ++b) {
         const void *inputs = in;
         if (columns != NULL) {
@@ -261,13 +258,23 @@ TINYFUSE_SHARED void tinyfuse_dense_batches(const tinyfuse_dense *p, const int8_
             }
             inputs = columns;
         }
+        job.inputs = inputs;
         if (fours > 0) {
-            block(inputs, depth, weights, biases, scales, p->scale_step, rounding, fours, out);
+            job.scales = scales;
+            job.out = out;
+            job.fours = fours;
+            job.biases = biases;
+            job.weights = weights;
+            block(&job);
         }
         if (out_rest > 0) {
             int8_t last[4];
-            block(inputs, depth, weights + 4 * fours * depth, biases + 4 * fours,
-                  scales + 4 * fours * p->scale_step, p->scale_step, rounding, 1, last);
+            job.scales = scales + 4 * fours * p->scale_step;
+            job.out = last;
+            job.fours = 1;
+            job.biases = biases + 4 * fours;
+            job.weights = weights + 4 * fours * depth;
+            block(&job);
             memcpy(out + 4 * fours, last, (size_t)out_rest);
         }
         in += p->in_c;

@@ -67,14 +67,45 @@ TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
     return tinyfuse_of_bytes(form) ? 4 : 8;
 }
 
-/* `depth` is a multiple of 4; `rounding` as tinyfuse_matmul_rounding gives it. */
+/* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
+   of a layer. `before` and `last` are addresses of multipliers: of the channel before the first one, if there
+   were one, and of the last pair's second channel. */
 typedef struct {
-    int32_t depth, out_c, rounding;
+    int32_t rounding; /* tinyfuse_matmul_rounding */
+    uintptr_t before;
+    int8_t *out; /* [pixels][out_c] */
+    int32_t out_c;
+    uintptr_t last;
 } tinyfuse_matmul;
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
     return tinyfuse_on_line(form) ? tinyfuse_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
+}
+
+/* Bytes from a channel's multiplier to the next one's. */
+TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
+{
+    return tinyfuse_on_line(form) ? sizeof(tinyfuse_line) : sizeof(tinyfuse_requant);
+}
+
+TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_zero_point,
+                                                   const void *channels, int form)
+{
+    const uintptr_t first = (uintptr_t)channels + offsetof(tinyfuse_line, multiplier);
+    tinyfuse_matmul m;
+    m.rounding = tinyfuse_matmul_rounding(out_zero_point, form);
+    m.before = first - tinyfuse_channel_bytes(form);
+    m.out = NULL;
+    m.out_c = out_c;
+    m.last = m.before + (uintptr_t)(out_c & ~1) * tinyfuse_channel_bytes(form);
+    return m;
+}
+
+/* [out_c] tinyfuse_line or tinyfuse_requant */
+TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, int form)
+{
+    return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_line, multiplier));
 }
 
 /* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from
@@ -193,208 +224,166 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     }
 }
 
-/* One pair of channels after the other, for a constant count of pixels. The sums of the pixels' first
-   channel are s0, s2, s4, those of the second s1, s3, s5. */
 #if TINYFUSE_DSP
 
-/* w: weights of two channels; e, f: the widened low bytes of their lanes; wa, wb: the lanes, or their
-   widened high bytes. */
-#define TINYFUSE_WEIGHTS_LANES                   \
-    "ldrd %[wa], %[wb], [%[w]], #8\n\t"          \
-    "sxtb16 %[e], %[wa]\n\t"                     \
-    "sxtb16 %[f], %[wb]\n\t"
-#define TINYFUSE_WEIGHTS_WIDE                    \
-    TINYFUSE_WEIGHTS_LANES                       \
-    "sxtb16 %[wa], %[wa], ror #8\n\t"            \
-    "sxtb16 %[wb], %[wb], ror #8\n\t"
-/* int16 weights: e and f of inputs 0 2, wa and wb of inputs 1 3 */
-#define TINYFUSE_WEIGHTS_UNPACKED "ldm %[w]!, {r8, r9, r10, r11}\n\t"
-#define TINYFUSE_PRODUCTS(even, odd, a, b)             \
-    "smlad %[" a "], %[" even "], %[e], %[" a "]\n\t"  \
-    "smlad %[" b "], %[" even "], %[f], %[" b "]\n\t"  \
-    "smlad %[" a "], %[" odd "], %[wa], %[" a "]\n\t"  \
-    "smlad %[" b "], %[" odd "], %[wb], %[" b "]\n\t"
-#define TINYFUSE_PIXEL(a, b) "ldrd %[i], %[j], [%[x]], #8\n\t" TINYFUSE_PRODUCTS("i", "j", a, b)
-#define TINYFUSE_STEP_1 TINYFUSE_PIXEL("s0", "s1")
-#define TINYFUSE_STEP_2                          \
-    "ldm %[x]!, {r8, r9, r10, r11}\n\t"          \
-    TINYFUSE_PRODUCTS("i", "j", "s0", "s1") TINYFUSE_PRODUCTS("k", "l", "s2", "s3")
-#define TINYFUSE_STEP_2_UNPACKED TINYFUSE_PIXEL("s0", "s1") TINYFUSE_PIXEL("s2", "s3")
-#define TINYFUSE_STEP_3 \
-    TINYFUSE_PIXEL("s0", "s1") TINYFUSE_PIXEL("s2", "s3") TINYFUSE_PIXEL("s4", "s5")
+/* One pair of channels after the other, for a constant count of pixels. In a pair's loop:
+   r0       columns of four inputs; r1 weights of two channels
+   r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
+   r8, r9   the widened low bytes of the two channels' lanes; unpacked, weights of inputs 0 2
+   r10, r11 the lanes, or their widened high bytes; unpacked, weights of inputs 1 3
+   r12, lr  a pixel's inputs; with two pixels and no unpacked weights, r6 and r7 have the first one's
+
+   On the stack, in words from the stack pointer: end of the columns, `before`, tinyfuse_matmul, columns,
+   depth. */
+#define TINYFUSE_WEIGHTS_LANES            \
+    "ldrd r10, r11, [r1], #8\n\t"         \
+    "sxtb16 r8, r10\n\t"                  \
+    "sxtb16 r9, r11\n\t"
+#define TINYFUSE_WEIGHTS_WIDE             \
+    TINYFUSE_WEIGHTS_LANES                \
+    "sxtb16 r10, r10, ror #8\n\t"         \
+    "sxtb16 r11, r11, ror #8\n\t"
+#define TINYFUSE_WEIGHTS_UNPACKED "ldm r1!, {r8, r9, r10, r11}\n\t"
+#define TINYFUSE_PRODUCTS(even, odd, first, second)        \
+    "smlad " first ", " even ", r8, " first "\n\t"         \
+    "smlad " second ", " even ", r9, " second "\n\t"       \
+    "smlad " first ", " odd ", r10, " first "\n\t"         \
+    "smlad " second ", " odd ", r11, " second "\n\t"
+#define TINYFUSE_PIXEL(first, second) \
+    "ldrd r12, lr, [r0], #8\n\t" TINYFUSE_PRODUCTS("r12", "lr", first, second)
+#define TINYFUSE_STEP_1 TINYFUSE_PIXEL("r2", "r3")
+#define TINYFUSE_STEP_2                   \
+    "ldm r0!, {r6, r7, r12, lr}\n\t"      \
+    TINYFUSE_PRODUCTS("r6", "r7", "r2", "r3") TINYFUSE_PRODUCTS("r12", "lr", "r4", "r5")
+#define TINYFUSE_STEP_2_UNPACKED TINYFUSE_PIXEL("r2", "r3") TINYFUSE_PIXEL("r4", "r5")
+#define TINYFUSE_STEP_3 TINYFUSE_STEP_2_UNPACKED TINYFUSE_PIXEL("r6", "r7")
 
 #define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
-#define TINYFUSE_EVERY_2_UNPACKED TINYFUSE_EVERY_2
 #define TINYFUSE_EVERY_3(do_it, a, b, c) do_it(a) do_it(b) do_it(c)
 
-/* A form's bytes from a channel to the next, and how its sums become outputs; x channels, e rounding.
-   TINYFUSE_OUTPUT_LINE: tinyfuse_requantize_line, wa multiplier of the first channel, wb the second's. */
-#define TINYFUSE_CHANNEL_LINE "8"
-#define TINYFUSE_LINE_FIRST(s) \
-    "smmla %[" s "], %[" s "], %[wa], %[e]\n\t" TINYFUSE_LINE_SATURATE("%[" s "]")
-#define TINYFUSE_LINE_SECOND(s) \
-    "smmla %[" s "], %[" s "], %[wb], %[e]\n\t" TINYFUSE_LINE_SATURATE("%[" s "]")
-#define TINYFUSE_OUTPUT_LINE(n)                               \
-    "ldr %[wa], [%[x], #4]\n\t"                               \
-    "ldr %[wb], [%[x], #12]\n\t"                              \
-    TINYFUSE_EVERY_##n(TINYFUSE_LINE_FIRST, "s0", "s2", "s4") \
-    TINYFUSE_EVERY_##n(TINYFUSE_LINE_SECOND, "s1", "s3", "s5")
-/* tinyfuse_requantize_bounded: wa multiplier, wb shift, f rounding << shift. */
-#define TINYFUSE_CHANNEL_WIDE "12"
-#define TINYFUSE_BOUNDED(s)                      \
-    "add %[i], %[" s "], %[f]\n\t"               \
-    "add %[i], %[i], %[" s "], asr #31\n\t"      \
-    "smmlar %[" s "], %[" s "], %[wa], %[i]\n\t" \
-    "asr %[" s "], %[wb]\n\t"                    \
-    "ssat %[" s "], #8, %[" s "], asr #1\n\t"
-#define TINYFUSE_OUTPUTS_BOUNDED(n, output)                                               \
-    "ldrd %[wa], %[wb], [%[x], #4]\n\t"                                                   \
-    "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(output, "s0", "s2", "s4")              \
-    "ldrd %[wa], %[wb], [%[x], #16]\n\t"                                                  \
-    "lsl %[f], %[e], %[wb]\n\t" TINYFUSE_EVERY_##n(output, "s1", "s3", "s5")
+/* How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul, r9 the multiplier of the channel
+   before the pair, and then of its second channel; in the end r10 out, r11 out_c, r12 last.
+   TINYFUSE_OUTPUT_LINE: tinyfuse_requantize_line; r8 rounding, lr the multiplier. */
+#define TINYFUSE_BIASES_LINE "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
+#define TINYFUSE_ON_LINE(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_LINE_SATURATE(s)
+#define TINYFUSE_OUTPUT_LINE(n)                                                        \
+    "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                              \
+    "ldr lr, [r9, #8]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_LINE, "r2", "r4", "r6")      \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_LINE, "r3", "r5", "r7")
+/* tinyfuse_requantize_bounded: r8 rounding, r10 multiplier, r11 shift, r12 rounding << shift. */
+#define TINYFUSE_BIASES_WIDE "ldr r2, [r9, #8]\n\tldr r3, [r9, #20]\n\t"
+#define TINYFUSE_BOUNDED(s)               \
+    "add lr, " s ", r12\n\t"              \
+    "add lr, lr, " s ", asr #31\n\t"      \
+    "smmlar " s ", " s ", r10, lr\n\t"    \
+    "asr " s ", r11\n\t"                  \
+    "ssat " s ", #8, " s ", asr #1\n\t"
+#define TINYFUSE_OUTPUTS_BOUNDED(n, output)                                    \
+    "ldrd r8, r9, [r0]\n\t"                                                    \
+    "ldrd r10, r11, [r9, #12]\n\t"                                             \
+    "lsl r12, r8, r11\n\t" TINYFUSE_EVERY_##n(output, "r2", "r4", "r6")        \
+    "ldrd r10, r11, [r9, #24]!\n\t"                                            \
+    "lsl r12, r8, r11\n\t" TINYFUSE_EVERY_##n(output, "r3", "r5", "r7")        \
+    "ldrd r10, r11, [r0, #8]\n\t"                                              \
+    "ldr r12, [r0, #16]\n\t"
 #define TINYFUSE_OUTPUT_WIDE(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED)
-#define TINYFUSE_CHANNEL_LANES "12"
-#define TINYFUSE_BOUNDED_256THS(s) "asr %[" s "], #8\n\t" TINYFUSE_BOUNDED(s)
+#define TINYFUSE_BIASES_LANES TINYFUSE_BIASES_WIDE
+#define TINYFUSE_BOUNDED_256THS(s) "asr " s ", #8\n\t" TINYFUSE_BOUNDED(s)
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
+/* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
+   leave r10 at the pair behind. */
+#define TINYFUSE_END_1 "add r4, r2, r3, lsl #1\n\t"
+#define TINYFUSE_END_2 "add r4, r2, r3, lsl #2\n\t"
+#define TINYFUSE_END_3 "add r4, r3, r3, lsl #1\n\tadd r4, r2, r4, lsl #1\n\t"
 #define TINYFUSE_COPY_1 ""
-#define TINYFUSE_COPY_2 "mov %[s2], %[s0]\n\tmov %[s3], %[s1]\n\t"
-#define TINYFUSE_COPY_3 TINYFUSE_COPY_2 "mov %[s4], %[s0]\n\tmov %[s5], %[s1]\n\t"
-#define TINYFUSE_COPY_2_UNPACKED TINYFUSE_COPY_2
-#define TINYFUSE_PUT_1 "strb %[s0], [%[x]]\n\tstrb %[s1], [%[x], #1]\n\t"
+#define TINYFUSE_COPY_2 "mov r4, r2\n\tmov r5, r3\n\t"
+#define TINYFUSE_COPY_3 TINYFUSE_COPY_2 "mov r6, r2\n\tmov r7, r3\n\t"
+#define TINYFUSE_PUT_1 "strb r2, [r10], #1\n\tstrb r3, [r10], #1\n\t"
 #define TINYFUSE_PUT_2 \
-    TINYFUSE_PUT_1 "add %[f], %[x], %[i]\n\tstrb %[s2], [%[f]]\n\tstrb %[s3], [%[f], #1]\n\t"
-#define TINYFUSE_PUT_2_UNPACKED TINYFUSE_PUT_2
-#define TINYFUSE_PUT_3 \
-    TINYFUSE_PUT_2 "add %[f], %[i]\n\tstrb %[s4], [%[f]]\n\tstrb %[s5], [%[f], #1]\n\t"
+    TINYFUSE_PUT_1 "add r12, r10, r11\n\tstrb r4, [r12, #-2]\n\tstrb r5, [r12, #-1]\n\t"
+#define TINYFUSE_PUT_3 TINYFUSE_PUT_2 "add r12, r11\n\tstrb r6, [r12, #-2]\n\tstrb r7, [r12, #-1]\n\t"
 
-/* `bytes` is what a pair's weights take: steps of 8 bytes, or 16. The loop takes four steps; the first
-   time it is entered so far from its end that whole loops remain: the bits that count single steps
-   and pairs of them go to N and C (`to_flags` is how far up). */
-#define TINYFUSE_PAIRS(n, step, to_flags, channel, output)                                           \
-    "6:\n\t"                                                                                 \
-    "ldr %[i], %[channels]\n\t"                                                              \
-    "ldr %[f], %[bytes]\n\t"                                                                 \
-    "ldr %[s0], [%[i]]\n\t"                                                                  \
-    "ldr %[s1], [%[i], #" channel "]\n\t"                                                    \
-    "ldr %[x], %[columns]\n\t"                                                               \
-    "add %[i], %[w], %[f]\n\t"                                                               \
-    "str %[i], %[end]\n\t" TINYFUSE_COPY_##n                                                 \
-    "lsls %[f], %[f], #" to_flags "\n\t"                                                               \
-    "bcc 5f\n\t"                                                                             \
-    "bmi 2f\n\t"                                                                             \
-    "b 3f\n\t"                                                                               \
-    "5:\n\t"                                                                                 \
-    "bmi 4f\n\t"                                                                             \
-    "1:\n\t" step                                                                            \
-    "2:\n\t" step                                                                            \
-    "3:\n\t" step                                                                            \
-    "4:\n\t" step                                                                            \
-    "ldr %[f], %[end]\n\t"                                                                   \
-    "cmp %[w], %[f]\n\t"                                                                     \
-    "bne 1b\n\t"                                                                             \
-    "ldr %[x], %[channels]\n\t"                                                              \
-    "ldr %[e], %[rounding]\n\t" output                                                       \
-    "add %[x], #2 * " channel "\n\t"                                                         \
-    "ldr %[i], %[last]\n\t"                                                                  \
-    "str %[x], %[channels]\n\t"                                                              \
-    "cmp %[x], %[i]\n\t" /* nothing below sets flags */                                      \
-    "ldr %[x], %[out]\n\t"                                                                   \
-    "ldr %[i], %[out_c]\n\t" TINYFUSE_PUT_##n                                                \
-    "add %[x], #2\n\t"                                                                       \
-    "str %[x], %[out]\n\t"                                                                   \
-    "bne 6b"
-#define TINYFUSE_PAIRS_ASM(n, step, to_flags, form)                                        \
-    __asm volatile(TINYFUSE_PAIRS(n, step, to_flags, TINYFUSE_CHANNEL_##form,              \
-                                  TINYFUSE_OUTPUT_##form(n))                               \
-                   : [w] "+r"(w), [channels] "+m"(channels), [out] "+m"(out),              \
-                     [end] "=m"(end), [s0] "=&r"(s0),                                      \
-                     [s1] "=&r"(s1), [x] "=&r"(x), [wa] "=&r"(wa), [wb] "=&r"(wb),         \
-                     [e] "=&r"(e), [f] "=&r"(f), [i] "=&r"(i),                             \
-                     [j] "=&r"(j)TINYFUSE_SUMS_##n                                         \
-                   : [columns] "m"(columns), [bytes] "m"(bytes), [rounding] "m"(rounding), \
-                     [out_c] "m"(out_c), [last] "m"(last)                                  \
-                   : "cc", "memory")
-#define TINYFUSE_PAIRS_FORMS(n)                                \
-    if (form == TINYFUSE_LINE) {                               \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, "28", LINE);   \
-    } else if (form == TINYFUSE_LANES) {                       \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, "28", LANES);  \
-    } else {                                                   \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, "28", WIDE);    \
+/* A loop of four steps; the first time it is entered so far from its end that whole loops remain: the bits
+   of depth that count single steps and pairs of them go to N and C. */
+#define TINYFUSE_PAIRS_ASM(n, step, form)                                                 \
+    __asm volatile("push {r0, r2-r11, lr}\n\t"                                            \
+                   "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                                \
+                   "push {r4, r9}\n\t"                                                    \
+                   "b 6f\n\t"                                                             \
+                   "5:\n\t"                                                               \
+                   "bmi 2f\n\t"                                                           \
+                   "b 3f\n\t"                                                             \
+                   "6:\n\t" TINYFUSE_BIASES_##form                                        \
+                   "ldrd r0, r9, [sp, #12]\n\t" TINYFUSE_COPY_##n                         \
+                   "lsls r9, r9, #29\n\t"                                                 \
+                   "bcs 5b\n\t"                                                           \
+                   "bmi 4f\n\t"                                                           \
+                   "1:\n\t" step                                                          \
+                   "2:\n\t" step                                                          \
+                   "3:\n\t" step                                                          \
+                   "4:\n\t" step                                                          \
+                   "ldr r12, [sp]\n\t"                                                    \
+                   "cmp r0, r12\n\t"                                                      \
+                   "bne 1b\n\t"                                                           \
+                   "ldr r0, [sp, #8]\n\t" TINYFUSE_OUTPUT_##form(n)                       \
+                   "cmp r9, r12\n\t" /* nothing below sets flags */                       \
+                   TINYFUSE_PUT_##n                                                       \
+                   "strd r9, r10, [r0, #4]\n\t"                                           \
+                   "bne 6b\n\t"                                                           \
+                   "pop {r4, r9}\n\t"                                                     \
+                   "str r9, [r0, #4]\n\t"                                                 \
+                   "pop {r0, r2-r11, lr}\n\t"                                             \
+                   : "+r"(r1)                                                             \
+                   : "r"(r0), "r"(r2), "r"(r3)                                            \
+                   : "r12", "cc", "memory")
+#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                \
+    if (form == TINYFUSE_LINE) {                                              \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LINE);  \
+    } else if (form == TINYFUSE_LANES) {                                      \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES); \
+    } else if (form == TINYFUSE_UNPACKED) {                                   \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, LINE);   \
+    } else {                                                                  \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE);   \
     }
-#define TINYFUSE_SUMS_1
-#define TINYFUSE_SUMS_2 , [s2] "=&r"(s2), [s3] "=&r"(s3), [k] "=&r"(k), [l] "=&r"(l)
-#define TINYFUSE_SUMS_2_UNPACKED , [s2] "=&r"(s2), [s3] "=&r"(s3)
-#define TINYFUSE_SUMS_3 \
-    , [s2] "=&r"(s2), [s3] "=&r"(s3), [s4] "=&r"(s4), [s5] "=&r"(s5)
 
-/* All channels but the last of an odd count, for `pixels` pixels; returns the weights behind. */
-TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p,
-                                                        const int8_t *columns, const int8_t *w,
-                                                        const void *channels, int8_t *out,
-                                                        int pixels, int form)
+/* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
+   tinyfuse_common.h with three operands more, which fit the registers of a call's arguments. */
+TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(const tinyfuse_matmul *p, const int8_t *weights,
+                                               const int8_t *columns, int32_t depth, int pixels, int form)
 {
-    const int32_t bytes = p->depth / 2 * tinyfuse_weights_bytes(form);
-    const int32_t out_c = p->out_c, rounding = p->rounding;
-    const int8_t *end;
-    const int8_t *const last =
-        (const int8_t *)channels + (out_c & ~1) * (tinyfuse_on_line(form) ? 8 : 12);
-    int32_t s0, s1, s2, s3, s4, s5;
-    uint32_t x;
-    if (out_c < 2) {
-        return w;
-    }
-    if (form == TINYFUSE_UNPACKED) {
-        register uint32_t e __asm("r8");
-        register uint32_t f __asm("r9");
-        register uint32_t wa __asm("r10");
-        register uint32_t wb __asm("r11");
-        uint32_t i, j;
-        if (pixels == 3) {
-            TINYFUSE_PAIRS_ASM(3, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_3, "27", LINE);
-        } else if (pixels == 2) {
-            TINYFUSE_PAIRS_ASM(2_UNPACKED, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_2_UNPACKED, "27",
-                               LINE);
-        } else {
-            TINYFUSE_PAIRS_ASM(1, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_1, "27", LINE);
-        }
+    register const tinyfuse_matmul *r0 __asm("r0") = p;
+    register const int8_t *r1 __asm("r1") = weights;
+    register const int8_t *r2 __asm("r2") = columns;
+    register int32_t r3 __asm("r3") = depth;
+    if (pixels == 3) {
+        TINYFUSE_PAIRS_FORMS(3, TINYFUSE_STEP_3)
     } else if (pixels == 2) {
-        uint32_t wa, wb, e, f;
-        register uint32_t i __asm("r8");
-        register uint32_t j __asm("r9");
-        register uint32_t k __asm("r10");
-        register uint32_t l __asm("r11");
-        TINYFUSE_PAIRS_FORMS(2)
+        TINYFUSE_PAIRS_FORMS(2, TINYFUSE_STEP_2_UNPACKED)
     } else {
-        uint32_t wa, wb, e, f, i, j;
-        if (pixels == 3) {
-            TINYFUSE_PAIRS_FORMS(3)
-        } else {
-            TINYFUSE_PAIRS_FORMS(1)
-        }
+        TINYFUSE_PAIRS_FORMS(1, TINYFUSE_STEP_1)
     }
-    return w;
 }
 
 #endif
 
 /* The same in C. Sums are no array, and bytes are multiplied in this order, so that compilers keep all
    that the loop needs in registers. */
-TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p,
-                                                      const int8_t *columns, const int8_t *w,
-                                                      const void *channels, int8_t *out,
-                                                      int pixels, int form)
+TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int8_t *w, const int8_t *columns,
+                                             int32_t depth, int pixels, int form)
 {
     const int32_t step = tinyfuse_step_bytes(form), four = tinyfuse_weights_bytes(form);
     const int32_t out_c = p->out_c, rounding = p->rounding;
+    const void *const channels = tinyfuse_matmul_channels(p, form);
+    int8_t *const out = p->out;
     /* from a channel's weights to the next one's */
     const int32_t next = form == TINYFUSE_UNPACKED ? 4 : four;
     int32_t o;
     for (o = 0; o + 1 < out_c; o += 2) {
         const int8_t *x = columns;
-        const int8_t *const end = w + p->depth / 2 * four;
+        const int8_t *const end = w + depth / 2 * four;
         int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
         int8_t *to = out + o;
@@ -445,61 +434,61 @@ TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p,
             to[1] = tinyfuse_channel_output(channels, o + 1, s5, rounding, form);
         }
     }
-    return w;
 }
 
-TINYFUSE_INLINE const int8_t *tinyfuse_matmul_pairs(const tinyfuse_matmul *p,
-                                                    const int8_t *columns, const int8_t *w,
-                                                    const void *channels, int8_t *out,
-                                                    int pixels, int form)
+TINYFUSE_INLINE void tinyfuse_matmul_pairs(const tinyfuse_matmul *p, const int8_t *weights,
+                                           const int8_t *columns, int32_t depth, int pixels, int form)
 {
 #if TINYFUSE_DSP
     if (!tinyfuse_of_bytes(form)) {
-        return tinyfuse_matmul_pairs_dsp(p, columns, w, channels, out, pixels, form);
+        tinyfuse_matmul_pairs_dsp(p, weights, columns, depth, pixels, form);
+        return;
     }
 #endif
-    return tinyfuse_matmul_pairs_c(p, columns, w, channels, out, pixels, form);
+    tinyfuse_matmul_pairs_c(p, weights, columns, depth, pixels, form);
 }
 
-/* One block: all channels of `pixels` (a constant) pixels, to out[pixels][out_c]. */
-TINYFUSE_INLINE void tinyfuse_matmul_block(const tinyfuse_matmul *p, const int8_t *columns,
-                                           const int8_t *weights, const void *channels, int8_t *out,
-                                           int pixels, int form)
+/* The last of an odd count of channels. */
+TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t *weights,
+                                         const int8_t *columns, int32_t depth, int32_t pixels, int form)
 {
-    const int8_t *w = tinyfuse_matmul_pairs(p, columns, weights, channels, out, pixels, form);
-    if (p->out_c & 1) {
-        const int32_t last = p->out_c - 1;
-        int i;
-        for (i = 0; i < pixels; ++i) {
-            const int32_t step = tinyfuse_step_bytes(form);
-            const int8_t *x = columns + step * i;
-            int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
-            for (k = 0; k < p->depth; k += 4) {
-                sum = tinyfuse_products(sum, x, w + k / 4 * tinyfuse_weights_bytes(form), 4, form);
-                x += step * pixels;
-            }
-            out[i * p->out_c + last] =
-                tinyfuse_channel_output(channels, last, sum, p->rounding, form);
+    const int32_t last = p->out_c - 1, four = tinyfuse_weights_bytes(form), step = tinyfuse_step_bytes(form);
+    const int8_t *const w = weights + depth / 4 * four * last;
+    const void *const channels = tinyfuse_matmul_channels(p, form);
+    int8_t *const out = p->out;
+    int32_t i;
+    for (i = 0; i < pixels; ++i) {
+        const int8_t *x = columns + step * i;
+        int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
+        for (k = 0; k < depth; k += 4) {
+            sum = tinyfuse_products(sum, x, w + k / 4 * four, 4, form);
+            x += step * pixels;
         }
+        out[i * p->out_c + last] = tinyfuse_channel_output(channels, last, sum, p->rounding, form);
     }
 }
 
-#define TINYFUSE_MATMUL(name, pixels, form)                                                        \
-    TINYFUSE_SHARED void name(const tinyfuse_matmul *p, const int8_t *columns,                    \
-                              const int8_t *weights, const void *channels, int8_t *out)            \
-    {                                                                                              \
-        tinyfuse_matmul_block(p, columns, weights, channels, out, pixels, form);                   \
+#define TINYFUSE_MATMUL(name, form)                                                                  \
+    TINYFUSE_SHARED void name##_odd(const tinyfuse_matmul *p, const int8_t *weights,                 \
+                                    const int8_t *columns, int32_t depth, int32_t pixels)            \
+    {                                                                                                \
+        tinyfuse_matmul_odd(p, weights, columns, depth, pixels, form);                               \
+    }                                                                                                \
+    TINYFUSE_MATMUL_PAIRS(name, 1, form)                                                             \
+    TINYFUSE_MATMUL_PAIRS(name, 2, form)                                                             \
+    TINYFUSE_MATMUL_PAIRS(name, 3, form)
+#define TINYFUSE_MATMUL_PAIRS(name, pixels, form)                                                    \
+    TINYFUSE_SHARED void name##_##pixels(const tinyfuse_matmul *p, const int8_t *weights,            \
+                                         const int8_t *columns, int32_t depth)                       \
+    {                                                                                                \
+        tinyfuse_matmul_pairs(p, weights, columns, depth, pixels, form);                             \
     }
-#define TINYFUSE_MATMUL_FORMS(name, pixels)            \
-    TINYFUSE_MATMUL(name##_wide, pixels, TINYFUSE_WIDE)   \
-    TINYFUSE_MATMUL(name##_lanes, pixels, TINYFUSE_LANES) \
-    TINYFUSE_MATMUL(name##_line, pixels, TINYFUSE_LINE)   \
-    TINYFUSE_MATMUL(name##_unpacked, pixels, TINYFUSE_UNPACKED) \
-    TINYFUSE_MATMUL(name##_bytes, pixels, TINYFUSE_BYTES) \
-    TINYFUSE_MATMUL(name##_bytes_line, pixels, TINYFUSE_BYTES_LINE)
-TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_1, 1)
-TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_2, 2)
-TINYFUSE_MATMUL_FORMS(tinyfuse_matmul_3, 3)
+TINYFUSE_MATMUL(tinyfuse_matmul_wide, TINYFUSE_WIDE)
+TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
+TINYFUSE_MATMUL(tinyfuse_matmul_line, TINYFUSE_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_unpacked, TINYFUSE_UNPACKED)
+TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
+TINYFUSE_MATMUL(tinyfuse_matmul_bytes_line, TINYFUSE_BYTES_LINE)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -508,25 +497,29 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
     return left == 4 ? 2 : tinyfuse_min(left, most);
 }
 
-/* The function of a form. */
-#define TINYFUSE_OF_FORM(form, name)                        \
-    ((form) == TINYFUSE_LINE ? name##_line                  \
-     : (form) == TINYFUSE_LANES ? name##_lanes              \
-     : (form) == TINYFUSE_UNPACKED ? name##_unpacked        \
-     : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line    \
-     : (form) == TINYFUSE_BYTES ? name##_bytes : name##_wide)
+/* The function of a form: what begins with `name` and ends with `of`. */
+#define TINYFUSE_OF_FORM(form, name, of)                      \
+    ((form) == TINYFUSE_LINE ? name##_line##of                \
+     : (form) == TINYFUSE_LANES ? name##_lanes##of            \
+     : (form) == TINYFUSE_UNPACKED ? name##_unpacked##of      \
+     : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line##of  \
+     : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
-/* One block of 1 to 3 pixels; `form` is a constant. */
-TINYFUSE_INLINE void tinyfuse_matmul_pixels(const tinyfuse_matmul *p, const int8_t *columns,
-                                            const int8_t *weights, const void *channels, int8_t *out,
-                                            int32_t pixels, int form)
+/* One block: all channels of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a constant. */
+TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
+                                            int32_t depth, int8_t *out, int32_t pixels, int form)
 {
-    if (pixels == 3) {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul_3)(p, columns, weights, channels, out);
+    p->out = out;
+    if (p->out_c == 1) {
+    } else if (pixels == 3) {
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _3)(p, weights, columns, depth);
     } else if (pixels == 2) {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul_2)(p, columns, weights, channels, out);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _2)(p, weights, columns, depth);
     } else {
-        TINYFUSE_OF_FORM(form, tinyfuse_matmul_1)(p, columns, weights, channels, out);
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _1)(p, weights, columns, depth);
+    }
+    if (p->out_c & 1) {
+        TINYFUSE_OF_FORM(form, tinyfuse_matmul, _odd)(p, weights, columns, depth, pixels);
     }
 }
 

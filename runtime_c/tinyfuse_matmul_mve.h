@@ -1,6 +1,6 @@
 /* The inner product of convolutions and fully connected layers for Helium: two pixels (or batches) of
-   int8 inputs times four output channels. Requantization is the general form with right shifts only,
-   four channels in a vector.
+   int8 inputs times four output channels, or one pixel times eight. Requantization is the general form
+   with right shifts only, four channels in a vector.
 
    weights  [ceil(out_c / 4)] groups; a group is [depth / 16][4][16] and then [4][depth % 16]; zeros
             for channels beyond out_c; 16 bytes more at the end, which are read but don't count.
@@ -13,22 +13,40 @@
 
 #include "tinyfuse_requantize.h"
 
-#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && \
-    !defined(TINYFUSE_NO_ASM)
-#define TINYFUSE_MVE 1
-#include <arm_mve.h>
-#else
-#define TINYFUSE_MVE 0
-#endif
-
 typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_mve;
 
-/* The biases of the first four channels. */
-TINYFUSE_INLINE const int32_t *tinyfuse_first_bias(const int32_t *channels, int one_scale)
+/* A layer's arguments for its pixels. The assembly uses up the first three, which lie in front of what it
+   loads with them, and loads x0 and x1, act_min and act_max in pairs. */
+typedef struct {
+    int8_t *out0, *out1;
+    int32_t channels_left, out_zero_point;
+    int32_t multiplier, shift, lower; /* with one scale; `lower` is -1 where it shifts */
+    const int8_t *x0, *x1;
+    int32_t blocks, rest; /* of 16 inputs; inputs behind them */
+    const int8_t *weights;
+    const int32_t *bias;
+    int32_t act_min, act_max;
+    int32_t group_bytes; /* of the weights of four channels */
+} tinyfuse_mve_job;
+
+TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+                                           const int8_t *weights, const int32_t *channels, int one_scale)
 {
-    return one_scale ? channels + 8 : channels;
+    job->out_zero_point = p->out_zero_point;
+    if (one_scale) {
+        job->multiplier = channels[0];
+        job->shift = channels[4];
+        job->lower = job->shift < 0 ? -1 : 0;
+    }
+    job->blocks = p->depth >> 4;
+    job->rest = p->depth & 15;
+    job->weights = weights;
+    job->bias = one_scale ? channels + 8 : channels;
+    job->act_min = p->act_min;
+    job->act_max = p->act_max;
+    job->group_bytes = 4 * p->depth;
 }
 
 #if TINYFUSE_MVE
@@ -43,293 +61,321 @@ TINYFUSE_INLINE int32x4_t tinyfuse_requantize4(int32x4_t value, const int32_t *m
     return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, shifts), 31)), shifts);
 }
 
-/* The sums of four channels for the inputs x0 and x1; returns the weights behind. */
-TINYFUSE_INLINE const int8_t *tinyfuse_dot4(const int8_t *x0, const int8_t *x1, const int8_t *w,
-                                            const int32_t *bias, int32_t depth, int32x4_t *s0,
-                                            int32x4_t *s1)
-{
-    int32x4_t a, b;
-    int8x16_t x, y, u, v;
-    int32_t blocks = depth >> 4;
-    const int32_t rest = depth & 15;
-    /* VMLADAVA wants its sums in even registers: the rest lives in odd ones */
-    register const int8_t *at0 __asm("r1") = x0;
-    register const int8_t *at1 __asm("r3") = x1;
-    register const int8_t *weights __asm("r5") = w;
-    register int32_t left __asm("r9") = blocks;
-    register const int32_t *start __asm("r11") = bias;
-    __asm volatile("ldm %[start], {r0, r2, r4, r6}\n\t"
-                   "ldm %[start], {r8, r10, r12, lr}\n\t"
-                   "cmp %[left], #0\n\t"
-                   "beq 2f\n\t"
-                   "1:\n\t"
-                   "vldrb.8 %q[u], [%[weights], #16]\n\t"
-                   "vldrb.8 %q[x], [%[at0]], #16\n\t"
-                   "vldrb.8 %q[y], [%[at1]], #16\n\t"
-                   "vmladava.s8 r2, %q[x], %q[u]\n\t"
-                   "vldrb.8 %q[v], [%[weights], #32]\n\t"
-                   "vmladava.s8 r10, %q[y], %q[u]\n\t"
-                   "vldrb.8 %q[u], [%[weights], #48]\n\t"
-                   "vmladava.s8 r4, %q[x], %q[v]\n\t"
-                   "subs %[left], #1\n\t"
-                   "vmladava.s8 r12, %q[y], %q[v]\n\t"
-                   "vldrb.8 %q[v], [%[weights]], #64\n\t"
-                   "vmladava.s8 r6, %q[x], %q[u]\n\t"
-                   "vmladava.s8 lr, %q[y], %q[u]\n\t"
-                   "vmladava.s8 r0, %q[x], %q[v]\n\t"
-                   "vmladava.s8 r8, %q[y], %q[v]\n\t"
-                   "bne 1b\n\t"
-                   "2:\n\t"
-                   "ldr %[left], %[rest]\n\t"
-                   "cmp %[left], #0\n\t"
-                   "beq 3f\n\t"
-                   "vctp.8 %[left]\n\t"
-                   "vpstt\n\t"
-                   "vldrbt.8 %q[x], [%[at0]]\n\t" /* zeros behind the inputs */
-                   "vldrbt.8 %q[y], [%[at1]]\n\t"
-                   "vldrb.8 %q[u], [%[weights]]\n\t"
-                   "add %[weights], %[left]\n\t"
-                   "vmladava.s8 r0, %q[x], %q[u]\n\t"
-                   "vmladava.s8 r8, %q[y], %q[u]\n\t"
-                   "vldrb.8 %q[u], [%[weights]]\n\t"
-                   "add %[weights], %[left]\n\t"
-                   "vmladava.s8 r2, %q[x], %q[u]\n\t"
-                   "vmladava.s8 r10, %q[y], %q[u]\n\t"
-                   "vldrb.8 %q[u], [%[weights]]\n\t"
-                   "add %[weights], %[left]\n\t"
-                   "vmladava.s8 r4, %q[x], %q[u]\n\t"
-                   "vmladava.s8 r12, %q[y], %q[u]\n\t"
-                   "vldrb.8 %q[u], [%[weights]]\n\t"
-                   "add %[weights], %[left]\n\t"
-                   "vmladava.s8 r6, %q[x], %q[u]\n\t"
-                   "vmladava.s8 lr, %q[y], %q[u]\n\t"
-                   "3:\n\t"
-                   "vmov %q[a][2], %q[a][0], r0, r4\n\t"
-                   "vmov %q[a][3], %q[a][1], r2, r6\n\t"
-                   "vmov %q[b][2], %q[b][0], r8, r12\n\t"
-                   "vmov %q[b][3], %q[b][1], r10, lr"
-                   : [a] "=&w"(a), [b] "=&w"(b), [x] "=&w"(x), [y] "=&w"(y), [u] "=&w"(u),
-                     [v] "=&w"(v), [at0] "+r"(at0), [at1] "+r"(at1), [weights] "+r"(weights),
-                     [left] "+r"(left)
-                   : [start] "r"(start), [rest] "m"(rest)
-                   : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "p0", "cc", "memory");
-    *s0 = a;
-    *s1 = b;
-    return weights;
-}
+/* The same in assembly of the vector `v`: `lower` is -1 where it shifts. */
+#define TINYFUSE_SCALE4(v, multiplier, lower, shift)                                               \
+    "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
+    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
+    "vaddt.i32 " v ", " v ", " lower "\n\t"                                                        \
+    "vrshl.s32 " v ", " shift "\n\t"
+#define TINYFUSE_SCALE4_LOADED(v) TINYFUSE_SCALE4(v, "q2", "q6", v ", q3")
+#define TINYFUSE_SCALE4_SHARED(v) TINYFUSE_SCALE4(v, "r8", "r12", "r10")
 
-/* The sums of eight channels, two groups, for the inputs x; their biases are those at `bias`, and those
-   behind them and behind what `skip` goes over. */
-#define TINYFUSE_DOT8(skip)                                                                        \
-    __asm volatile("ldm %[start]!, {r0, r2, r4, r6}\n\t" skip                                      \
-                   "ldm %[start], {r8, r10, r12, lr}\n\t"                                          \
-                   "cmp %[left], #0\n\t"                                                           \
-                   "beq 2f\n\t"                                                                    \
+/* Multipliers and shifts of four channels, from `at` on. */
+#define TINYFUSE_LOAD_SCALES(at, multipliers, shifts)                                              \
+    "vldrw.s32 q2, [" at ", " multipliers "]\n\t"                                                  \
+    "vldrw.s32 q3, [" at ", " shifts "]\n\t"                                                       \
+    "vshr.s32 q6, q3, #31\n\t"
+
+/* Scaled sums, as they are stored: with the zero point, clamped. */
+#define TINYFUSE_CLAMP4_BOTH                                                                       \
+    "vadd.i32 q0, q0, r6\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
+    "vmax.s32 q0, q0, q4\n\t"                                                                      \
+    "vmax.s32 q1, q1, q4\n\t"                                                                      \
+    "vmin.s32 q0, q0, q5\n\t"                                                                      \
+    "vmin.s32 q1, q1, q5\n\t"
+
+/* To q0 and q1: four channels' sums of the inputs at r1, in r0, r2, r4 and r6, and of those at r3, in r8,
+   r10, r12 and lr, for VMLADAVA wants even registers. r5: the weights; becomes those behind. r9: blocks
+   of 16 inputs. */
+#define TINYFUSE_DOT_TWO_PIXELS                                                                    \
+    "subs r9, #1\n\t"                                                                              \
+    "bmi 3f\n\t"                                                                                   \
+    "2:\n\t"                                                                                       \
+    "vldrb.8 q2, [r5, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r10, q1, q2\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q3\n\t"                                                                   \
+    "subs r9, #1\n\t"                                                                              \
+    "vmladava.s8 r12, q1, q3\n\t"                                                                  \
+    "vldrb.8 q3, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q2\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q2\n\t"                                                                   \
+    "vmladava.s8 r0, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r8, q1, q3\n\t"                                                                   \
+    "bpl 2b\n\t"                                                                                   \
+    "3:\n\t"                                                                                       \
+    "ldr r9, [r7, %[rest]]\n\t"                                                                    \
+    "cmp r9, #0\n\t"                                                                               \
+    "beq 4f\n\t"                                                                                   \
+    "vctp.8 r9\n\t"                                                                                \
+    "vpstt\n\t"                                                                                    \
+    "vldrbt.8 q0, [r1]\n\t" /* zeros behind the inputs */                                          \
+    "vldrbt.8 q1, [r3]\n\t"                                                                        \
+    "vldrb.8 q2, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r8, q1, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r10, q1, q3\n\t"                                                                  \
+    "vldrb.8 q2, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r12, q1, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5]\n\t"                                                                         \
+    "add r5, r9\n\t"                                                                               \
+    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q3\n\t"                                                                   \
+    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+
+/* To q0 and q1: eight channels' sums of the inputs at r1, in the same registers, four of the weights at r3
+   and four of those at r5; both become those behind. */
+#define TINYFUSE_DOT_TWO_GROUPS                                                                    \
+    "subs r9, #1\n\t"                                                                              \
+    "bmi 3f\n\t"                                                                                   \
+    "2:\n\t"                                                                                       \
+    "vldrb.8 q3, [r3, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3, #32]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r3, #48]\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r3], #64\n\t"                                                                    \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #16]\n\t"                                                                    \
+    "vmladava.s8 r10, q0, q3\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r12, q0, q2\n\t"                                                                  \
+    "vldrb.8 q3, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 lr, q0, q3\n\t"                                                                   \
+    "vldrb.8 q2, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r8, q0, q2\n\t"                                                                   \
+    "subs r9, #1\n\t"                                                                              \
+    "bpl 2b\n\t"                                                                                   \
+    "3:\n\t"                                                                                       \
+    "ldr r9, [r7, %[rest]]\n\t"                                                                    \
+    "cmp r9, #0\n\t"                                                                               \
+    "beq 4f\n\t"                                                                                   \
+    "vctp.8 r9\n\t"                                                                                \
+    "vpst\n\t"                                                                                     \
+    "vldrbt.8 q0, [r1]\n\t"                                                                        \
+    TINYFUSE_REST_OF("r3", "r0") TINYFUSE_REST_OF("r3", "r2")                                      \
+    TINYFUSE_REST_OF("r3", "r4") TINYFUSE_REST_OF("r3", "r6")                                      \
+    TINYFUSE_REST_OF("r5", "r8") TINYFUSE_REST_OF("r5", "r10")                                     \
+    TINYFUSE_REST_OF("r5", "r12") TINYFUSE_REST_OF("r5", "lr")                                     \
+    "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
+#define TINYFUSE_REST_OF(weights, sum)                                                             \
+    "vldrb.8 q2, [" weights "]\n\t"                                                                \
+    "add " weights ", r9\n\t"                                                                      \
+    "vmladava.s8 " sum ", q0, q2\n\t"
+
+#define TINYFUSE_SUMS_TO_VECTORS                                                                   \
+    "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
+    "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
+    "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
+    "vmov q1[3], q1[1], r10, lr\n\t"
+
+/* r7: the job, r5: the weights, q4 and q5: the clamp. */
+#define TINYFUSE_MATMUL_BEGIN                                                                      \
+    TINYFUSE_ASM_BEGIN                                                                             \
+    "mov r7, %[job]\n\t"                                                                           \
+    "ldr r5, [r7, %[weights]]\n\t"                                                                 \
+    "ldrd r0, r2, [r7, %[act_min]]\n\t"                                                            \
+    "vdup.32 q4, r0\n\t"                                                                           \
+    "vdup.32 q5, r2\n\t"
+
+/* What the statements name: the job, and where its fields lie in it. */
+#define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
+
+#define TINYFUSE_MATMUL_OPERANDS                                                                   \
+    [job] "r"(job), TINYFUSE_MVE_JOB(x0), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),        \
+        TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias), TINYFUSE_MVE_JOB(act_min),              \
+        TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
+    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
+
+/* All channels of the inputs x0 to out0 and of x1 to out1. */
+#define TINYFUSE_MATMUL_TWO(scales, scale, values)                                                 \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN                                                           \
+                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
                    "1:\n\t"                                                                        \
-                   "vldrb.8 %q[v], [%[w0], #16]\n\t"                                               \
-                   "vldrb.8 %q[x], [%[at]], #16\n\t"                                               \
-                   "vmladava.s8 r2, %q[x], %q[v]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w0], #32]\n\t"                                               \
-                   "vmladava.s8 r4, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[v], [%[w0], #48]\n\t"                                               \
-                   "vmladava.s8 r6, %q[x], %q[v]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w0]], #64\n\t"                                               \
-                   "vmladava.s8 r0, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[v], [%[w1], #16]\n\t"                                               \
-                   "vmladava.s8 r10, %q[x], %q[v]\n\t"                                             \
-                   "vldrb.8 %q[u], [%[w1], #32]\n\t"                                               \
-                   "vmladava.s8 r12, %q[x], %q[u]\n\t"                                             \
-                   "vldrb.8 %q[v], [%[w1], #48]\n\t"                                               \
-                   "vmladava.s8 lr, %q[x], %q[v]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w1]], #64\n\t"                                               \
-                   "vmladava.s8 r8, %q[x], %q[u]\n\t"                                              \
-                   "subs %[left], #1\n\t"                                                          \
-                   "bne 1b\n\t"                                                                    \
-                   "2:\n\t"                                                                        \
-                   "ldr %[left], %[rest]\n\t"                                                      \
-                   "cmp %[left], #0\n\t"                                                           \
-                   "beq 3f\n\t"                                                                    \
-                   "vctp.8 %[left]\n\t"                                                            \
+                   "ldrd r1, r3, [r7, %[x0]]\n\t"                                                  \
+                   "ldr r9, [r7, %[blocks]]\n\t"                                                   \
+                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
+                   "ldm r11!, {r8, r10, r12, lr}\n\t"                                              \
+                   TINYFUSE_DOT_TWO_PIXELS                                                         \
+                   "ldm r7, {r0, r2, r4, r6" values "}\n\t"                                        \
+                   scales scale("q0") scale("q1")                                                  \
+                   TINYFUSE_CLAMP4_BOTH                                                            \
+                   "vctp.32 r4\n\t"                                                                \
+                   "vpstt\n\t"                                                                     \
+                   "vstrbt.32 q0, [r0], #4\n\t"                                                    \
+                   "vstrbt.32 q1, [r2], #4\n\t"                                                    \
+                   "subs r4, #4\n\t"                                                               \
+                   "stm r7, {r0, r2, r4}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : TINYFUSE_MATMUL_OPERANDS)
+
+/* All channels of the inputs x0 to out0, eight at a time; the job's biases are used up. Where four or fewer
+   are left, both halves compute the same. `next`: from one group's biases to the next. */
+#define TINYFUSE_MATMUL_ONE(next, first, second, values)                                           \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN                                                           \
+                   "1:\n\t"                                                                        \
+                   "ldr r11, [r7, %[bias]]\n\t"                                                    \
+                   "ldr r9, [r7, %[channels_left]]\n\t"                                            \
+                   "ldr r1, [r7, %[group_bytes]]\n\t"                                              \
+                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
+                   "mov r3, r5\n\t"                                                                \
+                   "cmp r9, #4\n\t"                                                                \
+                   "itt gt\n\t"                                                                    \
+                   "addgt r5, r1\n\t"                                                              \
+                   "addgt r11, " next "\n\t"                                                       \
+                   "ldm r11, {r8, r10, r12, lr}\n\t"                                               \
+                   "ldr r1, [r7, %[x0]]\n\t"                                                       \
+                   "ldr r9, [r7, %[blocks]]\n\t"                                                   \
+                   TINYFUSE_DOT_TWO_GROUPS                                                         \
+                   "ldm r7, {r0, r2, r4, r6" values "}\n\t"                                        \
+                   first second                                                                    \
+                   "add r11, " next "\n\t"                                                         \
+                   "str r11, [r7, %[bias]]\n\t"                                                    \
+                   TINYFUSE_CLAMP4_BOTH                                                            \
+                   "vctp.32 r4\n\t"                                                                \
                    "vpst\n\t"                                                                      \
-                   "vldrbt.8 %q[x], [%[at]]\n\t"                                                   \
-                   "vldrb.8 %q[u], [%[w0]]\n\t"                                                    \
-                   "add %[w0], %[left]\n\t"                                                        \
-                   "vmladava.s8 r0, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w0]]\n\t"                                                    \
-                   "add %[w0], %[left]\n\t"                                                        \
-                   "vmladava.s8 r2, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w0]]\n\t"                                                    \
-                   "add %[w0], %[left]\n\t"                                                        \
-                   "vmladava.s8 r4, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w0]]\n\t"                                                    \
-                   "add %[w0], %[left]\n\t"                                                        \
-                   "vmladava.s8 r6, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w1]]\n\t"                                                    \
-                   "add %[w1], %[left]\n\t"                                                        \
-                   "vmladava.s8 r8, %q[x], %q[u]\n\t"                                              \
-                   "vldrb.8 %q[u], [%[w1]]\n\t"                                                    \
-                   "add %[w1], %[left]\n\t"                                                        \
-                   "vmladava.s8 r10, %q[x], %q[u]\n\t"                                             \
-                   "vldrb.8 %q[u], [%[w1]]\n\t"                                                    \
-                   "add %[w1], %[left]\n\t"                                                        \
-                   "vmladava.s8 r12, %q[x], %q[u]\n\t"                                             \
-                   "vldrb.8 %q[u], [%[w1]]\n\t"                                                    \
-                   "add %[w1], %[left]\n\t"                                                        \
-                   "vmladava.s8 lr, %q[x], %q[u]\n\t"                                              \
-                   "3:\n\t"                                                                        \
-                   "vmov %q[a][2], %q[a][0], r0, r4\n\t"                                           \
-                   "vmov %q[a][3], %q[a][1], r2, r6\n\t"                                           \
-                   "vmov %q[b][2], %q[b][0], r8, r12\n\t"                                          \
-                   "vmov %q[b][3], %q[b][1], r10, lr"                                              \
-                   : [a] "=&w"(a), [b] "=&w"(b), [x] "=&w"(x), [u] "=&w"(u), [v] "=&w"(v),         \
-                     [at] "+r"(at), [w0] "+r"(w0), [w1] "+r"(w1), [left] "+r"(left),               \
-                     [start] "+r"(start)                                                           \
-                   : [rest] "m"(rest)                                                              \
-                   : "r0", "r2", "r4", "r6", "r8", "r10", "r12", "lr", "p0", "cc", "memory")
+                   "vstrbt.32 q0, [r0], #4\n\t"                                                    \
+                   "subs r4, #4\n\t"                                                               \
+                   "ble 5f\n\t"                                                                    \
+                   "vctp.32 r4\n\t"                                                                \
+                   "vpst\n\t"                                                                      \
+                   "vstrbt.32 q1, [r0], #4\n\t"                                                    \
+                   "subs r4, #4\n\t"                                                               \
+                   "stm r7, {r0, r2, r4}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   "5:\n\t"                                                                        \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : TINYFUSE_MATMUL_OPERANDS)
 
-TINYFUSE_INLINE void tinyfuse_dot8(const int8_t *x_at, const int8_t *w, const int32_t *bias,
-                                   int32_t depth, int32x4_t *s0, int32x4_t *s1, int one_scale)
+TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_mve_job *job)
 {
-    int32x4_t a, b;
-    int8x16_t x, u, v;
-    const int32_t rest = depth & 15;
-    register const int8_t *at __asm("r1") = x_at;
-    register const int8_t *w0 __asm("r3") = w;
-    register const int8_t *w1 __asm("r5") = w + 4 * depth;
-    register int32_t left __asm("r9") = depth >> 4;
-    register const int32_t *start __asm("r11") = bias;
-    if (one_scale) {
-        TINYFUSE_DOT8("");
-    } else {
-        TINYFUSE_DOT8("add %[start], #32\n\t"); /* multipliers and shifts */
-    }
-    *s0 = a;
-    *s1 = b;
+    TINYFUSE_MATMUL_TWO("vldrw.s32 q2, [r11], #16\n\t"
+                        "vldrw.s32 q3, [r11], #16\n\t"
+                        "vshr.s32 q6, q3, #31\n\t",
+                        TINYFUSE_SCALE4_LOADED, "");
 }
 
-TINYFUSE_INLINE int32x4_t tinyfuse_stored4(int32x4_t sums, const int32_t *scale,
-                                           int32_t zero_point, int32x4_t low, int32x4_t high)
+TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 {
-    const int32x4_t v = tinyfuse_requantize4(sums, scale, scale + 4);
-    return vminq_s32(vmaxq_s32(vaddq_n_s32(v, zero_point), low), high);
+    TINYFUSE_MATMUL_TWO("", TINYFUSE_SCALE4_SHARED, ", r8, r10, r12");
 }
 
-/* All channels of the inputs x to out. */
-TINYFUSE_INLINE void tinyfuse_matmul_one_body(const tinyfuse_matmul_mve *p, const int8_t *x,
-                                              const int8_t *weights, const int32_t *channels,
-                                              int8_t *out, int one_scale)
+TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    const int32x4_t low = vdupq_n_s32(p->act_min), high = vdupq_n_s32(p->act_max);
-    const int32_t zero_point = p->out_zero_point, depth = p->depth;
-    const int32_t *bias = tinyfuse_first_bias(channels, one_scale);
-    int32_t left = p->out_c;
-    int32x4_t s0, s1;
-    for (; left > 4; left -= 8) {
-        const mve_pred16_t valid = vctp32q((uint32_t)(left - 4));
-        tinyfuse_dot8(x, weights, bias, depth, &s0, &s1, one_scale);
-        vstrbq_s32(out, tinyfuse_stored4(s0, one_scale ? channels : bias + 4, zero_point, low, high));
-        vstrbq_p_s32(out + 4,
-                     tinyfuse_stored4(s1, one_scale ? channels : bias + 16, zero_point, low, high),
-                     valid);
-        weights += 8 * depth;
-        bias += one_scale ? 8 : 24;
-        out += 8;
-    }
-    if (left > 0) {
-        (void)tinyfuse_dot4(x, x, weights, bias, depth, &s0, &s1);
-        vstrbq_p_s32(out, tinyfuse_stored4(s0, one_scale ? channels : bias + 4, zero_point, low, high),
-                     vctp32q((uint32_t)left));
-    }
+    TINYFUSE_MATMUL_ONE("#48",
+                        "ldr r1, [r7, %[bias]]\n\t"
+                        TINYFUSE_LOAD_SCALES("r1", "#16", "#32") TINYFUSE_SCALE4_LOADED("q0"),
+                        TINYFUSE_LOAD_SCALES("r11", "#16", "#32") TINYFUSE_SCALE4_LOADED("q1"), "");
 }
 
-/* All channels of the inputs x0 and x1 to out0 and out1. */
-TINYFUSE_INLINE void tinyfuse_matmul_two_body(const tinyfuse_matmul_mve *p, const int8_t *x0,
-                                              const int8_t *x1, const int8_t *weights,
-                                              const int32_t *channels, int8_t *out0, int8_t *out1,
-                                              int one_scale)
+TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
-    const int32x4_t low = vdupq_n_s32(p->act_min), high = vdupq_n_s32(p->act_max);
-    const int32_t zero_point = p->out_zero_point, depth = p->depth;
-    const int32_t *bias = tinyfuse_first_bias(channels, one_scale);
-    int32_t left;
-    for (left = p->out_c; left > 0; left -= 4) {
-        const mve_pred16_t valid = vctp32q((uint32_t)left);
-        int32x4_t s0, s1;
-        weights = tinyfuse_dot4(x0, x1, weights, bias, depth, &s0, &s1);
-        s0 = tinyfuse_stored4(s0, one_scale ? channels : bias + 4, zero_point, low, high);
-        s1 = tinyfuse_stored4(s1, one_scale ? channels : bias + 4, zero_point, low, high);
-        vstrbq_p_s32(out0, s0, valid);
-        vstrbq_p_s32(out1, s1, valid);
-        out0 += 4;
-        out1 += 4;
-        bias += one_scale ? 4 : 12;
-    }
+    TINYFUSE_MATMUL_ONE("#16", TINYFUSE_SCALE4_SHARED("q0"), TINYFUSE_SCALE4_SHARED("q1"),
+                        ", r8, r10, r12");
 }
 
 #else
 
-TINYFUSE_INLINE void tinyfuse_matmul_one_body(const tinyfuse_matmul_mve *p, const int8_t *x,
-                                              const int8_t *weights, const int32_t *channels,
-                                              int8_t *out, int one_scale)
+/* All channels of the inputs x to out. */
+TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out,
+                                           int one_scale)
 {
-    const int32_t blocks = p->depth >> 4, rest = p->depth & 15;
-    const int32_t *bias = tinyfuse_first_bias(channels, one_scale);
+    const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
+    const int8_t *weights = job->weights;
+    const int32_t *bias = job->bias;
     int32_t c, o, k;
-    for (c = 0; c < p->out_c; c += 4) {
-        const int32_t *const scale = one_scale ? channels : bias + 4;
-        for (o = 0; o < 4 && c + o < p->out_c; ++o) {
+    for (c = 0; c < job->channels_left; c += 4) {
+        for (o = 0; o < 4 && c + o < job->channels_left; ++o) {
+            const int32_t multiplier = one_scale ? job->multiplier : bias[4 + o];
+            const int32_t shift = one_scale ? job->shift : bias[8 + o];
             uint32_t sum = (uint32_t)bias[o]; /* wraps */
-            for (k = 0; k < p->depth; ++k) {
+            for (k = 0; k < depth; ++k) {
                 sum += (uint32_t)(x[k] * (k < 16 * blocks
                                               ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
                                               : weights[blocks * 64 + o * rest + (k & 15)]));
             }
             out[c + o] = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, scale[o], scale[4 + o]) + p->out_zero_point,
-                p->act_min, p->act_max);
+                tinyfuse_requantize((int32_t)sum, multiplier, shift) + job->out_zero_point,
+                job->act_min, job->act_max);
         }
-        weights += 4 * p->depth;
+        weights += 4 * depth;
         bias += one_scale ? 4 : 12;
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_matmul_two_body(const tinyfuse_matmul_mve *p, const int8_t *x0,
-                                              const int8_t *x1, const int8_t *weights,
-                                              const int32_t *channels, int8_t *out0, int8_t *out1,
-                                              int one_scale)
+TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_matmul_one_body(p, x0, weights, channels, out0, one_scale);
-    tinyfuse_matmul_one_body(p, x1, weights, channels, out1, one_scale);
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 0);
+    tinyfuse_mve_pixel(job, job->x1, job->out1, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 1);
+}
+
+TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_mve_pixel(job, job->x0, job->out0, 1);
+    tinyfuse_mve_pixel(job, job->x1, job->out1, 1);
 }
 
 #endif
 
-#define TINYFUSE_MATMUL_MVE(one, two, all, one_scale)                                              \
-    TINYFUSE_SHARED void one(const tinyfuse_matmul_mve *p, const int8_t *x, const int8_t *weights, \
-                             const int32_t *channels, int8_t *out)                                 \
+/* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
+TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+                                            const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
+{
+    job->x0 = in;
+    job->out0 = out;
+    job->channels_left = p->out_c;
+    if (pixels > 1) {
+        job->x1 = in + p->depth;
+        job->out1 = out + p->out_c;
+        (one_scale ? tinyfuse_one_scale_two : tinyfuse_matmul_two)(job);
+    } else {
+        (one_scale ? tinyfuse_one_scale_one : tinyfuse_matmul_one)(job);
+    }
+}
+
+#define TINYFUSE_MATMUL_ALL(name, one_scale)                                                       \
+    TINYFUSE_SHARED void name(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,      \
+                              int8_t *out, const int8_t *weights, const int32_t *channels)         \
     {                                                                                              \
-        tinyfuse_matmul_one_body(p, x, weights, channels, out, one_scale);                         \
-    }                                                                                              \
-    TINYFUSE_SHARED void two(const tinyfuse_matmul_mve *p, const int8_t *x0, const int8_t *x1,     \
-                             const int8_t *weights, const int32_t *channels, int8_t *out0,         \
-                             int8_t *out1)                                                         \
-    {                                                                                              \
-        tinyfuse_matmul_two_body(p, x0, x1, weights, channels, out0, out1, one_scale);             \
-    }                                                                                              \
-    TINYFUSE_SHARED void all(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,       \
-                             int8_t *out, const int8_t *weights, const int32_t *channels)          \
-    {                                                                                              \
+        tinyfuse_mve_job job;                                                                      \
+        tinyfuse_mve_start(&job, p, weights, channels, one_scale);                                 \
         for (; pixels > 1; pixels -= 2) {                                                          \
-            two(p, in, in + p->depth, weights, channels, out, out + p->out_c);                     \
+            tinyfuse_mve_pixels(&job, p, in, 2, out, one_scale);                                   \
             in += 2 * p->depth;                                                                    \
             out += 2 * p->out_c;                                                                   \
         }                                                                                          \
         if (pixels > 0) {                                                                          \
-            one(p, in, weights, channels, out);                                                    \
+            tinyfuse_mve_pixels(&job, p, in, 1, out, one_scale);                                   \
         }                                                                                          \
     }
-TINYFUSE_MATMUL_MVE(tinyfuse_matmul_one, tinyfuse_matmul_two, tinyfuse_matmul_all, 0)
-TINYFUSE_MATMUL_MVE(tinyfuse_one_scale_one, tinyfuse_one_scale_two, tinyfuse_one_scale_all, 1)
+TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, 0)
+TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, 1)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */

@@ -13,9 +13,8 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
                                              int32_t pixels, int8_t *out, const int8_t *weights,
                                              const void *channels, void *scratch, int form)
 {
-    const tinyfuse_matmul m = {p->in_c, p->out_c,
-                               tinyfuse_matmul_rounding(p->out_zero_point, form)};
     int8_t *const columns = (int8_t *)scratch;
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     const int32_t step = tinyfuse_step_bytes(form);
     int8_t *const first = out;
     int32_t left = pixels;
@@ -26,7 +25,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
             (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, form);
             in += p->in_c;
         }
-        tinyfuse_matmul_pixels(&m, columns, weights, channels, out, block, form);
+        tinyfuse_matmul_pixels(&m, weights, columns, p->in_c, out, block, form);
         out += block * p->out_c;
         left -= block;
     }
@@ -56,7 +55,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_s8(const tinyfuse_pointwise *p, const in
                                            int32_t pixels, int8_t *out, const int8_t *weights,
                                            const void *channels, void *scratch, int form)
 {
-    TINYFUSE_OF_FORM(form, tinyfuse_pointwise)(p, in, pixels, out, weights, channels, scratch);
+    TINYFUSE_OF_FORM(form, tinyfuse_pointwise, )(p, in, pixels, out, weights, channels, scratch);
 }
 
 #endif

@@ -4,10 +4,6 @@
 
 #include "tinyfuse_requantize.h"
 
-#if defined(__ARM_FEATURE_MVE) && !defined(TINYFUSE_NO_ASM)
-#include <arm_mve.h>
-#endif
-
 typedef struct {
     int32_t in_h, in_w, channels;
     int32_t in_ring; /* rows of the input that memory holds */
@@ -152,7 +148,7 @@ TINYFUSE_INLINE void tinyfuse_average_pool_row_s8(const tinyfuse_pool *p, const 
     }
 }
 
-#if defined(__ARM_FEATURE_MVE) && !defined(TINYFUSE_NO_ASM)
+#if TINYFUSE_MVE
 
 /* One output pixel, sixteen channels at a time. */
 TINYFUSE_INLINE void tinyfuse_max_window(const tinyfuse_pool *p, const tinyfuse_pool_window *w,

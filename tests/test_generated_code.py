@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cross_compilers import NAMES, cross_compiler
 from executors import assert_all_exact, plan_of
 from host_program import WARNINGS, compile_c
 from random_graphs import Sketch
@@ -66,18 +67,7 @@ def test_the_same_model_and_options_give_the_same_bytes_everywhere(tmp_path: Pat
 # --- warnings ----------------------------------------------------------------------------------
 
 
-def clang_for(target: str) -> list[str]:
-    """clang as a cross compiler with the GNU toolchain's C library."""
-    flags = [flag for flag in load_target(target).flags if flag != "-mthumb"]
-    found = subprocess.run(["arm-none-eabi-gcc", "-print-sysroot"], capture_output=True, text=True, check=True)
-    folders = [Path(found.stdout.strip()) / "include", Path("/usr/include/newlib")]
-    include = next((folder for folder in folders if (folder / "string.h").is_file()), None)
-    if include is None:
-        pytest.skip("needs newlib's headers")
-    return ["clang", "--target=arm-none-eabi", *flags, "-mthumb", f"-isystem{include}"]
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", NAMES)
 @pytest.mark.parametrize(
     ("target", "kernels"),
     [("host", "tinyfuse"), ("cortex-m0plus", "tinyfuse"), ("cortex-m4", "tinyfuse"), ("cortex-m55", "tinyfuse"),
@@ -90,7 +80,7 @@ def test_no_warning_from_any_compiler(tmp_path: Path, compiler: str, target: str
         pytest.skip("needs CMSIS-NN 4.0, which PyPI's bakenn carries")
     command = [compiler]
     if target != "host":
-        command = clang_for(target) if compiler == "clang" else ["arm-none-eabi-gcc", *load_target(target).flags]
+        command = cross_compiler(compiler, load_target(target))
     if not shutil.which(command[0]):
         pytest.skip(f"needs {command[0]}")
     for number, data in enumerate((separable(), network(), STREAM_MODELS["every kind of state"])):

@@ -8,11 +8,13 @@ with the reference's output, and checks guard bytes around output and scratch.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from conv_cases import FAMILIES
+from cross_compilers import cross_compiler
 from overlaps import least_distance
 
 from tinyfuse.ir import Op
@@ -48,21 +50,22 @@ class Result:
 
 
 def run_cases(
-    cases: list[Case], target: Target, folder: Path, opt: str = "-O2", **choices: str
+    cases: list[Case], target: Target, folder: Path, flags: Sequence[str] = ("-O2",), compiler: str = "gcc",
+    **choices: str,
 ) -> list[Result]:
     """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes.
-    `choices` are fields of Context."""
+    `compiler` with `flags` compiles the cases for a core. `choices` are fields of Context."""
     context = Context(target, library="tinyfuse", **choices)
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
     runtime = resource_dir("runtime_c")
-    common = [opt, "-std=gnu99", "-I", str(runtime), "-I", str(_FIRMWARE), *core.flags]
+    common = ["-std=gnu99", "-I", str(runtime), "-I", str(_FIRMWARE)]
     elf = folder / "cases.elf"
     if core.cpu is None:
         # the sanitizers' checks are many: kernels in one copy, not optimized, compile ten times as fast
-        flags = ["-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
+        checks = ["-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
                  "-fno-sanitize-recover=all"]  # fmt: skip
-        _build(["gcc", *common, *flags, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
+        _build(["gcc", *common, *checks, *_WARNINGS, "cases.c", str(_FIRMWARE / "port_host.c"),
                 "-o", str(elf)], folder)  # fmt: skip
         command = [str(elf)]
     else:
@@ -71,8 +74,9 @@ def run_cases(
             "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
             'REGION_ALIAS("CONSTANTS", RAM)\n'.format(core.flash, core.ram)
         )
-        _build(["arm-none-eabi-gcc", *common, *_WARNINGS, "-c", "cases.c", "-o", "cases_weights.o"], folder)
-        _build(["arm-none-eabi-gcc", *common, "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"),
+        _build([*cross_compiler(compiler, core), *common, *flags, *_WARNINGS, "-c", "cases.c",
+                "-o", "cases_weights.o"], folder)  # fmt: skip
+        _build([*cross_compiler("gcc", core), *common, "-O2", "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"),
                 "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
                 "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
         command = ["qemu-system-arm", "-machine", core.qemu_machine, "-display", "none",

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
+from cross_compilers import NAMES as COMPILERS
 from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
@@ -124,6 +125,27 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
         pytest.skip(f"needs {' and '.join(needed)}")
     cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
+        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+#: levels that inline and allocate registers differently; and flags that take registers away
+FLAGS = {
+    "O0": ("-O0",), "Og": ("-Og",), "O3": ("-O3",), "Os": ("-Os",),
+    "registers": ("-O2", "-fno-omit-frame-pointer", "-ffixed-r9"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_kernels_whatever_the_flags(kind: str, compiler: str, flags: str, tmp_path: Path) -> None:
+    """Helium's assembly and intrinsics, and what DSP forms the core has no others for."""
+    if shutil.which("qemu-system-arm") is None or shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    target = TARGETS["cortex-m55"]
+    cases = form_cases(kind, target)
+    results = run_cases(cases, target, tmp_path, FLAGS[flags], compiler)
+    for case, result in zip(cases, results, strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
 
 
