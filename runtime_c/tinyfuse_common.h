@@ -33,13 +33,18 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_INLINE static inline
 #endif
 
-/* How a large block of assembly is written, so that it compiles with any flags and needs no more
-   registers than a call does: an asm statement with one operand, the address of its arguments, which
-   TINYFUSE_ARGUMENT right before the statement puts into r0. Results go where the arguments say. It begins
-   with TINYFUSE_ASM_BEGIN; from there on r0 to r12 and lr are its own. It may push more, and ends with the
-   stack pointer where it was and TINYFUSE_ASM_END, which brings r0 back, too. It clobbers
-   TINYFUSE_ASM_CLOBBERS, and vector registers by name. No operand is in memory: compilers address those by
-   the stack pointer, which has moved.
+/* How a large block of assembly is written, so that it compiles with any flags and needs no more registers
+   than a call does: an asm statement with one to four operands, in r0 to r3, as a call has its arguments;
+   most have one, the address of a struct. It pushes r4 to r11 and lr and what operands it will change,
+   from there on r0 to r12 and lr are its own, and in the end it pops the same. Results go where the
+   arguments say. No operand is in memory: compilers address those by the stack pointer, which has moved.
+   Vector registers are clobbered by name. With one operand:
+
+       TINYFUSE_ARGUMENT(const some_struct *, arguments, &s);
+       __asm volatile(TINYFUSE_ASM_BEGIN "..." TINYFUSE_ASM_END : : "r"(arguments) : TINYFUSE_ASM_CLOBBERS);
+
+   The variables of operands are set right before the statement, from variables alone: what is computed
+   between them might take their registers.
 
    In the middle of a statement r9 holds anything. Where interrupt handlers expect something there
    (position-independent data: Clang's -frwpi, which is recognized; GCC's -ffixed-r9 and
@@ -51,8 +56,8 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 
 /* Whether blocks in Armv7E-M assembly are used; else their C twins, with the same results. Define
    TINYFUSE_NO_ASM to get the twins. */
-#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && !defined(__clang__) && \
-    defined(__OPTIMIZE__) && defined(__thumb__) && !defined(TINYFUSE_NO_ASM)
+#if defined(__ARM_FEATURE_DSP) && defined(__GNUC__) && defined(__thumb2__) && !defined(__ARM_RWPI) && \
+    !defined(TINYFUSE_NO_ASM)
 #define TINYFUSE_DSP 1
 #else
 #define TINYFUSE_DSP 0

@@ -73,41 +73,7 @@ typedef struct {
     "asr " sum ", r12\n\t"                                          \
     "ssat " sum ", #8, " sum ", asr #1\n\t"                         \
     "strb " sum ", [r9], #1\n\t"
-/* Four steps, with a label before each. */
-#define TINYFUSE_DENSE_STEPS4(form, inputs, a, b, c, d)                                        \
-    a ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                                \
-    b ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                                \
-    c ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)                                                \
-    d ":\n\t" TINYFUSE_DENSE_STEP(form, inputs)
-/* The steps of one turn, entered where the depth (r12) says: the first turn makes what the others leave.
-   Widened inputs take four steps a turn. */
-#define TINYFUSE_DENSE_STEPS_COLUMNS(form)                                                     \
-    "lsls r12, r12, #29\n\t" /* two steps, one */                                              \
-    "bcc 5f\n\t"                                                                               \
-    "bmi 2f\n\t"                                                                               \
-    "b 3f\n\t"                                                                                 \
-    "5:\n\t"                                                                                   \
-    "bmi 4f\n\t" TINYFUSE_DENSE_STEPS4(form, TINYFUSE_DENSE_COLUMNS, "1", "2", "3", "4")
-/* Bytes take eight. */
-#define TINYFUSE_DENSE_STEPS_BYTES(form)                                                       \
-    "lsls r12, r12, #28\n\t" /* four steps */                                                  \
-    "bcs 5f\n\t"                                                                               \
-    "lsls r12, r12, #1\n\t" /* two, one */                                                     \
-    "bcs 9f\n\t"                                                                               \
-    "bmi 18f\n\t"                                                                              \
-    "b 1f\n\t"                                                                                 \
-    "9:\n\t"                                                                                   \
-    "bmi 16f\n\t"                                                                              \
-    "b 17f\n\t"                                                                                \
-    "5:\n\t"                                                                                   \
-    "lsls r12, r12, #1\n\t"                                                                    \
-    "bcs 9f\n\t"                                                                               \
-    "bmi 14f\n\t"                                                                              \
-    "b 15f\n\t"                                                                                \
-    "9:\n\t"                                                                                   \
-    "bmi 12f\n\t"                                                                              \
-    "b 13f\n\t" TINYFUSE_DENSE_STEPS4(form, TINYFUSE_DENSE_BYTES, "1", "12", "13", "14")       \
-        TINYFUSE_DENSE_STEPS4(form, TINYFUSE_DENSE_BYTES, "15", "16", "17", "18")
+/* The loop takes four steps; the first time it is entered so far from its end that whole loops remain. */
 #define TINYFUSE_DENSE_ASM(form, inputs)                                                     \
     {                                                                                        \
         TINYFUSE_ARGUMENT(tinyfuse_dense_fours *, arguments, p);                             \
@@ -118,7 +84,14 @@ typedef struct {
                        "ldm r6!, {r2, r3, r4, r5}\n\t"                                       \
                        "str r6, [r0, #20]\n\t"                                               \
                        "ldrd r0, r12, [r0, #24]\n\t"                                         \
-                       "add lr, r1, r12, lsl #2\n\t" TINYFUSE_DENSE_STEPS_##inputs(form)     \
+                       "add lr, r1, r12, lsl #2\n\t"                                         \
+                       "lsls r12, r12, #29\n\t" /* C: two steps; N: one */                   \
+                       "bcs 5f\n\t"                                                          \
+                       "bmi 4f\n\t"                                                          \
+                       "1:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_##inputs)           \
+                       "2:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_##inputs)           \
+                       "3:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_##inputs)           \
+                       "4:\n\t" TINYFUSE_DENSE_STEP(form, TINYFUSE_DENSE_##inputs)           \
                        "cmp r1, lr\n\t"                                                      \
                        "bne 1b\n\t"                                                          \
                        "ldr r0, [sp]\n\t"                                                    \
@@ -128,7 +101,12 @@ typedef struct {
                        "subs r10, #1\n\t"                                                    \
                        "strd r8, r9, [r0, #8]\n\t"                                           \
                        "str r10, [r0, #16]\n\t"                                              \
-                       "bne 6b\n\t" TINYFUSE_ASM_END                                         \
+                       "bne 6b\n\t"                                                          \
+                       "b 7f\n\t"                                                            \
+                       "5:\n\t"                                                              \
+                       "bmi 2b\n\t"                                                          \
+                       "b 3b\n\t"                                                            \
+                       "7:\n\t" TINYFUSE_ASM_END                                             \
                        :                                                                     \
                        : "r"(arguments)                                                      \
                        : TINYFUSE_ASM_CLOBBERS);                                             \

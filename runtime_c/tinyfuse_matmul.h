@@ -519,6 +519,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *we
         TINYFUSE_OF_FORM(form, tinyfuse_matmul, _1)(p, weights, columns, depth);
     }
     if (p->out_c & 1) {
+        p->out = out; /* assembly moves it on */
         TINYFUSE_OF_FORM(form, tinyfuse_matmul, _odd)(p, weights, columns, depth, pixels);
     }
 }
