@@ -63,9 +63,10 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_DSP 0
 #endif
 
-/* Whether Helium is used, by assembly and intrinsics; else the forms without. Clang has no name for the
-   predicate P0: what writes it stands in a function of its own, which no predicate outlives. */
-#if defined(__ARM_FEATURE_MVE) && defined(__GNUC__) && !defined(TINYFUSE_NO_ASM)
+/* Whether Helium is used, in assembly and intrinsics: every core that has it has the DSP extension too.
+   Clang has no name for the predicate P0: what writes it stands in a function of its own, where nothing
+   else uses a predicate. */
+#if defined(__ARM_FEATURE_MVE) && TINYFUSE_DSP
 #define TINYFUSE_MVE 1
 #include <arm_mve.h>
 #else

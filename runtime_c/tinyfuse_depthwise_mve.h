@@ -1,9 +1,11 @@
-/* Depthwise convolution with depth multiplier 1 for Helium, int8 NHWC, one output row a call: eight
-   channels at a time, kernel taps in pairs. Any kernel, stride, dilation and padding.
+/* Depthwise convolution with depth multiplier 1 for Helium, int8 NHWC, one output row a call: sixteen
+   channels at a time, the last eight or fewer together, kernel taps in pairs. Any kernel, stride, dilation
+   and padding.
 
-   weights  [ceil(in_c / 8)][pairs of taps][2][8], none of them -128: so that the sum of two products
-            fits int16
-   channels [ceil(in_c / 8)][2][3][4] as in tinyfuse_matmul_mve.h: the even channels, then the odd
+   weights  of sixteen (at the end eight) channels [pairs of taps][2][16 or 8], none of them -128: so that
+            the sum of two products fits int16
+   channels [3][4] as in tinyfuse_matmul_mve.h: of each sixteen channels those that leave a remainder of
+            0 by 4, those of 2, of 1 and of 3; of the last eight the even ones and the odd ones
 */
 #ifndef TINYFUSE_DEPTHWISE_MVE_H
 #define TINYFUSE_DEPTHWISE_MVE_H
@@ -11,111 +13,162 @@
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_matmul_mve.h"
 
+/* What the pixels of a row have in common but `out`. The assembly loads the first six by one LDM, and the
+   clamp's ends as a pair. taps as tinyfuse_depthwise_taps fills them. */
+typedef struct {
+    int32_t pairs;
+    const int8_t *weights;
+    const int32_t *channels;
+    int32_t in_c;
+    int8_t *out;
+    int32_t out_zero_point;
+    int32_t act_min, act_max;
+    const int8_t *const *taps;
+} tinyfuse_depthwise_mve_job;
+
 #if TINYFUSE_MVE
 
-/* Adds the products of eight channels from c on to the sums of the even and the odd ones. */
-TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_eight(const int8_t *const *taps, int32_t pairs,
-                                                       int32_t c, const int8_t *w,
-                                                       int32x4_t *even_sums, int32x4_t *odd_sums)
-{
-    int32x4_t even = *even_sums, odd = *odd_sums;
-    int16x8_t x, y, u, v;
-    const int8_t *a, *b;
-    __asm volatile("dls lr, %[pairs]\n\t"
-                   "1:\n\t"
-                   "ldrd %[a], %[b], [%[taps]], #8\n\t"
-                   "vldrb.s16 %q[u], [%[w]]\n\t"
-                   "add %[a], %[c]\n\t"
-                   "add %[b], %[c]\n\t"
-                   "vldrb.s16 %q[x], [%[a]]\n\t"
-                   "vmul.i16 %q[x], %q[x], %q[u]\n\t"
-                   "vldrb.s16 %q[y], [%[b]]\n\t"
-                   "vldrb.s16 %q[v], [%[w], #8]\n\t"
-                   "vmul.i16 %q[y], %q[y], %q[v]\n\t"
-                   "add %[w], #16\n\t"
-                   "vadd.i16 %q[x], %q[x], %q[y]\n\t"
-                   "vmovlb.s16 %q[u], %q[x]\n\t"
-                   "vmovlt.s16 %q[v], %q[x]\n\t"
-                   "vadd.i32 %q[even], %q[even], %q[u]\n\t"
-                   "vadd.i32 %q[odd], %q[odd], %q[v]\n\t"
-                   "le lr, 1b"
-                   : [even] "+w"(even), [odd] "+w"(odd), [taps] "+r"(taps), [w] "+l"(w),
-                     [a] "=&l"(a), [b] "=&l"(b), [x] "=&w"(x), [y] "=&w"(y), [u] "=&w"(u),
-                     [v] "=&w"(v)
-                   : [pairs] "r"(pairs), [c] "r"(c)
-                   : "lr", "cc", "memory");
-    *even_sums = even;
-    *odd_sums = odd;
-    return w;
-}
+/* Scales the sums `v` with multipliers and shifts that lie at r3. */
+#define TINYFUSE_DEPTHWISE_SCALE(v, multipliers, shifts)                                           \
+    TINYFUSE_LOAD_SCALES("q4", "q5", "q6", "r3", multipliers, shifts)                              \
+    TINYFUSE_SCALE4(v, "q4", "q6", v ", q5")
 
-/* The same of the last channels, fewer than eight. */
-TINYFUSE_INLINE const int8_t *tinyfuse_depthwise_rest(const int8_t *const *taps, int32_t pairs,
-                                                      int32_t c, const int8_t *w,
-                                                      mve_pred16_t valid, int32x4_t *even_sums,
-                                                      int32x4_t *odd_sums)
+/* One output pixel, all channels. r0: the first channel of those at hand; r1: pairs; r2: weights; r3:
+   channels; r4 to r6: taps; r7: the job; r8: channels left; r9: out; r10: zero point; r11: all taps. */
+TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_job *job)
 {
-    for (; pairs > 0; --pairs) {
-        const int16x8_t x = vmulq_s16(vldrbq_z_s16(taps[0] + c, valid), vldrbq_s16(w));
-        const int16x8_t y = vmulq_s16(vldrbq_z_s16(taps[1] + c, valid), vldrbq_s16(w + 8));
-        const int16x8_t both = vaddq_s16(x, y);
-        *even_sums = vaddq_s32(*even_sums, vmovlbq_s16(both));
-        *odd_sums = vaddq_s32(*odd_sums, vmovltq_s16(both));
-        w += 16;
-        taps += 2;
-    }
-    return w;
-}
-
-/* One output pixel, all channels; taps as tinyfuse_depthwise_taps fills them. */
-TINYFUSE_SHARED void tinyfuse_depthwise_pixel_mve(const tinyfuse_conv *p, const int8_t *const *taps,
-                                                  int32_t pairs, const int8_t *weights,
-                                                  const int32_t *channels, int8_t *out)
-{
-    const int16x8_t low = vdupq_n_s16((int16_t)p->act_min);
-    const int16x8_t high = vdupq_n_s16((int16_t)p->act_max);
-    const int32_t in_c = p->in_c;
-    int32_t c;
-    for (c = 0; c < in_c; c += 8) {
-        const mve_pred16_t valid = vctp16q((uint32_t)(in_c - c));
-        int32x4_t even = vldrwq_s32(channels), odd = vldrwq_s32(channels + 12);
-        int16x8_t both;
-        if (in_c - c >= 8) {
-            weights = tinyfuse_depthwise_eight(taps, pairs, c, weights, &even, &odd);
-        } else {
-            weights = tinyfuse_depthwise_rest(taps, pairs, c, weights, valid, &even, &odd);
-        }
-        even = tinyfuse_requantize4(even, channels + 4, channels + 8);
-        odd = tinyfuse_requantize4(odd, channels + 16, channels + 20);
-        /* saturating to int16 comes to the same as clamping later */
-        both = vqmovntq_s32(vqmovnbq_s32(low, even), odd);
-        both = vqaddq_n_s16(both, (int16_t)p->out_zero_point);
-        both = vminq_s16(vmaxq_s16(both, low), high);
-        vstrbq_p_s16(out + c, both, valid);
-        channels += 24;
-    }
+    __asm volatile(
+        TINYFUSE_ASM_BEGIN
+        "mov r7, %[job]\n\t"
+        "ldm r7, {r1, r2, r3, r8, r9, r10}\n\t"
+        "ldr r11, [r7, %[taps]]\n\t"
+        "movs r0, #0\n\t"
+        "cmp r8, #8\n\t"
+        "ble 3f\n\t"
+        "1:\n\t"
+        "vctp.8 r8\n\t"
+        "vldrw.s32 q0, [r3]\n\t"
+        "vldrw.s32 q1, [r3, #48]\n\t"
+        "vldrw.s32 q2, [r3, #96]\n\t"
+        "vldrw.s32 q3, [r3, #144]\n\t"
+        "mov r4, r11\n\t"
+        "dls lr, r1\n\t"
+        "2:\n\t"
+        "ldrd r5, r6, [r4], #8\n\t"
+        "add r5, r0\n\t"
+        "add r6, r0\n\t"
+        "vpstt\n\t"
+        "vldrbt.8 q4, [r5]\n\t"
+        "vldrbt.8 q5, [r6]\n\t"
+        "vldrb.8 q6, [r2], #16\n\t"
+        "vmullb.s8 q7, q4, q6\n\t" /* of the even channels */
+        "vmullt.s8 q4, q4, q6\n\t"
+        "vldrb.8 q6, [r2]\n\t"
+        "vmullb.s8 q6, q5, q6\n\t"
+        "vadd.i16 q7, q7, q6\n\t"
+        "vldrb.8 q6, [r2], #16\n\t" /* again: all registers are taken */
+        "vmullt.s8 q5, q5, q6\n\t"
+        "vadd.i16 q4, q4, q5\n\t"
+        "vmovlb.s16 q5, q7\n\t"
+        "vmovlt.s16 q6, q7\n\t"
+        "vadd.i32 q0, q0, q5\n\t"
+        "vadd.i32 q1, q1, q6\n\t"
+        "vmovlb.s16 q5, q4\n\t"
+        "vmovlt.s16 q6, q4\n\t"
+        "vadd.i32 q2, q2, q5\n\t"
+        "vadd.i32 q3, q3, q6\n\t"
+        "le lr, 2b\n\t"
+        TINYFUSE_DEPTHWISE_SCALE("q0", "#16", "#32") TINYFUSE_DEPTHWISE_SCALE("q1", "#64", "#80")
+        TINYFUSE_DEPTHWISE_SCALE("q2", "#112", "#128") TINYFUSE_DEPTHWISE_SCALE("q3", "#160", "#176")
+        /* saturating comes to the same as clamping later */
+        "vqmovnb.s32 q0, q0\n\t"
+        "vqmovnt.s32 q0, q1\n\t"
+        "vqmovnb.s32 q2, q2\n\t"
+        "vqmovnt.s32 q2, q3\n\t"
+        "vqadd.s16 q0, q0, r10\n\t"
+        "vqadd.s16 q2, q2, r10\n\t"
+        "vqmovnb.s16 q0, q0\n\t"
+        "vqmovnt.s16 q0, q2\n\t"
+        "ldrd r5, r6, [r7, %[act_min]]\n\t"
+        "vdup.8 q4, r5\n\t"
+        "vdup.8 q5, r6\n\t"
+        "vmax.s8 q0, q0, q4\n\t"
+        "vmin.s8 q0, q0, q5\n\t"
+        "vctp.8 r8\n\t"
+        "vpst\n\t"
+        "vstrbt.8 q0, [r9], #16\n\t"
+        "adds r3, #192\n\t"
+        "adds r0, #16\n\t"
+        "subs r8, #16\n\t"
+        "ble 5f\n\t"
+        "cmp r8, #8\n\t"
+        "bgt 1b\n\t"
+        "3:\n\t"
+        "vctp.16 r8\n\t"
+        "vldrw.s32 q0, [r3]\n\t"
+        "vldrw.s32 q1, [r3, #48]\n\t"
+        "dls lr, r1\n\t"
+        "4:\n\t"
+        "ldrd r5, r6, [r11], #8\n\t"
+        "add r5, r0\n\t"
+        "add r6, r0\n\t"
+        "vpstt\n\t"
+        "vldrbt.s16 q2, [r5]\n\t"
+        "vldrbt.s16 q3, [r6]\n\t"
+        "vldrb.s16 q4, [r2], #8\n\t"
+        "vmul.i16 q2, q2, q4\n\t"
+        "vldrb.s16 q5, [r2], #8\n\t"
+        "vmul.i16 q3, q3, q5\n\t"
+        "vadd.i16 q2, q2, q3\n\t"
+        "vmovlb.s16 q4, q2\n\t"
+        "vmovlt.s16 q5, q2\n\t"
+        "vadd.i32 q0, q0, q4\n\t"
+        "vadd.i32 q1, q1, q5\n\t"
+        "le lr, 4b\n\t"
+        TINYFUSE_DEPTHWISE_SCALE("q0", "#16", "#32") TINYFUSE_DEPTHWISE_SCALE("q1", "#64", "#80")
+        "vqmovnb.s32 q0, q0\n\t"
+        "vqmovnt.s32 q0, q1\n\t"
+        "vqadd.s16 q0, q0, r10\n\t"
+        "ldrd r5, r6, [r7, %[act_min]]\n\t"
+        "vdup.16 q4, r5\n\t"
+        "vdup.16 q5, r6\n\t"
+        "vmax.s16 q0, q0, q4\n\t"
+        "vmin.s16 q0, q0, q5\n\t"
+        "vctp.16 r8\n\t"
+        "mov r4, r9\n\t"
+        "vpst\n\t"
+        "vstrbt.16 q0, [r4]\n\t"
+        "5:\n\t"
+        TINYFUSE_ASM_END
+        :
+        : [job] "r"(job), [taps] "i"(offsetof(tinyfuse_depthwise_mve_job, taps)),
+          [act_min] "i"(offsetof(tinyfuse_depthwise_mve_job, act_min))
+        : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7");
 }
 
 #else
 
-TINYFUSE_SHARED void tinyfuse_depthwise_pixel_mve(const tinyfuse_conv *p, const int8_t *const *taps,
-                                                  int32_t pairs, const int8_t *weights,
-                                                  const int32_t *channels, int8_t *out)
+TINYFUSE_SHARED void tinyfuse_depthwise_mve_pixel(const tinyfuse_depthwise_mve_job *job)
 {
-    int32_t c, i, k;
-    for (c = 0; c < p->in_c; c += 8) {
-        for (i = 0; i < 8 && c + i < p->in_c; ++i) {
-            const int32_t *const r = channels + 12 * (i & 1) + (i >> 1);
+    const int8_t *weights = job->weights;
+    const int32_t *channels = job->channels;
+    int32_t c = 0, i, k;
+    while (c < job->in_c) {
+        const int32_t fours = job->in_c - c > 8 ? 4 : 2, width = 4 * fours;
+        for (i = 0; i < width && c + i < job->in_c; ++i) {
+            const int32_t place = fours == 4 ? 2 * (i & 1) + (i >> 1 & 1) : i & 1;
+            const int32_t *const r = channels + 12 * place + i / fours;
             uint32_t sum = (uint32_t)r[0]; /* wraps */
-            for (k = 0; k < 2 * pairs; ++k) {
-                sum += (uint32_t)(taps[k][c + i] * weights[8 * k + i]);
+            for (k = 0; k < 2 * job->pairs; ++k) {
+                sum += (uint32_t)(job->taps[k][c + i] * weights[width * k + i]);
             }
-            out[c + i] = (int8_t)tinyfuse_clamp(
-                tinyfuse_requantize((int32_t)sum, r[4], r[8]) + p->out_zero_point, p->act_min,
-                p->act_max);
+            job->out[c + i] = (int8_t)tinyfuse_clamp(
+                tinyfuse_requantize((int32_t)sum, r[4], r[8]) + job->out_zero_point, job->act_min,
+                job->act_max);
         }
-        weights += 16 * pairs;
-        channels += 24;
+        weights += 2 * job->pairs * width;
+        channels += 12 * fours;
+        c += width;
     }
 }
 
@@ -133,14 +186,24 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const
     const int8_t **const taps = (const int8_t **)scratch;
     int8_t *const padding = (int8_t *)(taps + 2 * pairs);
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
+    tinyfuse_depthwise_mve_job job;
     int32_t x;
+    job.pairs = pairs;
+    job.weights = weights;
+    job.channels = channels;
+    job.in_c = p->in_c;
+    job.out = out_row;
+    job.out_zero_point = p->out_zero_point;
+    job.act_min = p->act_min;
+    job.act_max = p->act_max;
+    job.taps = (const int8_t *const *)taps;
     if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
         memset(padding, p->in_zero_point, (size_t)p->in_c);
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        tinyfuse_depthwise_pixel_mve(p, taps, pairs, weights, channels, out_row);
-        out_row += p->in_c;
+        tinyfuse_depthwise_mve_pixel(&job);
+        job.out += p->in_c;
     }
 }
 

@@ -32,7 +32,7 @@ typedef struct {
 } tinyfuse_mve_job;
 
 TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
-                                           const int8_t *weights, const int32_t *channels, int one_scale)
+                                        const int8_t *weights, const int32_t *channels, int one_scale)
 {
     job->out_zero_point = p->out_zero_point;
     if (one_scale) {
@@ -52,16 +52,8 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 #if TINYFUSE_MVE
 
 /* Rounds twice as tinyfuse_requantize does: VQRDMULH is the rounding doubling high multiply, VRSHL
-   rounds halves up, so that a negative value is first lowered by one unless it isn't shifted. */
-TINYFUSE_INLINE int32x4_t tinyfuse_requantize4(int32x4_t value, const int32_t *multiplier,
-                                               const int32_t *shift)
-{
-    const int32x4_t shifts = vldrwq_s32(shift);
-    const int32x4_t v = vqrdmulhq_s32(value, vldrwq_s32(multiplier));
-    return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, shifts), 31)), shifts);
-}
-
-/* The same in assembly of the vector `v`: `lower` is -1 where it shifts. */
+   rounds halves up, so that a negative value is first lowered by one unless it isn't shifted: `lower` is
+   -1 where it is. */
 #define TINYFUSE_SCALE4(v, multiplier, lower, shift)                                               \
     "vqrdmulh.s32 " v ", " v ", " multiplier "\n\t"                                                \
     "vpt.s32 lt, " v ", zr\n\t"                                                                    \
@@ -70,11 +62,11 @@ TINYFUSE_INLINE int32x4_t tinyfuse_requantize4(int32x4_t value, const int32_t *m
 #define TINYFUSE_SCALE4_LOADED(v) TINYFUSE_SCALE4(v, "q2", "q6", v ", q3")
 #define TINYFUSE_SCALE4_SHARED(v) TINYFUSE_SCALE4(v, "r8", "r12", "r10")
 
-/* Multipliers and shifts of four channels, from `at` on. */
-#define TINYFUSE_LOAD_SCALES(at, multipliers, shifts)                                              \
-    "vldrw.s32 q2, [" at ", " multipliers "]\n\t"                                                  \
-    "vldrw.s32 q3, [" at ", " shifts "]\n\t"                                                       \
-    "vshr.s32 q6, q3, #31\n\t"
+/* Four channels' multipliers and shifts. */
+#define TINYFUSE_LOAD_SCALES(multiplier, shift, lower, at, multipliers, shifts)                    \
+    "vldrw.s32 " multiplier ", [" at ", " multipliers "]\n\t"                                      \
+    "vldrw.s32 " shift ", [" at ", " shifts "]\n\t"                                                \
+    "vshr.s32 " lower ", " shift ", #31\n\t"
 
 /* Scaled sums, as they are stored: with the zero point, clamped. */
 #define TINYFUSE_CLAMP4_BOTH                                                                       \
@@ -182,7 +174,7 @@ TINYFUSE_INLINE int32x4_t tinyfuse_requantize4(int32x4_t value, const int32_t *m
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* r7: the job, r5: the weights, q4 and q5: the clamp. */
+/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp. */
 #define TINYFUSE_MATMUL_BEGIN                                                                      \
     TINYFUSE_ASM_BEGIN                                                                             \
     "mov r7, %[job]\n\t"                                                                           \
@@ -280,8 +272,8 @@ TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
     TINYFUSE_MATMUL_ONE("#48",
                         "ldr r1, [r7, %[bias]]\n\t"
-                        TINYFUSE_LOAD_SCALES("r1", "#16", "#32") TINYFUSE_SCALE4_LOADED("q0"),
-                        TINYFUSE_LOAD_SCALES("r11", "#16", "#32") TINYFUSE_SCALE4_LOADED("q1"), "");
+                        TINYFUSE_LOAD_SCALES("q2", "q3", "q6", "r1", "#16", "#32") TINYFUSE_SCALE4_LOADED("q0"),
+                        TINYFUSE_LOAD_SCALES("q2", "q3", "q6", "r11", "#16", "#32") TINYFUSE_SCALE4_LOADED("q1"), "");
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
@@ -294,7 +286,7 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 
 /* All channels of the inputs x to out. */
 TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out,
-                                           int one_scale)
+                                        int one_scale)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
     const int8_t *weights = job->weights;
@@ -345,7 +337,7 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 /* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
 TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
-                                            const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
+                                         const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
 {
     job->x0 = in;
     job->out0 = out;

@@ -76,7 +76,8 @@ def run_cases(
         )
         _build([*cross_compiler(compiler, core), *common, *flags, *_WARNINGS, "-c", "cases.c",
                 "-o", "cases_weights.o"], folder)  # fmt: skip
-        _build([*cross_compiler("gcc", core), *common, "-O2", "-w", "cases_weights.o", str(_FIRMWARE / "port_cortex_m.c"),
+        _build([*cross_compiler("gcc", core), *common, "-O2", "-w", "cases_weights.o",
+                str(_FIRMWARE / "port_cortex_m.c"),
                 "-nostartfiles", "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"),
                 "-L", str(folder), "-o", str(elf)], folder)  # fmt: skip
         command = ["qemu-system-arm", "-machine", core.qemu_machine, "-display", "none",
@@ -116,6 +117,10 @@ def program(cases: list[Case], context: Context) -> str:
 
 _PRELUDE = """\
 #include "port.h"
+
+#if (defined(__ARM_FEATURE_DSP) && !TINYFUSE_DSP) || (defined(__ARM_FEATURE_MVE) && !TINYFUSE_MVE)
+#error "the kernels give instructions up that the core has"
+#endif
 
 enum { GUARD = 64 };
 static uint8_t scratch_memory[GUARD + 65536 + GUARD] __attribute__((aligned(16)));

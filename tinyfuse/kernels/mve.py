@@ -109,7 +109,7 @@ class MveDense(Kernel):
 
 
 class MveDepthwiseRow(Kernel):
-    """Depthwise convolution with depth multiplier 1, eight channels at a time.
+    """Depthwise convolution with depth multiplier 1, sixteen channels at a time.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
@@ -130,17 +130,16 @@ class MveDepthwiseRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights = channel_weights(op)
         channels, taps = weights.shape
-        groups = -(-channels // 8)
-        padded = np.zeros((groups * 8, taps + taps % 2), np.int8)
-        padded[:channels, :taps] = weights
-        order = []
-        for first in range(0, groups * 8, 8):
-            order += [[first, first + 2, first + 4, first + 6],
-                      [first + 1, first + 3, first + 5, first + 7]]  # fmt: skip
-        grouped = padded.reshape(groups, 8, -1).transpose(0, 2, 1)
+        padded = np.pad(weights, ((0, -channels % 16), (0, taps % 2)))
+        parts, order = [], []
+        for first in range(0, channels, 16):
+            width = 16 if channels - first > 8 else 8
+            parts.append(padded[first : first + width].T.reshape(-1))
+            remainders = (0, 2, 1, 3) if width == 16 else (0, 1)
+            order += [range(first + r, first + width, len(remainders)) for r in remainders]
         return (
-            Constant("weights", np.ascontiguousarray(grouped).reshape(-1), "int8_t"),
-            channels4(op, order),
+            Constant("weights", np.ascontiguousarray(np.concatenate(parts)), "int8_t"),
+            channels4(op, [list(four) for four in order]),
         )
 
     def scratch(self, op: Op, context: Context) -> int:
