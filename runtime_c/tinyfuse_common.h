@@ -78,6 +78,16 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_CLOBBERS_P0 "p0",
 #endif
 
+/* What a kernel keeps in scratch and has pointers in it: `bytes` of it. Plans are made for cores of 32 bits, where a
+   pointer takes TINYFUSE_POINTER_BYTES; on a host of 64, which runs a module's tests, it lies on the stack and its
+   place in scratch stays empty. No loop may stand around it in one function: the stack is free when that returns. */
+enum { TINYFUSE_POINTER_BYTES = 4 };
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define TINYFUSE_WITH_POINTERS(scratch, bytes) __builtin_alloca(bytes)
+#else
+#define TINYFUSE_WITH_POINTERS(scratch, bytes) (scratch)
+#endif
+
 /* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a
    whole tensor). */
 TINYFUSE_INLINE const int8_t *tinyfuse_ring_row(const int8_t *memory, int32_t y, int32_t ring,

@@ -258,8 +258,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
                                                       int line)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
-    const int8_t **const taps = (const int8_t **)scratch;
-    int8_t *const padding = (int8_t *)(taps + 2 * pairs);
+    const int8_t **const taps =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
+    int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     tinyfuse_depthwise_pixel pixel;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;

@@ -17,8 +17,8 @@ from cases import common
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, options_of
 from executors import plan_of
-from random_graphs import Sketch
 from stream_models import STREAM_MODELS
+from test_sliding_rings import chain
 from test_split_full_height import SPLIT
 from tflite_builder import ModelBuilder
 
@@ -58,16 +58,8 @@ def modules(target: str) -> list[Plan]:
         plan_of(side_by_side(chosen), target, optimize="ram", kernels="tinyfuse"),
         plan_of(STREAM_MODELS["every kind of state"], target, kernels="tinyfuse"),
         *(plan_of(SPLIT[name][0], target, kernels="tinyfuse") for name in ("depthwise", "mean")),
-        plan_of(pooled(), target, kernels="tinyfuse", feed_rows=True),
+        plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
     ])  # fmt: skip
-
-
-def pooled() -> bytes:
-    """A convolution whose rows a global average takes as they come."""
-    sketch = Sketch(1)
-    x = sketch.value((1, 9, 5, 8))
-    rows = sketch.conv(x, 8, (3, 3), activation="RELU")
-    return sketch.build([x], [sketch.pool(rows, "AVERAGE_POOL_2D", (9, 5), (1, 1), "VALID")])
 
 
 def side_by_side(operators: Iterable[Op]) -> bytes:

@@ -366,16 +366,16 @@ def verify(
 
 
 def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, list[str]]:
-    """The emulator for a request, the request for what it runs, and warnings: this machine runs plans
-    for the target "host" alone."""
+    """The emulator for a request, the request for what it runs, and warnings: this machine runs a core's
+    module, too, but without CMSIS-NN."""
     from tinyfuse.emulation import find_emulator
 
     target = load_target(request.target)
     machine = find_emulator(emulator, target)
     if machine.name != "host" or target.cpu is None:
         return machine, request, []
-    warning = f"planned for the host, not for {target.name}: our portable kernels on this machine"
-    return machine, replace(request, target="host"), [warning]
+    warning = f"the module for {target.name}, with the portable forms of our kernels, on this machine"
+    return machine, replace(request, kernels="tinyfuse"), [warning]
 
 
 def _command(request: Request, emulator, oracle, runs, frames, seed, opt) -> str:

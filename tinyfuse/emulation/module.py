@@ -40,10 +40,10 @@ def build_module(
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
-    runs plans for the target "host" alone (scratch may hold pointers). `frames` is how many runs a
-    stream has, where the model has state. Errors as build_firmware.
+    runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
+    state. Errors as build_firmware.
     """
-    assert (emulator == "host") == (plan.context.target.cpu is None)
+    assert emulator == "host" or plan.context.target.cpu is not None
     name = plan.options.name
     prefix = name.upper()
     folder = work / "module"
@@ -51,7 +51,7 @@ def build_module(
     return build_firmware(
         ModuleFiles(
             name, prefix, folder, (f"{name}.c", f"{name}_weights.c"),
-            () if emulator == "host" else _hooks(prefix),
+            ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else _hooks(prefix),
         ),
         inputs,
         plan.context.target,

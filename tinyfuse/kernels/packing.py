@@ -16,9 +16,8 @@ from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_ran
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
 
 
-def pointer_bytes(context: Context) -> int:
-    """sizeof(void *) of the target, at most."""
-    return 8 if context.target.cpu is None else 4
+#: what a pointer in scratch takes, on every target (runtime_c/tinyfuse_common.h)
+POINTER_BYTES = 4
 
 
 def general_channels(op: Op) -> Constant:
