@@ -74,7 +74,7 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of
-   out_row. scratch, aligned to pointers: kernel_h pointers, then 2 * kernel_h * kernel_w * in_c
+   out_row. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c
    bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                               int8_t *out_row, const int8_t *weights,

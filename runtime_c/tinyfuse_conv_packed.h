@@ -211,7 +211,7 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_line, TINYFUSE_BYTES_LINE)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
-   together, 2 or 3. scratch, aligned to pointers: kernel_h pointers, columns of
+   together, 2 or 3. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
    block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of 4, with depth =
    kernel_h * kernel_w * in_c rounded up to a multiple of 4.
 

@@ -249,7 +249,7 @@ TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
    channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their lines
-   (`line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to pointers: 2 * pairs pointers, then
+   (`line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then
    in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                       int32_t y, int8_t *out_row,
