@@ -57,7 +57,7 @@ def modules(target: str) -> list[Plan]:
         plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
         plan_of(side_by_side(chosen), target, optimize="ram", kernels="tinyfuse"),
         plan_of(STREAM_MODELS["every kind of state"], target, kernels="tinyfuse"),
-        *(plan_of(SPLIT[name][0], target, kernels="tinyfuse") for name in ("depthwise", "mean")),
+        *(plan_of(SPLIT[name][0], target, kernels="tinyfuse", optimize="ram") for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
     ])  # fmt: skip
 
