@@ -143,22 +143,22 @@ def test_the_pairs_are_all_there_and_few() -> None:
 
 
 def test_the_modules_reach_every_kernel() -> None:
-    """Every kernel of ours on some core; no header of runtime_c/ is left out."""
+    """Every kernel of ours on some core; no header of runtime_c/ is left out but what calls to CMSIS-NN need."""
     plans = [plan for core in CORES for plan in modules(core)]
     called = {stage.kernel.name for plan in plans for group in plan.groups for stage in group.stages}
     assert called >= {k.name for family in FAMILIES.values() for k in family.kernels if k.library == "tinyfuse"}
     written = {file for plan in plans for file in emit(plan)}
-    assert written >= {path.name for path in resource_dir("runtime_c").glob("*.h")}
+    assert {path.name for path in resource_dir("runtime_c").glob("*.h")} - written == {"tinyfuse_window.h"}
 
 
 def test_the_modules_reach_every_function(tmp_path: Path) -> None:
-    """Of those that a core's headers define, each is in the object code of a build that inlines nothing."""
+    """Each that the headers define is in the object code of a build that inlines nothing, of some core."""
+    defined, compiled = set(), set()
     for core in CORES:
-        defined, compiled = set(), set()
         compile_modules(modules(core), core, "gcc", ("-O0", "-save-temps=obj"), tmp_path / core)
         text = (tmp_path / core / "all.i").read_text()
-        defined = set(re.findall(r"\b(tinyfuse_\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{", text))
+        defined |= set(re.findall(r"\b(tinyfuse_\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{", text))
         listed = subprocess.run(["arm-none-eabi-nm", tmp_path / core / "all.o"], capture_output=True, text=True).stdout
-        compiled = set(re.findall(r" [tT] (tinyfuse_\w+)", listed))
-        assert len(defined) > 100
-        assert not defined - compiled, (core, sorted(defined - compiled))
+        compiled |= set(re.findall(r" [tT] (tinyfuse_\w+)", listed))
+    assert len(defined) > 300
+    assert not defined - compiled, sorted(defined - compiled)
