@@ -1,5 +1,5 @@
 """Small modules that together call every kernel of ours, each on every path that a core takes: what
-test_compilers.py compiles with all flags, and host_modules.py on this machine.
+test_compilers.py compiles with all flags, and test_any_cpu.py on this machine.
 
     plans = modules(target)          each with a module name of its own
 """
