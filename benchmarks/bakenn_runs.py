@@ -124,7 +124,7 @@ def _run(data: bytes, row: Row, macs: int, setting: str, opt: str, corners: int)
         folders = {header.parent for header in (work / "made").rglob("*.h")}
         firmware = build_firmware(
             ModuleFiles("net", "NET", wrapper, ("net.c",), tuple(f"-isystem{f}" for f in sorted(folders))),
-            inputs, target, sorted((work / "made").rglob("*.c")), sorted(folders), work / "build", "qemu", f"-{opt}",
+            inputs, target, sorted((work / "made").rglob("*.c")), sorted(folders), work / "build", "qemu", opt,
         )
         outcome = find_emulator("qemu", target).run(firmware, 600)
     expected = expected_outputs(data, graph, inputs, corners)

@@ -28,6 +28,7 @@ import tinyfuse_runs  # noqa: E402
 from tinyfuse import __version__  # noqa: E402
 from tinyfuse.emulation import find_emulator  # noqa: E402
 from tinyfuse.emulation.build import find_compiler  # noqa: E402
+from tinyfuse.options import COMPILER_OPTS  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402
 
 TARGETS = ("cortex-m4", "cortex-m55")
@@ -40,7 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="of these models, as kws")
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`")
-    parser.add_argument("--compiler-opt", choices=("O2", "O3", "Os"), default="O2", help="of tinyfuse's modules")
+    parser.add_argument("--compiler-opt", choices=COMPILER_OPTS, default="O2", help="of tinyfuse's modules")
     parser.add_argument("--corners", type=int, default=5, help="inputs compared beside the measured one")
     parser.add_argument("--no-bakenn", action="store_true")
     parser.add_argument("--render", action="store_true", help="measure nothing: write anew from results.json")
@@ -71,7 +72,7 @@ def jobs(args: argparse.Namespace, peers: dict) -> Iterator[tuple[str, Callable[
 def head(args: argparse.Namespace) -> list[str]:
     """How the figures came about."""
     target = load_target("cortex-m4")
-    compiler = find_compiler(target, "qemu", "-O2").version
+    compiler = find_compiler(target, "qemu", "O2").version
     return [
         f"Of {datetime.date.today().isoformat()}: tinyfuse {__version__} at -{args.compiler_opt}, bakeNN 1.0.0 at -O3 "
         f"(PyPI, its CMSIS-NN 4.0 overlay), {compiler}, {find_emulator('qemu', target).version}.",

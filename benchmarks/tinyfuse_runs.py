@@ -76,7 +76,7 @@ def _run(plan: Plan, tree, path: Path, row: Row, macs: int, opt: str, corners: i
         outcome = machine.run(firmware, 600)
     expected = expected_outputs(path.read_bytes(), plan.source, inputs, corners)
     comparison = compare(plan, expected, outcome.outputs)
-    problems = [*outcome.guards, *stack_problem(plan, outcome.stack_bytes)]
+    problems = [*outcome.guards, *stack_problem(plan, firmware.opt, outcome.stack_bytes)]
     return Row(
         row.tool, row.setting, row.model, row.target, outcome.instructions,
         round(outcome.instructions / macs, 3), plan.arena_bytes, firmware.ram_bytes, outcome.stack_bytes,

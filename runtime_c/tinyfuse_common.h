@@ -17,18 +17,20 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #endif
 
 /* Inner blocks that many layers share: one copy in the module, never inlined, and no warning where
-   no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them; a build
-   that has other worries, say sanitizers, may define TINYFUSE_INLINE as `static inline`. */
+   no layer uses them. Kernels are inlined, so that what a layer fixes becomes constant in them. Without
+   optimization nothing would: there each is one copy, or a module would take half a megabyte of code and
+   kilobytes of stack; nor on a host of 64 bits (TINYFUSE_WITH_POINTERS). A build that has other worries, say
+   sanitizers, may define TINYFUSE_INLINE as `static inline` too. */
 #if defined(__GNUC__)
 #define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static __attribute__((noinline, unused))
 #else
 #define TINYFUSE_SHARED TINYFUSE_CODE_ATTR static
 #endif
 #if defined(TINYFUSE_INLINE)
-#elif defined(__GNUC__)
+#elif defined(__GNUC__) && defined(__OPTIMIZE__) && UINTPTR_MAX <= 0xFFFFFFFFu
 #define TINYFUSE_INLINE static inline __attribute__((always_inline))
 #else
-#define TINYFUSE_INLINE static inline
+#define TINYFUSE_INLINE TINYFUSE_CODE_ATTR static inline
 #endif
 
 /* How a large block of assembly is written, so that it compiles with any flags and needs no more registers
@@ -74,6 +76,17 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 #define TINYFUSE_CLOBBERS_P0
 #else
 #define TINYFUSE_CLOBBERS_P0 "p0",
+#endif
+
+/* What a kernel keeps in scratch and has pointers in it: `bytes` of it. Plans are made for cores of 32 bits, where a
+   pointer takes TINYFUSE_POINTER_BYTES; on a host of 64, which runs a module's tests, it lies on the stack and its
+   place in scratch stays empty. The stack is free again when the kernel returns, which is not forced to be inlined
+   there: else a loop over rows would take more of it in each turn. */
+enum { TINYFUSE_POINTER_BYTES = 4 };
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define TINYFUSE_WITH_POINTERS(scratch, bytes) __builtin_alloca(bytes)
+#else
+#define TINYFUSE_WITH_POINTERS(scratch, bytes) (scratch)
 #endif
 
 /* Row `y` of a tensor that lies in a ring of `ring` rows of `row_bytes` bytes (ring == height for a

@@ -74,7 +74,7 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of
-   out_row. scratch, aligned to pointers: kernel_h pointers, then 2 * kernel_h * kernel_w * in_c
+   out_row. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c
    bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                               int8_t *out_row, const int8_t *weights,
@@ -82,8 +82,9 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
     const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
-    const int8_t **const rows = (const int8_t **)scratch;
-    int8_t *const windows = (int8_t *)(rows + p->kernel_h);
+    const int8_t **const rows =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
+    int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     tinyfuse_mve_job job;
     int32_t x, ky;
     for (ky = 0; ky < p->kernel_h; ++ky) {

@@ -161,8 +161,9 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
                                                int form)
 {
     const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
-    const int8_t **const rows = (const int8_t **)scratch;
-    int8_t *const columns = (int8_t *)(rows + p->kernel_h);
+    const int8_t **const rows =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
+    int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
     const int words = (p->in_c & 3) == 0;
@@ -210,7 +211,7 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_line, TINYFUSE_BYTES_LINE)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
-   together, 2 or 3. scratch, aligned to pointers: kernel_h pointers, columns of
+   together, 2 or 3. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
    block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of 4, with depth =
    kernel_h * kernel_w * in_c rounded up to a multiple of 4.
 

@@ -27,6 +27,9 @@ typedef struct {
     int32_t shift[4][2];                  /* 124: of the bounded form: shift, rounding << shift */
 } tinyfuse_quad;
 
+enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
+typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
+
 /* Where a group comes from; assembly knows the offsets of this, too. */
 typedef struct {
     int32_t channel;       /* 0: the group's first */
@@ -183,8 +186,10 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     }
 
 /* One row of a group, in the form of the line (`line`, a constant) or the bounded one. */
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, int line)
+/* The columns lie right behind the tinyfuse_quad. */
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int line)
 {
+    (void)columns;
     if (line) {
         TINYFUSE_QUAD_ASM(source, LINE)
     } else {
@@ -235,9 +240,8 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, int line)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
 {
-    const int16_t *columns = (const int16_t *)(const void *)(q + 1);
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding, out_step = q->out_step;
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
@@ -267,7 +271,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, int line)
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, int line)
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int line)
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
@@ -275,7 +279,7 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, int l
     tinyfuse_quad_load(source->quad, source->weights, source->channels, line);
     tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, source->quad->out_step,
                           source->inside);
-    tinyfuse_quad_row(source->quad, line);
+    tinyfuse_quad_row(source->quad, columns, line);
 }
 
 #endif
@@ -294,8 +298,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     /* columns left of the image, and in it */
     const int32_t left = tinyfuse_min(p->pad_left, columns);
     const int32_t inside = tinyfuse_clamp(columns - left, 0, p->in_w);
-    tinyfuse_quad *const q = (tinyfuse_quad *)scratch;
-    int16_t *const first = (int16_t *)(void *)(q + 1);
+    tinyfuse_quad *const q = (tinyfuse_quad *)TINYFUSE_WITH_POINTERS(scratch, sizeof *q);
+    int16_t *const first = (int16_t *)(void *)((int8_t *)scratch + TINYFUSE_QUAD_BYTES);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
     tinyfuse_quad_source source;
     int32_t i, done;
@@ -328,7 +332,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
         source.channels = line ? (const void *)((const int32_t *)channels + 2 * done)
                                : (const void *)((const tinyfuse_requant *)channels + c);
         q->out = out_row + c;
-        tinyfuse_quad_run(&source, line);
+        tinyfuse_quad_run(&source, first, line);
         source.weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {

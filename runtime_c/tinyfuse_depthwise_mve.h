@@ -183,8 +183,9 @@ TINYFUSE_SHARED void tinyfuse_depthwise_mve_row_s8(const tinyfuse_conv *p, const
                                                    void *scratch)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
-    const int8_t **const taps = (const int8_t **)scratch;
-    int8_t *const padding = (int8_t *)(taps + 2 * pairs);
+    const int8_t **const taps =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
+    int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     tinyfuse_depthwise_mve_job job;
     int32_t x;

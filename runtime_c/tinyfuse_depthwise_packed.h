@@ -251,7 +251,7 @@ TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
    channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their lines
-   (`line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to pointers: 2 * pairs pointers, then
+   (`line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then
    in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                       int32_t y, int8_t *out_row,
@@ -260,8 +260,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
                                                       int line)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
-    const int8_t **const taps = (const int8_t **)scratch;
-    int8_t *const padding = (int8_t *)(taps + 2 * pairs);
+    const int8_t **const taps =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
+    int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
     tinyfuse_depthwise_pixel pixel;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from cases.common import add_operator
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
@@ -97,15 +98,11 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
 def model_of(op: Op) -> bytes:
     """The .tflite with that one operator; its padding must be "SAME" or "VALID"."""
     builder = ModelBuilder()
-    indexes = []
-    for tensor in op.inputs + op.outputs:
-        if tensor is None:
-            indexes.append(-1)
-            continue
-        indexes.append(builder.tensor(
-            tensor.name, tensor.shape, tensor.dtype, tensor.quant.scale, tensor.quant.zero_point,
-            tensor.quant.axis, tensor.data,
-        ))  # fmt: skip
+    return builder.build(*add_operator(builder, op, options_of(op)))
+
+
+def options_of(op: Op) -> dict[str, object]:
+    """The schema's options that say what op.attributes says."""
     options: dict[str, object] = {"fused_activation_function": op.attributes.activation}
     if op.kind != "FULLY_CONNECTED":
         options |= {
@@ -116,8 +113,7 @@ def model_of(op: Op) -> bytes:
         }  # fmt: skip
     if op.kind == "DEPTHWISE_CONV_2D":
         options["depth_multiplier"] = op.attributes.depth_multiplier
-    builder.op(op.kind, indexes[:-1], indexes[-1:], **options)
-    return builder.build(indexes[:1], indexes[-1:])
+    return options
 
 
 def random_shape(kind: str, rng: np.random.Generator, explicit_padding: bool = False) -> Shape:

@@ -58,12 +58,13 @@ def _frames(graph: Graph, runs: int) -> int | None:
     return default_frames(runs) if graph.states else None
 
 
-def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None) -> None:
+def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: bool = False) -> None:
     """The generated C computes what the references compute, on the plan's target (natively under
-    sanitizers, or in QEMU), and writes nothing outside its arena."""
+    sanitizers, also with `on_host`, or in QEMU), and writes nothing outside its arena."""
     inputs, frames = input_set(plan.source, runs, seed), _frames(plan.source, runs)
     expected = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
-    machine = find_emulator("host" if plan.context.target.cpu is None else "qemu", plan.context.target)
+    native = on_host or plan.context.target.cpu is None
+    machine = find_emulator("host" if native else "qemu", plan.context.target)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1)
         outcome = machine.run(firmware, 30)
@@ -76,21 +77,23 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None) -> None:
 _BATCH_STACK = 128
 
 
-def assert_all_exact(plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False) -> None:
-    """assert_exact for many plans of one target, none of which calls CMSIS-NN, in one program; with
-    `shared`, on the host alone, they take turns in one arena."""
+def assert_all_exact(
+    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False
+) -> None:
+    """assert_exact for many plans of one target, none of which calls CMSIS-NN, in one program; natively, they
+    take turns in one arena with `shared`, and may be for several targets."""
     target = plans[0].context.target
     inputs = [input_set(plan.source, runs, seed) for plan in plans]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
         work = Path(folder)
-        if target.cpu is None:
+        if on_host or target.cpu is None:
             computed = HostProgram(work, plans, shared).run(inputs)
         else:
             module, fed = write_batch(work / "batch", plans), together(inputs)
-            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "-O1")
+            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1")
             outcome = find_emulator("qemu", target).run(firmware, 60)
             assert not outcome.guards, outcome.guards
-            assert outcome.stack_bytes <= max(map(stack_bound, plans)) + _BATCH_STACK
+            assert outcome.stack_bytes <= max(stack_bound(plan, optimized=True) for plan in plans) + _BATCH_STACK
             computed = apart(plans, outcome.outputs)
     for plan, fed, found in zip(plans, inputs, computed, strict=True):
         result = compare(plan, ReferenceOracle(plan.source).run_all(fed), found)

@@ -91,7 +91,7 @@ _ROW = f"    {{{{{{P}}_ARENA_BYTES, {{P}}_INPUTS, {{P}}_OUTPUTS, {API}}}}},"
 
 
 class HostProgram:
-    """`plans` must be for the host; each gets a name of its own. With `apart`, every module is a
+    """`plans` for any target, without CMSIS-NN; each gets a name of its own. With `apart`, every module is a
     folder and object files of its own, as in a firmware; else all are one translation unit."""
 
     def __init__(
@@ -101,7 +101,7 @@ class HostProgram:
         self.plans = named_apart(plans)
         names = [plan.options.name for plan in self.plans]
         self.program = folder / "program"
-        flags = [compiler, "-std=c99", "-O0", *WARNINGS, *SANITIZERS]
+        flags = [compiler, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
         objects = []
         for plan, name in zip(self.plans, names, strict=True):
             place = folder / name if apart else folder

@@ -3,8 +3,6 @@ for what they are, and never called damaged."""
 
 from __future__ import annotations
 
-import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
@@ -120,7 +119,7 @@ def test_weights_beyond_the_flash_go_to_the_ram(tmp_path):
 
 
 @pytest.mark.parametrize("target, emulator", CORTEX)
-@pytest.mark.parametrize("opt", ["-O1", "-O3"])
+@pytest.mark.parametrize("opt", ["O1", "O3"])
 def test_kernel_symbols(tmp_path, target, emulator, opt):
     """toy_group_0 is inlined into its caller, toy_group_1 is not; helpers in between are followed."""
     module, library, headers = write_toy(tmp_path / "module")
@@ -260,7 +259,7 @@ def test_weights_beyond_the_flash_go_to_the_boards_large_memory(tmp_path):
 # --- records -----------------------------------------------------------------------------------
 
 GOOD = "output 0 0 0102\noutput 1 0 0304\nresult runs=2 bytes=4 crc=b63cfbcd ticks=10016 stack=8\n"
-NO_FIRMWARE = Firmware(Path("toy.elf"), M4, "qemu", runs=2, compiler="")
+NO_FIRMWARE = Firmware(Path("toy.elf"), M4, "qemu", runs=2, compiler="", opt="O2")
 
 
 def test_records_are_read():
@@ -375,7 +374,7 @@ def renode(tmp_path, monkeypatch) -> Path:
 def renode_firmware(tmp_path) -> Firmware:
     elf = tmp_path / "with space" / "toy.elf"
     elf.write_bytes(b"")
-    return Firmware(elf, M4, "renode", runs=2, compiler="")
+    return Firmware(elf, M4, "renode", runs=2, compiler="", opt="O2")
 
 
 @pytest.mark.parametrize("sleep", ["0", "60"])

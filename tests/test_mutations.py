@@ -149,7 +149,7 @@ class Subject:
             outcome = machine.run(firmware, SECONDS)
         except TinyfuseError as error:
             return str(error)
-        found = problems(plan, outcome)
+        found = problems(plan, firmware.opt, outcome)
         if compare(plan, self.expected, outcome.outputs).mismatches:
             found.append("outputs differ")
         return "; ".join(found)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tinyfuse import __version__, commands
 from tinyfuse.errors import ToolMissing, UsageError
-from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
+from tinyfuse.options import CMSIS_NN_VERSIONS, COMPILER_OPTS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
 from tinyfuse.plugin import plugins
 from tinyfuse.targets import all_targets
 from tinyfuse.terminal import Ending, print_json, progress
@@ -99,6 +99,11 @@ def _take_device(name: str | None, arguments: dict) -> None:
     for option, limit in (("max_ram", device.ram), ("max_flash", device.flash)):
         if arguments[option] is None and limit:
             arguments[option] = str(limit)
+
+
+#: of the commands that compile the module
+compiler_opt = click.option("--compiler-opt", "opt", type=click.Choice(COMPILER_OPTS), default="O2", show_default=True,
+                            help="The compiler's optimization level. On the host it is O1; CMSIS-NN has O1 at least.")
 
 
 @main.command(epilog="""\b
@@ -190,8 +195,7 @@ Examples:
 @click.option("--frames", type=click.IntRange(1), default=None,
               help="Runs from one reset of the state to the next.  [default: a quarter of --runs]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
-@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
-              help="The compiler's optimization level.")
+@compiler_opt
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that the emulated run may take.")
 def verify(request, as_json, **options):
@@ -221,8 +225,7 @@ floats for an integer input are real values, and are quantized with the model's 
 @click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
               help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
               "sanitizers.")
-@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
-              help="The compiler's optimization level.")
+@compiler_opt
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that the emulated run may take.")
 def run(request, as_json, inputs, output, **options):
@@ -246,8 +249,7 @@ Examples:
 @generation_options
 @click.option("--emulator", type=click.Choice(["auto", "qemu", "renode"]), default="auto", show_default=True,
               help="QEMU counts everything, Renode the total alone.")
-@click.option("--compiler-opt", "opt", type=click.Choice(["O2", "O3", "Os"]), default="O2", show_default=True,
-              help="The compiler's optimization level.")
+@compiler_opt
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
               help="Host time that each emulated run may take.")
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw it, for a README.")

@@ -341,7 +341,7 @@ def verify(
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
-    broken = problems(plan, outcome)
+    broken = problems(plan, firmware.opt, outcome)
     exact = comparison.mismatches == 0 and not broken
     facts = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *judge.warnings, *doubts(plan.source, expected)],
@@ -366,14 +366,15 @@ def verify(
         "kernel_symbols": firmware.kernel_symbols,
         "cmsis_nn": {"path": str(tree.path), "version": ".".join(map(str, tree.version))} if tree else None,
         "compiler": firmware.compiler,
+        "compiler_opt": firmware.opt,
         "command": command,
     }
     return Answer(facts, _verify_lines(facts, comparison), exact=exact)
 
 
 def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, list[str]]:
-    """The emulator for a request, the request for what it runs, and warnings: this machine runs plans
-    for the target "host" alone."""
+    """The emulator for a request, the request for what it runs, and warnings: this machine runs a core's
+    module, too, but without CMSIS-NN."""
     from tinyfuse.emulation import find_emulator
 
     target = load_target(request.target)
@@ -382,8 +383,8 @@ def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, lis
         return machine, request, ["run on Renode, as QEMU is not installed or has no board with this core"]
     if machine.name != "host" or target.cpu is None:
         return machine, request, []
-    warning = f"planned for the host, not for {target.name}: our portable kernels on this machine"
-    return machine, replace(request, target="host"), [warning]
+    warning = f"the module for {target.name}, with the portable forms of our kernels, on this machine"
+    return machine, replace(request, kernels="tinyfuse"), [warning]
 
 
 def _command(request: Request, emulator, oracle, runs, frames, seed, opt) -> str:
@@ -425,7 +426,7 @@ def _verify_lines(facts: dict, comparison) -> list[str]:
         f"instructions  {figure('instructions')}",
         f"arena         {figure('arena_bytes')} bytes, {_state(facts)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
-        f"compiler      {facts['compiler']}",
+        f"compiler      {facts['compiler']} -{facts['compiler_opt']}",
     ]
     if facts["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {facts['cmsis_nn']['version']} at {facts['cmsis_nn']['path']}")

@@ -11,6 +11,8 @@ KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
 WEIGHTS = ("packed", "unpacked")
 OPTIMIZE = ("speed", "balanced", "ram")
+#: levels of optimization that the generated code is compiled at; the flag without its dash
+COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 
 

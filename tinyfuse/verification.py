@@ -63,9 +63,10 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a == b
 
 
-def problems(plan: Plan, outcome: Outcome) -> list[str]:
-    """A line for each promise of the module that a run broke, whatever the outputs are."""
-    bound = stack_bound(plan)
+def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:
+    """A line for each promise of the module that a run broke, whatever the outputs are; `opt` is the level of
+    optimization that it was built with."""
+    bound = stack_bound(plan, optimized=opt != "O0")
     if outcome.stack_bytes is None or outcome.stack_bytes <= bound:
         return outcome.guards
     return [*outcome.guards, f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}"]

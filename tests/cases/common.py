@@ -152,15 +152,19 @@ def reference(op: Op, inputs: list[np.ndarray]) -> np.ndarray:
 def model_of(op: Op) -> bytes:
     """The .tflite with that one operator."""
     builder = ModelBuilder()
-    indexes: dict[Tensor, int] = {}
+    return builder.build(*add_operator(builder, op, options_of(op)))
+
+
+def add_operator(builder: ModelBuilder, op: Op, options: dict[str, Any] | None) -> tuple[list[int], list[int]]:
+    """The indexes of the inputs and outputs that the operator has in the model it was added to."""
+    indexes: dict[Tensor | None, int] = {None: -1}
     for t in (*op.inputs, *op.outputs):
         if t not in indexes:
             quant = (t.quant.scale, t.quant.zero_point, t.quant.axis) if t.quant else (None, None, 0)
             indexes[t] = builder.tensor(t.name, t.shape, t.dtype, *quant, t.data)
-    options = options_of(op)
     outputs = [indexes[t] for t in op.outputs]
     builder.op(op.kind, [indexes[t] for t in op.inputs], outputs, table=options is not None, **(options or {}))
-    return builder.build([indexes[t] for t in op.activations], outputs)
+    return [indexes[t] for t in op.activations], outputs
 
 
 def options_of(op: Op) -> dict[str, Any] | None:

@@ -14,6 +14,9 @@ from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Plan
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
 #: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
 API_STACK_BYTES = 256
+#: Without optimization nothing is inlined and every local has a place of its own: a kernel's calls take so
+#: many times the stack, and the locals of each of a group's operators add up.
+UNOPTIMIZED_KERNEL, UNOPTIMIZED_STAGE_BYTES = 2, 64
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,19 @@ def header_context(plan: Plan) -> dict:
         "arena_align": ARENA_ALIGN,
         "state_bytes": plan.state_bytes,
         "state_align": STATE_ALIGN,
-        "stack_bytes": stack_bound(plan),
+        "stack_bytes": stack_bound(plan, optimized=True),
+        "unoptimized_stack_bytes": stack_bound(plan, optimized=False),
     }
 
 
-def stack_bound(plan: Plan) -> int:
-    """Bytes of stack that an inference is allowed; checked by `verify`, not derived from the C."""
-    deepest = max((s.kernel.stack_bytes for g in plan.groups for s in g.stages), default=0)
+def stack_bound(plan: Plan, optimized: bool) -> int:
+    """Bytes of stack that an inference is allowed, compiled at -O0 or with any optimization; checked by
+    `verify`, not derived from the C."""
+    deepest = 0
+    for group in plan.groups:
+        kernel = max(stage.kernel.stack_bytes for stage in group.stages)
+        unoptimized = UNOPTIMIZED_KERNEL * kernel + UNOPTIMIZED_STAGE_BYTES * len(group.stages)
+        deepest = max(deepest, kernel if optimized else unoptimized)
     return API_STACK_BYTES + deepest
 
 

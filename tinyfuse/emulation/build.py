@@ -53,10 +53,12 @@ class ModuleFiles:
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler for one target; `flags` hold for compiling every file and for linking."""
+    """A compiler for one target; `flags` hold for compiling every file and for linking, the level of
+    optimization `opt` ("O2") among them."""
 
     program: str
     version: str
+    opt: str
     flags: tuple[str, ...]
 
     def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
@@ -78,22 +80,22 @@ class Compiler:
 
 
 def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
-    """The target's cross compiler, or for "host" this machine's compiler with its sanitizers
-    (and -O1, whatever `opt` says)."""
+    """The target's cross compiler at the level `opt` ("O2"), or for "host" this machine's compiler with its
+    sanitizers (and O1, whatever `opt` says)."""
     if emulator == "host":
         candidates = [os.environ.get("CC", ""), "gcc", "clang"]
         missing = ToolMissing("gcc", how_to_get("gcc"))
         # Sanitizers see most before the optimizer has used what it may assume.
-        flags: tuple[str, ...] = ("-O1", "-fno-omit-frame-pointer", *_SANITIZERS)
+        opt, flags = "O1", ("-fno-omit-frame-pointer", *_SANITIZERS)
     else:
         candidates = ["arm-none-eabi-gcc"]
         missing = ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
-        flags = (opt, *target.flags, "-ffunction-sections", "-fdata-sections")
+        flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
     program = find_program(*candidates)
     if program is None:
         raise missing
     version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-    return Compiler(program, version.split("\n", 1)[0], flags)
+    return Compiler(program, version.split("\n", 1)[0], opt, (f"-{opt}", *flags))
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def build_firmware(
     include_dirs: Iterable[Path],
     work: Path,
     emulator: str,
-    opt: str = "-O3",
+    opt: str = "O3",
     defines: Iterable[str] = (),
     frames: int | None = None,
     debug: bool = True,
@@ -151,17 +153,19 @@ def build_firmware(
         *([f"-DFRAMES={frames}"] if frames is not None else []),
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
+    # CMSIS-NN's Helium assembly does not compile without optimization
+    library = ("-w", "-O1") if opt == "O0" else ("-w",)
     port = "port_host.c" if emulator == "host" else "port_cortex_m.c"
     units = [
         *(_Unit("module", folder / name, own) for name in module.sources),
-        *(_Unit("library", Path(path).resolve(), ("-w", *define)) for path in cmsis_nn_sources),
+        *(_Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
         *(_Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
         _Unit("harness", work / "inputs.S", ()),
         *(_Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
     ]
     objects = _compile(compiler, units, include_dirs, work)
     firmware = Firmware(
-        work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version
+        work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt
     )
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)

@@ -42,14 +42,15 @@ def build_module(
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
-    runs plans for the target "host" alone (scratch may hold pointers). `frames` is how many runs a
-    stream has, where the model has state; a module of which `only_size` is wanted is built without debug
-    information, and its interface is not held against the plan. Errors as build_firmware; UsageError at once
-    where the board lacks memory.
+    runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
+    state; a module of which `only_size` is wanted is built without debug information, and its interface is not
+    held against the plan. Errors as build_firmware; UsageError at once where the board lacks memory.
     """
-    assert (emulator == "host") == (plan.context.target.cpu is None)
-    run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
-    check_board(plan.context.target, plan.weight_bytes, plan.arena_bytes + 5 * plan.state_bytes, run_bytes, len(inputs))
+    assert emulator == "host" or plan.context.target.cpu is not None
+    if emulator != "host":
+        run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
+        ram = plan.arena_bytes + 5 * plan.state_bytes
+        check_board(plan.context.target, plan.weight_bytes, ram, run_bytes, len(inputs))
     name = plan.options.name
     prefix = name.upper()
     folder = work / "module"
@@ -57,7 +58,7 @@ def build_module(
     return build_firmware(
         ModuleFiles(
             name, prefix, folder, (f"{name}.c", f"{name}_weights.c"),
-            () if emulator == "host" else _hooks(prefix),
+            ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else _hooks(prefix),
         ),
         inputs,
         plan.context.target,
@@ -65,7 +66,7 @@ def build_module(
         tree.include_dirs if tree else [],
         work / "build",
         emulator,
-        f"-{opt}",
+        opt,
         frames=frames if plan.states else None,
         debug=not only_size,
         interface=None if only_size else interface(plan),

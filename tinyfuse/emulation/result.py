@@ -19,6 +19,7 @@ class Firmware:
     runs          how many inference results it is asked for (it makes at least two)
     emulator      "qemu", "renode" or "host": whose console it was built for
     compiler      first line of the compiler's --version
+    opt           level of optimization: "O2"
     code_bytes    linked code and constants of module and CMSIS-NN, without the weights
     weight_bytes  linked constants of NAME_weights.c
     ram_bytes     linked .data and .bss of module and CMSIS-NN, plus the arena and one state
@@ -32,6 +33,7 @@ class Firmware:
     emulator: str
     runs: int
     compiler: str
+    opt: str
     code_bytes: int | None = None
     weight_bytes: int | None = None
     ram_bytes: int | None = None

@@ -15,11 +15,11 @@ from tinyfuse.kernels.matmul import (
     matmul_layer,
 )
 from tinyfuse.kernels.packing import (
+    POINTER_BYTES,
     conv_params,
     general_channels,
     output_fields,
     plain_weights,
-    pointer_bytes,
 )
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
@@ -67,7 +67,7 @@ class PackedConvRow(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
-        rows = op.inputs[1].shape[1] * pointer_bytes(context)
+        rows = op.inputs[1].shape[1] * POINTER_BYTES
         columns = block_pixels(context) * column_bytes(context)
         return matmul_depth(op) * (columns + by_bytes) + rows
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.line import line
-from tinyfuse.kernels.packing import bounded, conv_params, general_channels, plain_weights, pointer_bytes
+from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Pace, Site, Statement
 from tinyfuse.ops.convolution import geometry
 
@@ -73,12 +73,12 @@ def pace_of_columns(op: Op) -> dict[int, Pace]:
     return {0: Pace(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
 
 
-def taps_scratch(op: Op, context: Context) -> int:
+def taps_scratch(op: Op) -> int:
     """Bytes of what tinyfuse_depthwise_taps fills: a pointer a tap, an even number; and of a pixel of padding
     for them to point to."""
     g = geometry(op)
     padding = g.in_c if g.pads_rows or g.pads_columns else 0
-    return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * pointer_bytes(context) + padding
+    return (g.kernel_h * g.kernel_w + 1) // 2 * 2 * POINTER_BYTES + padding
 
 
 def quad_starts(channels: int) -> list[int]:
@@ -120,7 +120,7 @@ class PackedDepthwiseRow(Kernel):
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        return taps_scratch(op, context)
+        return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "line" if on_line(op) else "bounded"
@@ -165,7 +165,7 @@ class Depthwise3x3Row(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        quad = 144 + 3 * pointer_bytes(context)  # sizeof(tinyfuse_quad)
+        quad = 156  # TINYFUSE_QUAD_BYTES
         padding = g.in_w * g.in_c if g.pads_rows else 0
         return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + padding
 

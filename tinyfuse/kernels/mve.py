@@ -10,13 +10,13 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
+    POINTER_BYTES,
     channel_weights,
     channels4,
     conv_params,
     matmul_mve_constants,
     one_scale,
     output_fields,
-    pointer_bytes,
     shifts_right,
 )
 from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
@@ -41,7 +41,7 @@ class MveConvRow(Kernel):
         return matmul_mve_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        rows = op.inputs[1].shape[1] * pointer_bytes(context)
+        rows = op.inputs[1].shape[1] * POINTER_BYTES
         return rows + 2 * channel_weights(op).shape[1]
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
@@ -143,7 +143,7 @@ class MveDepthwiseRow(Kernel):
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        return taps_scratch(op, context)
+        return taps_scratch(op)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(

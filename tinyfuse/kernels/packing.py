@@ -9,16 +9,15 @@ import numpy as np
 
 from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Constant, Context, Let, Site
+from tinyfuse.ops.base import Constant, Let, Site
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
 
 #: tinyfuse_requant
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
 
 
-def pointer_bytes(context: Context) -> int:
-    """sizeof(void *) of the target, at most."""
-    return 8 if context.target.cpu is None else 4
+#: what a pointer in scratch takes, on every target (runtime_c/tinyfuse_common.h)
+POINTER_BYTES = 4
 
 
 def general_channels(op: Op) -> Constant:

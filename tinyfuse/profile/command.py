@@ -55,6 +55,7 @@ def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float)
         "warnings": [*measured.plan.warnings, *warning],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": measured.firmware.compiler,
+        "compiler_opt": measured.firmware.opt,
         **build_facts(measured),
         "unfused": unfused,
     }

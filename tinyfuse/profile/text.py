@@ -16,7 +16,8 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 def profile_text(facts: dict, width: int) -> RenderableType:
     """What a terminal of `width` columns is shown of the facts of docs/json.md; a figure that was not
     measured is a dash."""
-    head = Text(f"{facts['options']['name']} on {facts['target']}, {facts['emulator']}, {facts['compiler']}")
+    compiler = f"{facts['compiler']} -{facts['compiler_opt']}"
+    head = Text(f"{facts['options']['name']} on {facts['target']}, {facts['emulator']}, {compiler}")
     parts: list[RenderableType] = [head, Text(), _totals(facts), Text(), _operators(facts, width)]
     if facts["cycles_source"]:
         parts += [Text(), Text(f"cycles: an estimate, from: {facts['cycles_source']}", "dim")]

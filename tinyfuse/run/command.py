@@ -46,7 +46,7 @@ def run(
         check_flash(plan, firmware.code_bytes)
         say(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
-    broken = problems(plan, outcome)
+    broken = problems(plan, firmware.opt, outcome)
     if broken:
         raise EmulationFailed("\n".join(broken))
     tensors = plan.source.outputs
@@ -59,6 +59,7 @@ def run(
         "notes": [i.note for i in given if i.note],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": firmware.compiler,
+        "compiler_opt": firmware.opt,
         "runs": runs,
         "instructions": outcome.instructions,
         "arena_bytes": plan.arena_bytes,
@@ -105,7 +106,7 @@ def _lines(facts: dict) -> list[str]:
             lines.append(f"  real value = {output['scale']:g} * (value {-output['zero_point']:+d})")
     instructions = facts["instructions"]
     counted = "" if instructions is None else f", {instructions:,} instructions an inference"
-    lines.append(f"ran {facts['runs']} on {facts['emulator']}{counted}")
+    lines.append(f"ran {facts['runs']} on {facts['emulator']}, compiled at -{facts['compiler_opt']}{counted}")
     lines += facts["notes"] + [f"warning: {warning}" for warning in facts["warnings"]]
     if facts["output"]:
         lines.append(f"wrote {facts['output']}")

@@ -1,0 +1,69 @@
+"""The very module that ships for a core, compiled for this machine of 64 bits (TINYFUSE_ANY_CPU): firmware teams
+test it on a PC. Under sanitizers, its arena no larger than the core's."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from compiler_modules import modules
+from cross_compilers import cross_compiler
+from executors import assert_all_exact, assert_exact, plan_of
+from families import FAMILIES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_graphs import networks
+
+from tinyfuse.emit import emit
+from tinyfuse.options import OPTIMIZE
+from tinyfuse.targets import load_target
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+CORES = ("cortex-m0plus", "cortex-m4", "cortex-m55")
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_every_kernels_portable_form_is_exact(target: str) -> None:
+    """Operators side by side in one program; what has state or is fed rows, each in one of its own."""
+    plans = modules(target)
+    together = [plan for plan in plans if not plan.states and plan.fed is None]
+    assert_all_exact(together, on_host=True)
+    for plan in plans:
+        if plan not in together:
+            assert_exact(plan, on_host=True)
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_networks_of_every_family_are_exact(target: str) -> None:
+    assert_all_exact([plan_of(make(), target, kernels="tinyfuse") for make in FAMILIES.values()], on_host=True)
+
+
+@settings(max_examples=2, deadline=None)
+@given(st.lists(st.tuples(networks(), st.sampled_from(CORES), st.sampled_from(OPTIMIZE)), min_size=6, max_size=6))
+def test_random_networks_are_exact(drawn: list[tuple[bytes, str, str]]) -> None:
+    plans = [plan_of(data, core, kernels="tinyfuse", optimize=how) for data, core, how in drawn]
+    assert_all_exact(plans, on_host=True)
+
+
+@pytest.mark.parametrize(("target", "other", "lacks"), [
+    ("cortex-m0plus", "cortex-m4", "without the DSP extension"), ("cortex-m4", "cortex-m0plus", "with the DSP extension"),
+    ("cortex-m4", "cortex-m55", "without Helium"), ("cortex-m55", "cortex-m33", "with Helium"),
+])  # fmt: skip
+def test_another_core_is_refused_with_the_ways_out(tmp_path: Path, target: str, other: str, lacks: str) -> None:
+    """Each of them works: the flags that are named, another --target, TINYFUSE_ANY_CPU."""
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("needs arm-none-eabi-gcc")
+    for name, text in emit(plan_of(FAMILIES["two_inputs"](), target, kernels="tinyfuse")).items():
+        (tmp_path / name).write_text(text)
+
+    def compiled(core: str, *flags: str) -> str:
+        command = [*cross_compiler("gcc", load_target(core)), *flags, "-fsyntax-only", "net.c"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stderr
+
+    said = compiled(other)
+    assert said.count("error: ") == 1 and f"generated for {target} {lacks}" in said, said
+    for way in (" ".join(load_target(target).flags), "--target", "TINYFUSE_ANY_CPU"):
+        assert way in said
+    assert not compiled(target) and not compiled(other, "-DTINYFUSE_ANY_CPU")

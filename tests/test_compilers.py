@@ -1,0 +1,164 @@
+"""Every kernel compiles with every flag that a firmware may choose: gcc and clang, each warning an error.
+
+CI takes the flags pairwise: for any two choices (two flags, a flag and a core, a level and a compiler ...) one
+compilation has both. --campaign takes every level, compiler, core and flag, and the MLPerf models too.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from pathlib import Path
+
+import pytest
+from compiler_modules import modules
+from cross_compilers import NAMES, cross_compiler
+from executors import plan_of
+from host_program import WARNINGS, compile_c
+from test_real_models import ORIGINAL_NAMES, ORIGINALS
+
+from tinyfuse.emit import emit
+from tinyfuse.ops import FAMILIES
+from tinyfuse.options import COMPILER_OPTS
+from tinyfuse.plan import Plan
+from tinyfuse.resources import resource_dir
+from tinyfuse.targets import load_target
+
+pytestmark = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None, reason="needs arm-none-eabi-gcc")
+
+CORES = ("cortex-m0plus", "cortex-m4", "cortex-m33", "cortex-m55")
+ALL_CORES = ("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55", "cortex-m85")
+LEVELS = (*COMPILER_OPTS, "Ofast")
+#: a flag in the words of each compiler; where one lacks it, (): it is never chosen there
+FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "frame pointer": dict.fromkeys(NAMES, ("-fno-omit-frame-pointer",)),
+    "link-time": dict.fromkeys(NAMES, ("-flto",)),
+    "position-independent": {"gcc": ("-fPIC",), "clang": ("-fropi",)},
+    "fixed r9": dict.fromkeys(NAMES, ("-ffixed-r9",)),
+    "instrumented": dict.fromkeys(NAMES, ("-finstrument-functions",)),
+    "sanitizer traps": {"gcc": ("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
+                        "clang": ("-fsanitize=undefined", "-fsanitize-trap=undefined")},
+    "stack protector": dict.fromkeys(NAMES, ("-fstack-protector-all",)),
+    "Thumb frames": {"gcc": ("-mtpcs-frame",), "clang": ()},
+}  # fmt: skip
+#: the modules are compiled in so many parts, which are a choice as well
+PARTS = 3
+
+Choice = tuple[object, ...]
+CHOICES: tuple[Sequence[object], ...] = (CORES, NAMES, LEVELS, tuple(range(PARTS)), *((False, True) for _ in FLAGS))
+
+
+def possible(choice: Choice) -> bool:
+    """Whether the compiler has all flags that are chosen."""
+    return all(not on or words[choice[1]] for words, on in zip(FLAGS.values(), choice[4:], strict=True))
+
+
+def pairwise(choices: Sequence[Sequence[object]]) -> list[Choice]:
+    """Few choices that have each possible pair of values among them, always the same: the next is the one, made
+    value by value from a pair that is still lacking, with the most pairs that are."""
+    lacking = {
+        ((i, a), (j, b))
+        for (i, of_i), (j, of_j) in combinations(enumerate(choices), 2)
+        for a, b in product(of_i, of_j)
+        if possible(_with(choices, {i: a, j: b}))
+    }
+    made = []
+    while lacking:
+        given = dict(min(lacking, key=lambda pair: (pair[0][0], pair[1][0], str(pair))))
+        for place, values in enumerate(choices):
+            if place not in given:
+                fitting = [v for v in values if possible(_with(choices, given | {place: v}))]
+                given[place] = max(fitting, key=lambda v: len(lacking & _pairs(given | {place: v})))
+        made.append(_with(choices, given))
+        lacking -= _pairs(given)
+    return made
+
+
+def _with(choices: Sequence[Sequence[object]], given: dict[int, object]) -> Choice:
+    """The choice with what is given, and the first value of all others."""
+    return tuple(given.get(place, values[0]) for place, values in enumerate(choices))
+
+
+def _pairs(given: dict[int, object]) -> set:
+    return set(combinations(sorted(given.items(), key=lambda item: item[0]), 2))
+
+
+def flags_of(choice: Choice) -> list[str]:
+    compiler, level = choice[1:3]
+    chosen = [words[compiler] for words, on in zip(FLAGS.values(), choice[4:], strict=True) if on]
+    return [f"-{level}", *(word for words in chosen for word in words)]
+
+
+def named(choice: Choice) -> str:
+    return " ".join([*map(str, choice[:4]), *(name for name, on in zip(FLAGS, choice[4:], strict=True) if on)])
+
+
+def compile_modules(plans: Sequence[Plan], target: str, compiler: str, flags: Sequence[str], folder: Path) -> None:
+    """All of them in one translation unit; AssertionError with what the compiler says."""
+    folder.mkdir(exist_ok=True)
+    for plan in plans:
+        for file, text in emit(plan).items():
+            (folder / file).write_text(text)
+    (folder / "all.c").write_text("".join(f'#include "{plan.options.name}.c"\n' for plan in plans))
+    command = [*cross_compiler(compiler, load_target(target)), "-std=c99", *WARNINGS, *flags]
+    compile_c([*command, "-c", folder / "all.c", "-o", folder / "all.o"])
+
+
+@pytest.mark.parametrize("choice", pairwise(CHOICES), ids=named)
+def test_every_pair_of_flags_compiles(choice: Choice, tmp_path: Path) -> None:
+    target, compiler, _, part = choice[:4]
+    compile_modules(modules(target)[part::PARTS], target, compiler, flags_of(choice), tmp_path)
+
+
+def _one_flag_each() -> Iterator[Choice]:
+    for core, compiler, level in product(ALL_CORES, NAMES, LEVELS):
+        for on in (None, *FLAGS):
+            choice = (core, compiler, level, 0, *(name == on for name in FLAGS))
+            if possible(choice):
+                yield choice
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("choice", list(_one_flag_each()), ids=named)
+def test_every_flag_compiles_at_every_level_on_every_core(choice: Choice, tmp_path: Path) -> None:
+    target, compiler = choice[:2]
+    plans = modules(target)
+    for name in ORIGINAL_NAMES:
+        if (ORIGINALS / f"{name}.tflite").exists():
+            plans = [*plans, plan_of((ORIGINALS / f"{name}.tflite").read_bytes(), target, name, kernels="tinyfuse")]
+    compile_modules(plans, target, compiler, flags_of(choice), tmp_path)
+
+
+def test_the_pairs_are_all_there_and_few() -> None:
+    made = pairwise(CHOICES)
+    assert made == pairwise(CHOICES) and all(map(possible, made))
+    there = set().union(*(_pairs(dict(enumerate(choice))) for choice in made))
+    for (i, of_i), (j, of_j) in combinations(enumerate(CHOICES), 2):
+        for a, b in product(of_i, of_j):
+            assert ((i, a), (j, b)) in there or not possible(_with(CHOICES, {i: a, j: b})), (i, a, j, b)
+    assert len(made) < 50
+
+
+def test_the_modules_reach_every_kernel() -> None:
+    """Every kernel of ours on some core; no header of runtime_c/ is left out but what calls to CMSIS-NN need."""
+    plans = [plan for core in CORES for plan in modules(core)]
+    called = {stage.kernel.name for plan in plans for group in plan.groups for stage in group.stages}
+    assert called >= {k.name for family in FAMILIES.values() for k in family.kernels if k.library == "tinyfuse"}
+    written = {file for plan in plans for file in emit(plan)}
+    assert {path.name for path in resource_dir("runtime_c").glob("*.h")} - written == {"tinyfuse_window.h"}
+
+
+def test_the_modules_reach_every_function(tmp_path: Path) -> None:
+    """Each that the headers define is in the object code of a build that inlines nothing, of some core."""
+    defined, compiled = set(), set()
+    for core in CORES:
+        compile_modules(modules(core), core, "gcc", ("-O0", "-save-temps=obj"), tmp_path / core)
+        text = (tmp_path / core / "all.i").read_text()
+        defined |= set(re.findall(r"\b(tinyfuse_\w+)\((?:[^;{}()]|\([^()]*\))*\)\s*\{", text))
+        listed = subprocess.run(["arm-none-eabi-nm", tmp_path / core / "all.o"], capture_output=True, text=True).stdout
+        compiled |= set(re.findall(r" [tT] (tinyfuse_\w+)", listed))
+    assert len(defined) > 300
+    assert not defined - compiled, sorted(defined - compiled)
