@@ -20,7 +20,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Context
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan_contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, QUAD_BYTES, rows_read, scratch_needed
+from tinyfuse.plan_contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES, QUAD_BYTES, rows_read, scratch_needed
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
 from tinyfuse.targets import load_target
@@ -140,7 +140,9 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
     source.write_text(
         '#include "tinyfuse_depthwise_3x3.h"\n'
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
-        f"typedef char quad_is[sizeof(tinyfuse_quad) == {QUAD_BYTES[word]} ? 1 : -1];\n"
+        f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"
+        f"typedef char quad_fits[sizeof(void *) > 4 || sizeof(tinyfuse_quad) == {QUAD_BYTES} ? 1 : -1];\n"
+        f"typedef char pointers_are[TINYFUSE_POINTER_BYTES == {POINTER_BYTES} ? 1 : -1];\n"
     )
     flags = ["-mcpu=cortex-m4", "-mthumb"] if compiler.startswith("arm") else []
     compile_c([compiler, "-std=c99", *flags, f"-I{resource_dir('runtime_c')}", "-fsyntax-only", source])

@@ -130,14 +130,13 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
 @lru_cache(maxsize=4096)
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Bytes of scratch that the kernel's call may write, from its own arguments."""
-    word = 4 if context.target.cpu else 8
     fields: Mapping = {}
     most = 0
     for statement in _statements(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
             contract = _SCRATCH.get(statement.function)
             known = {**fields, "out_h": op.output.shape[1]} if contract else {}
-            most = max(most, contract(known, statement.args, word) if contract else 0)
+            most = max(most, contract(known, statement.args) if contract else 0)
         elif isinstance(statement.value, Mapping):
             fields = statement.value
             buffer = str(fields.get("buf", ""))
@@ -181,41 +180,41 @@ def _input_bytes(form: object) -> int:
     return 1 if "BYTES" in str(form) else 2
 
 
-def _of_packed_conv(p: Mapping, args: tuple, word: int) -> int:
-    """kernel_h pointers, columns of block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of
-    4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+def _of_packed_conv(p: Mapping, args: tuple) -> int:
+    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs, then `depth` bytes where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
     block, form = args[-2:]
     depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return p["kernel_h"] * word + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0)
+    return p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0)
 
 
-def _of_pointwise(p: Mapping, args: tuple, word: int) -> int:
+def _of_pointwise(p: Mapping, args: tuple) -> int:
     """Columns of block * in_c inputs."""
     return p["block"] * p["in_c"] * _input_bytes(args[-1])
 
 
-def _of_dense(p: Mapping, args: tuple, word: int) -> int:
+def _of_dense(p: Mapping, args: tuple) -> int:
     """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
     return _fours(p["in_c"]) * _input_bytes(args[-2])
 
 
-def _of_taps(p: Mapping, args: tuple, word: int) -> int:
-    """2 * pairs pointers, then in_c bytes where any window reaches into the padding."""
+def _of_taps(p: Mapping, args: tuple) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
-    return 2 * pairs * word + (p["in_c"] if padded else 0)
+    return 2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0)
 
 
-def _of_depthwise_3x3(p: Mapping, args: tuple, word: int) -> int:
+def _of_depthwise_3x3(p: Mapping, args: tuple) -> int:
     """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
     window reaches above or below the image."""
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
-    return QUAD_BYTES[word] + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0)
+    return QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0)
 
 
-def _of_conv_mve(p: Mapping, args: tuple, word: int) -> int:
-    """kernel_h pointers, then 2 * kernel_h * kernel_w * in_c bytes."""
-    return p["kernel_h"] * word + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"]
+def _of_conv_mve(p: Mapping, args: tuple) -> int:
+    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
+    return p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"]
 
 
 def _leaves(p: Mapping, axis: str, side: str) -> bool:
@@ -224,10 +223,10 @@ def _leaves(p: Mapping, axis: str, side: str) -> bool:
     return p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"]
 
 
-#: sizeof(tinyfuse_quad) by the size of a pointer
-QUAD_BYTES = {4: 156, 8: 168}
+#: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), and for a tinyfuse_quad
+POINTER_BYTES, QUAD_BYTES = 4, 156
 
-_SCRATCH: Mapping[str, Callable[[Mapping, tuple, int], int]] = {
+_SCRATCH: Mapping[str, Callable[[Mapping, tuple], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
