@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from executors import plan_of
 from families import FAMILIES
-from test_real_models import ORIGINAL_NAMES, ORIGINALS
+from real_models import ORIGINAL_NAMES, ORIGINALS
 
 from tinyfuse.cli import main
 from tinyfuse.emit import emit

@@ -18,7 +18,7 @@ from compiler_modules import modules
 from cross_compilers import NAMES, cross_compiler
 from executors import plan_of
 from host_program import WARNINGS, compile_c
-from test_real_models import ORIGINAL_NAMES, ORIGINALS
+from real_models import ORIGINAL_NAMES, ORIGINALS
 
 from tinyfuse.emit import emit
 from tinyfuse.ops import FAMILIES
