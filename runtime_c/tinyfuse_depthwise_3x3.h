@@ -43,7 +43,7 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
-typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == 156 && offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
+typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
 typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 32 ? 1 : -1];
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the

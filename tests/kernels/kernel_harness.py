@@ -129,7 +129,7 @@ static void write_number(int64_t value)
     char text[24];
     int at = 24;
     const int negative = value < 0;
-    uint64_t rest = (uint64_t)(negative ? -value : value);
+    uint64_t rest = negative ? 0u - (uint64_t)value : (uint64_t)value;
 
     do {
         text[--at] = (char)('0' + (int)(rest % 10u));
