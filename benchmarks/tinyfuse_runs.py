@@ -16,7 +16,7 @@ from tinyfuse.errors import TinyfuseError
 from tinyfuse.ir import Graph
 from tinyfuse.oracle import make_oracle
 from tinyfuse.plan import Plan
-from tinyfuse.verification import compare, stack_problem
+from tinyfuse.verification import compare, problems
 
 #: what is asked for, as options of `tinyfuse gen`: fields of a Request
 SETTINGS = (
@@ -76,9 +76,9 @@ def _run(plan: Plan, tree, path: Path, row: Row, macs: int, opt: str, corners: i
         outcome = machine.run(firmware, 600)
     expected = expected_outputs(path.read_bytes(), plan.source, inputs, corners)
     comparison = compare(plan, expected, outcome.outputs)
-    problems = [*outcome.guards, *stack_problem(plan, firmware.opt, outcome.stack_bytes)]
+    broken = problems(plan, firmware.opt, outcome)
     return Row(
         row.tool, row.setting, row.model, row.target, outcome.instructions,
         round(outcome.instructions / macs, 3), plan.arena_bytes, firmware.ram_bytes, outcome.stack_bytes,
-        firmware.code_bytes, firmware.weight_bytes, comparison.mismatches == 0 and not problems,
+        firmware.code_bytes, firmware.weight_bytes, comparison.mismatches == 0 and not broken,
     )

@@ -139,6 +139,11 @@ def test_a_target_is_what_its_flags_say(name: str) -> None:
 
 
 def test_unknown_targets_and_variants_are_refused() -> None:
-    for name in ("cortex-m1000", "cortex-m4+nodsp", "cortex-m4+"):
-        with pytest.raises(UsageError, match="known targets: .*cortex-m33, cortex-m33.nofp"):
+    for name, said in {
+        "cortex-m1000": "known targets: .*cortex-m33, cortex-m33.nofp",
+        "cortex-m4+nodsp": r"cortex-m4 has the variants \+nofp, \+softfp$",
+        "cortex-m4+": r"cortex-m4 has the variants \+nofp, \+softfp$",
+        "cortex-m3+nofp": "cortex-m3 has no variants$",
+    }.items():
+        with pytest.raises(UsageError, match=said):
             load_target(name)

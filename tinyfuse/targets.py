@@ -117,6 +117,10 @@ def _by_plain_name() -> dict[str, str]:
 
 def _advice(name: str) -> str:
     plain = _plain(name)
+    core = _by_plain_name().get(plain.partition("+")[0])
+    if "+" in plain and core is not None:
+        variants = [target.removeprefix(core) for target in all_targets() if target.startswith(f"{core}+")]
+        return f"{core} has the variants {', '.join(variants)}" if variants else f"{core} has no variants"
     for core, (target, why) in _OTHER_CORES.items():
         if plain in (_plain(core), _plain(core).removeprefix("cortex")):
             return f"--target {target} makes code that a {core} runs: {why}"
