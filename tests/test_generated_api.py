@@ -223,10 +223,10 @@ WITHOUT_MVE = ["-mcpu=cortex-m55+nomve", "-mthumb", "-mfloat-abi=hard"]
     ("planned", "flags", "message"),
     [
         ("cortex-m4", load_target("cortex-m3").flags, "generated for cortex-m4 with the DSP extension"),
-        ("cortex-m4", load_target("cortex-m55").flags, "generated for cortex-m4 without MVE"),
+        ("cortex-m4", load_target("cortex-m55").flags, "generated for cortex-m4 without Helium (MVE)"),
         ("cortex-m3", load_target("cortex-m4").flags, "generated for cortex-m3 without the DSP extension"),
-        ("cortex-m55", load_target("cortex-m4").flags, "generated for cortex-m55 with MVE"),
-        ("cortex-m55", WITHOUT_MVE, "generated for cortex-m55 with MVE"),
+        ("cortex-m55", load_target("cortex-m4").flags, "generated for cortex-m55 with Helium (MVE)"),
+        ("cortex-m55", WITHOUT_MVE, "generated for cortex-m55 with Helium (MVE)"),
         ("cortex-m4", load_target("cortex-m4").flags, None),
         ("cortex-m55", load_target("cortex-m55").flags, None),
     ],
