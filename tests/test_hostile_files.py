@@ -162,7 +162,7 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.operators[0].outputs[0]", 2, "is computed, but has constant data"),
         (f"{SUBGRAPH}.operators[1].outputs[0]", 3, "is computed a second time"),
         (f"{SUBGRAPH}.operators[0].outputs[0]", 0, "is computed a second time"),
-        (f"{SUBGRAPH}.tensors[1].type", 17, "int4 is not supported (only bool, int8"),
+        (f"{SUBGRAPH}.tensors[1].type", 17, "this is a model with weights of int4"),
         (f"{SUBGRAPH}.tensors[1].type", 99, "type 99 is not supported"),
         (f"{SUBGRAPH}.tensors[1].buffer", 5, "refers to buffer 5, of 5"),
         (f"{SUBGRAPH}.tensors[1].buffer", 2, "needs 54 bytes of data, but there are 12"),
