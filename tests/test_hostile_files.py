@@ -162,7 +162,7 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.operators[0].outputs[0]", 2, "is computed, but has constant data"),
         (f"{SUBGRAPH}.operators[1].outputs[0]", 3, "is computed a second time"),
         (f"{SUBGRAPH}.operators[0].outputs[0]", 0, "is computed a second time"),
-        (f"{SUBGRAPH}.tensors[1].type", 17, "this is a model with weights of int4"),
+        (f"{SUBGRAPH}.tensors[1].type", 17, "int4 is not supported (only bool, int8"),
         (f"{SUBGRAPH}.tensors[1].type", 99, "type 99 is not supported"),
         (f"{SUBGRAPH}.tensors[1].buffer", 5, "refers to buffer 5, of 5"),
         (f"{SUBGRAPH}.tensors[1].buffer", 2, "needs 54 bytes of data, but there are 12"),
@@ -181,7 +181,8 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
     ],
 )  # fmt: skip
 def test_one_wrong_number(place, value, message):
-    told = problems(patch(sample(), {place: value}))
+    # what sort of model it is comes first, where the number makes it one
+    told = [text for text in problems(patch(sample(), {place: value})) if not text.startswith("this is a model")]
     assert message in told[0], told
     # nothing else is told, but what follows from it for the tensor that is now missing
     assert all("is read before" in t or "nothing computes" in t for t in told[1:]), told
