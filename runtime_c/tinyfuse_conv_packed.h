@@ -134,7 +134,6 @@ TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int
     const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form);
     int32_t i, ky;
     for (i = 0; i < block; ++i) {
-        tinyfuse_column column = {bytes, NULL, 0};
         if (tinyfuse_window_inside(p, x + i)) {
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
             int8_t *put = bytes;
@@ -149,6 +148,7 @@ TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int
                 put += count;
             }
         } else {
+            tinyfuse_column column = {bytes, NULL, 0};
             tinyfuse_gather_window(p, rows, x + i, &column, form);
         }
         (void)tinyfuse_widen(bytes, depth / 4, columns + step * i, step * block, form);
@@ -185,7 +185,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
         } else {
             tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, form);
         }
-        tinyfuse_matmul_pixels(&m, weights, columns, depth, out, block, form);
+        tinyfuse_matmul_pixels(&m, weights, columns, depth, out, p->out_c, block, form);
         out += block * p->out_c;
         x += block;
     }

@@ -30,21 +30,22 @@ typedef struct {
 enum { TINYFUSE_QUAD_BYTES = 156 }; /* on a core of 32 bits: what plans reserve */
 typedef char tinyfuse_check_quad[sizeof(tinyfuse_quad) == TINYFUSE_QUAD_BYTES || sizeof(void *) > 4 ? 1 : -1];
 
-/* Where a group comes from; assembly knows the offsets of this, too. */
+/* Where a group comes from; assembly knows the offsets of this, too. It has no array, so that compilers keep it
+   in registers for the C twin. */
 typedef struct {
-    int32_t channel;       /* 0: the group's first */
-    const int8_t *rows[3]; /* their columns are out_step apart, too */
-    int16_t *inside;       /* the columns that come from the rows */
-    int16_t *inside_end;   /* 20 */
-    const int8_t *weights; /* 24: nine words */
-    const void *channels;  /* four biases and four multipliers of lines, or four tinyfuse_requant */
-    tinyfuse_quad *quad;   /* 32 */
+    int32_t channel;           /* 0: the group's first */
+    const int8_t *const *rows; /* three, whose columns are out_step apart, too */
+    int16_t *inside;           /* the columns that come from the rows */
+    int16_t *inside_end;       /* 12 */
+    const int8_t *weights;     /* 16: nine words */
+    const void *channels;      /* four biases and four multipliers of lines, or four tinyfuse_requant */
+    tinyfuse_quad *quad;       /* 24 */
 } tinyfuse_quad_source;
 
 #if TINYFUSE_DSP
 
 typedef char tinyfuse_check_quad_shift[offsetof(tinyfuse_quad, shift) == 124 ? 1 : -1];
-typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 32 ? 1 : -1];
+typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 24 ? 1 : -1];
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
    tinyfuse_quad_source. */
@@ -151,10 +152,11 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     {                                                                                        \
         TINYFUSE_ARGUMENT(const tinyfuse_quad_source *, arguments, source);                  \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                    \
-                       "ldrd r1, r2, [r0, #24]\n\t"                                          \
-                       "ldr r3, [r0, #32]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
-                       "ldr r8, [r0, #32]\n\t"                                               \
-                       "ldm r0, {r1, r2, r3, r7, r12, lr}\n\t"                               \
+                       "ldrd r1, r2, [r0, #16]\n\t"                                          \
+                       "ldr r3, [r0, #24]\n\t" TINYFUSE_QUAD_LOAD_##form                     \
+                       "ldr r8, [r0, #24]\n\t"                                               \
+                       "ldm r0, {r1, r7, r12, lr}\n\t"                                       \
+                       "ldm r7, {r2, r3, r7}\n\t"                                            \
                        "ldr r11, [r8, #112]\n\t"                                             \
                        "subs r4, lr, r12\n\t" /* 24 times the columns */                     \
                        "beq 3f\n\t"                                                          \
@@ -165,7 +167,7 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        "cmp r12, lr\n\t"                                                     \
                        "bne 1b\n\t"                                                          \
                        "3:\n\t"                                                              \
-                       "ldr r1, [r0, #32]\n\t"                                               \
+                       "ldr r1, [r0, #24]\n\t"                                               \
                        "add r0, r1, #156\n\t"                                                \
                        "4:\n\t"                                                              \
                        "ldm r1!, {r2, r3, r4, r5}\n\t" TINYFUSE_QUAD_PRODUCTS                \
@@ -216,15 +218,14 @@ TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
         q->bias[i] = line ? l[i] : r[i].bias;
         q->multiplier[i] = line ? l[4 + i] : r[i].multiplier;
         q->shift[i][0] = line ? 0 : r[i].shift;
-        q->shift[i][1] = (int32_t)((uint32_t)q->rounding << q->shift[i][0]);
     }
 }
 
 TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, const int8_t *d,
-                                           int32_t count, int32_t step, int16_t *to)
+                                           int32_t step, int16_t *to, const int16_t *end)
 {
     int i;
-    for (; count > 0; --count) {
+    for (; to != end; to += TINYFUSE_COLUMN) {
         for (i = 0; i < 4; ++i) {
             to[2 * i] = a[i];
             to[2 * i + 1] = b[i];
@@ -233,7 +234,6 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
         to[9] = d[2];
         to[10] = d[1];
         to[11] = d[3];
-        to += TINYFUSE_COLUMN;
         a += step;
         b += step;
         d += step;
@@ -243,11 +243,10 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
 TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
 {
     const int32_t *const m = q->multiplier;
-    const int32_t rounding = q->rounding, out_step = q->out_step;
+    const int32_t rounding = q->rounding;
     const int32_t step = 3 * TINYFUSE_COLUMN + q->column_step / 2;
-    const int16_t *const last = q->end;
     int8_t *out = q->out;
-    for (; columns != last; columns += step) {
+    for (; columns != q->end; columns += step) {
         uint32_t s0 = (uint32_t)q->bias[0], s1 = (uint32_t)q->bias[1];
         uint32_t s2 = (uint32_t)q->bias[2], s3 = (uint32_t)q->bias[3];
         const int16_t *x = columns, *w = q->weights;
@@ -267,7 +266,7 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
         TINYFUSE_QUAD_OUTPUT(1, s1);
         TINYFUSE_QUAD_OUTPUT(2, s2);
         TINYFUSE_QUAD_OUTPUT(3, s3);
-        out += out_step;
+        out += q->out_step;
     }
 }
 
@@ -275,10 +274,9 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    const int32_t inside = (int32_t)(source->inside_end - source->inside) / TINYFUSE_COLUMN;
     tinyfuse_quad_load(source->quad, source->weights, source->channels, line);
-    tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, inside, source->quad->out_step,
-                          source->inside);
+    tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, source->quad->out_step,
+                          source->inside, source->inside_end);
     tinyfuse_quad_row(source->quad, columns, line);
 }
 
@@ -301,15 +299,16 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     tinyfuse_quad *const q = (tinyfuse_quad *)TINYFUSE_WITH_POINTERS(scratch, sizeof *q);
     int16_t *const first = (int16_t *)(void *)((int8_t *)scratch + TINYFUSE_QUAD_BYTES);
     int8_t *const padding = (int8_t *)(first + TINYFUSE_COLUMN * columns);
+    const int8_t *rows[3];
     tinyfuse_quad_source source;
     int32_t i, done;
     for (i = 0; i < 3; ++i) {
         const int32_t iy = y * p->stride_h - p->pad_top + i;
         if (iy >= 0 && iy < p->in_h) {
-            source.rows[i] = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes);
+            rows[i] = tinyfuse_ring_row(in, iy, p->in_ring, row_bytes);
         } else {
             memset(padding, p->in_zero_point, (size_t)row_bytes);
-            source.rows[i] = padding;
+            rows[i] = padding;
         }
     }
     for (i = 0; i < TINYFUSE_COLUMN * left; ++i) {
@@ -322,6 +321,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     q->out_step = in_c;
     q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
     q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
+    source.rows = rows;
     source.inside = first + TINYFUSE_COLUMN * left;
     source.inside_end = source.inside + TINYFUSE_COLUMN * inside;
     source.weights = weights;

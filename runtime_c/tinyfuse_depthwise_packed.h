@@ -6,10 +6,17 @@
 
 #include "tinyfuse_conv.h"
 
+/* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
+   taps[t][c], requantized to out[c] along a line (`line`, a constant) or in the bounded form. Weights:
+   [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
+   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
+#if TINYFUSE_DSP
+
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
 /* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four
-   biases and four multipliers of lines for each four channels, or before [4 * fours] tinyfuse_requant. `before` and `fours` are used up. */
+   biases and four multipliers of lines for each four channels, or before [4 * fours] tinyfuse_requant. `before`
+   and `fours` are used up. */
 typedef struct {
     const int8_t *const *taps;
     int32_t rounding; /* of the line or of the bounded form */
@@ -17,12 +24,6 @@ typedef struct {
     uintptr_t before; /* 12 */
     int32_t fours;    /* > 0 */
 } tinyfuse_depthwise_pixel;
-
-/* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
-   taps[t][c], requantized to out[c] along a line (`line`, a constant) or in the bounded form. Weights:
-   [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
-   {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
-#if TINYFUSE_DSP
 
 /* In the loop over taps:
    r1 weights; r2 channel; r3 to r6 sums; r7 mask of the line; r8 taps
@@ -108,8 +109,8 @@ typedef struct {
     }
 
 /* The statements are those of tinyfuse_common.h with four operands. */
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
-                                              int32_t channel, const int8_t *const *end, int line)
+TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
+                                                  int32_t channel, const int8_t *const *end, int line)
 {
     if (line) {
         TINYFUSE_TAPS_ASM(LINE)
@@ -118,20 +119,42 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, c
     }
 }
 
+#define TINYFUSE_DEPTHWISE_FOURS(name, line)                                                         \
+    TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
+                              int32_t channel, const int8_t *const *end)                             \
+    {                                                                                                \
+        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, line);                            \
+    }
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_line, 1)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, 0)
+
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t channel,
+                                              int32_t fours, const int8_t *weights, const void *channels,
+                                              int32_t rounding, int8_t *out, int line)
+{
+    tinyfuse_depthwise_pixel pixel;
+    pixel.taps = taps;
+    pixel.rounding = rounding;
+    pixel.out = out;
+    pixel.before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
+    pixel.fours = fours;
+    (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel,
+                                                                              taps + 2 * pairs);
+}
+
+/* Layers share the assembly alone: */
+#define TINYFUSE_DEPTHWISE_PIXEL TINYFUSE_INLINE
+
 #else
 
-TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, const int8_t *w, int32_t c,
-                                              const int8_t *const *end, int line)
+TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
+                                              int32_t fours, const int8_t *w, const void *channels,
+                                              int32_t rounding, int8_t *out, int line)
 {
-    const int8_t *const *const taps = pixel->taps;
-    const void *const channels = (const void *)(pixel->before + TINYFUSE_BEFORE_CHANNELS);
     const int32_t *l = (const int32_t *)channels;
     const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
-    int8_t *const out = pixel->out;
-    const int32_t pairs = (int32_t)(end - taps) / 2, rounding = pixel->rounding;
     const int32_t unit = line ? 256 : 1;
-    int32_t fours;
-    for (fours = pixel->fours; fours > 0; --fours) {
+    for (; fours > 0; --fours) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
             s[i] = 0;
@@ -158,35 +181,41 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(tinyfuse_depthwise_pixel *pixel, c
     }
 }
 
-#endif
+/* Layers share what computes a pixel. Its arguments are no struct, for which compilers take more stack. */
+#define TINYFUSE_DEPTHWISE_PIXEL TINYFUSE_SHARED
 
-#define TINYFUSE_DEPTHWISE_FOURS(name, line)                                                         \
-    TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
-                              int32_t channel, const int8_t *const *end)                             \
-    {                                                                                                \
-        tinyfuse_depthwise_fours(pixel, weights, channel, end, line);                                \
-    }
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_line, 1)
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, 0)
+#endif
 
 /* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
    multiple of 4. `line` is a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_channels(tinyfuse_depthwise_pixel *pixel, int32_t pairs, int32_t in_c,
-                                                 const int8_t *weights, const void *channels, int line)
+TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, int32_t pairs, int32_t in_c,
+                                                   const int8_t *weights, const void *channels,
+                                                   int32_t rounding, int8_t *out, int line)
 {
-    const int8_t *const *const end = pixel->taps + 2 * pairs;
     const int32_t fours = in_c / 4, last = in_c - 4;
-    pixel->before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
-    pixel->fours = fours;
-    (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(pixel, weights, 0, end);
+    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, line);
     if ((in_c & 3) != 0) {
-        pixel->before = (uintptr_t)(line ? (const void *)((const int32_t *)channels + 8 * fours)
-                                         : (const void *)((const tinyfuse_requant *)channels + last)) -
-                        TINYFUSE_BEFORE_CHANNELS;
-        pixel->fours = 1;
-        (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(
-            pixel, weights + 8 * pairs * fours, last, end);
+        tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours,
+                                 line ? (const void *)((const int32_t *)channels + 8 * fours)
+                                      : (const void *)((const tinyfuse_requant *)channels + last),
+                                 rounding, out, line);
     }
+}
+
+TINYFUSE_DEPTHWISE_PIXEL void tinyfuse_depthwise_pixel_line(const int8_t *const *taps, int32_t pairs,
+                                                            int32_t in_c, const int8_t *weights,
+                                                            const void *channels, int32_t rounding,
+                                                            int8_t *out)
+{
+    tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 1);
+}
+
+TINYFUSE_DEPTHWISE_PIXEL void tinyfuse_depthwise_pixel_bounded(const int8_t *const *taps, int32_t pairs,
+                                                               int32_t in_c, const int8_t *weights,
+                                                               const void *channels, int32_t rounding,
+                                                               int8_t *out)
+{
+    tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 0);
 }
 
 /* Fills taps[2 * pairs] for output pixel (y, x); taps in the padding point to `padding`: in_c bytes of
@@ -263,19 +292,21 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     const int8_t **const taps =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
-    tinyfuse_depthwise_pixel pixel;
+    const int32_t rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+    int8_t *out = out_row;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
-    pixel.taps = (const int8_t *const *)taps;
-    pixel.rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
-    pixel.out = out_row;
     if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
         memset(padding, p->in_zero_point, (size_t)p->in_c);
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        tinyfuse_depthwise_channels(&pixel, pairs, p->in_c, weights, channels, line);
-        pixel.out += p->in_c;
+        if (line) {
+            tinyfuse_depthwise_pixel_line(taps, pairs, p->in_c, weights, channels, rounding, out);
+        } else {
+            tinyfuse_depthwise_pixel_bounded(taps, pairs, p->in_c, weights, channels, rounding, out);
+        }
+        out += p->in_c;
     }
     if (p->act_min > -128 || p->act_max < 127) {
         tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);

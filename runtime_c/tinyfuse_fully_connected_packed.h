@@ -130,11 +130,10 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_dsp(tinyfuse_dense_fours *p, int colum
 
 #endif
 
-/* The same in C. */
+/* The same in C. What the inner loop doesn't need stays in memory: copies would take stack. */
 TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int columns, int form)
 {
-    const int32_t depth = p->depth, rounding = p->rounding;
-    const int32_t scale_step = p->scale_bytes / (int32_t)sizeof(tinyfuse_dense_scale);
+    const int32_t rounding = p->rounding;
     const tinyfuse_dense_scale *scales = p->scales;
     const int32_t *biases = p->biases;
     const int8_t *weights = p->weights;
@@ -142,7 +141,7 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
     int32_t fours;
     for (fours = p->fours; fours > 0; --fours) {
         const int8_t *x = (const int8_t *)p->inputs;
-        const int8_t *const end = weights + 4 * depth;
+        const int8_t *const end = weights + 4 * p->depth;
         int32_t s0 = biases[0], s1 = biases[1], s2 = biases[2], s3 = biases[3];
         for (; weights != end; weights += 16) {
 #define TINYFUSE_DENSE_BYTE(j)             \
@@ -172,11 +171,12 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
             }
             x += columns ? tinyfuse_step_bytes(form) : 4;
         }
-#define TINYFUSE_DENSE_STORE_C(sum)                                                                \
-    {                                                                                              \
-        *out++ = (int8_t)tinyfuse_requantize_bounded(form == TINYFUSE_LANES ? (sum) >> 8 : (sum),  \
-                                                     scales->multiplier, scales->shift, rounding); \
-        scales += scale_step;                                                                      \
+#define TINYFUSE_DENSE_STORE_C(sum)                                                                    \
+    {                                                                                                  \
+        const int32_t value = form == TINYFUSE_LANES ? (sum) >> 8 : (sum);                             \
+        *out++ = (int8_t)tinyfuse_requantize_bounded(value, scales->multiplier, scales->shift,         \
+                                                     rounding);                                     \
+        scales = (const tinyfuse_dense_scale *)((uintptr_t)scales + (uintptr_t)p->scale_bytes);        \
     }
         TINYFUSE_DENSE_STORE_C(s0)
         TINYFUSE_DENSE_STORE_C(s1)

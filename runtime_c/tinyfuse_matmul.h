@@ -69,13 +69,15 @@ TINYFUSE_INLINE int32_t tinyfuse_step_bytes(int form)
 
 /* Where the outputs of a block come from and go; assembly knows the offsets. All but `out` serves every block
    of a layer. `before` and `last` are addresses of multipliers: of the channel before the first one, if there
-   were one, and of the last pair's second channel. Assembly uses `out` up. */
+   were one, and of the last pair's second channel, for assembly, which uses `out` up. */
 typedef struct {
     int32_t rounding; /* tinyfuse_matmul_rounding */
     uintptr_t before;
     int8_t *out; /* [pixels][out_c] */
     int32_t out_c;
+#if TINYFUSE_DSP
     uintptr_t last;
+#endif
 } tinyfuse_matmul;
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
@@ -98,7 +100,9 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     m.before = first - tinyfuse_channel_bytes(form);
     m.out = NULL;
     m.out_c = out_c;
+#if TINYFUSE_DSP
     m.last = m.before + (uintptr_t)(out_c & ~1) * tinyfuse_channel_bytes(form);
+#endif
     return m;
 }
 
@@ -377,9 +381,16 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
                                              int32_t depth, int pixels, int form)
 {
     const int32_t step = tinyfuse_step_bytes(form), four = tinyfuse_weights_bytes(form);
-    const int32_t out_c = p->out_c, rounding = p->rounding;
     const void *const channels = tinyfuse_matmul_channels(p, form);
+    const int32_t rounding = p->rounding;
+    const int32_t out_c = p->out_c;
+    /* Where outputs go. Armv6-M has eight registers for the loop: there it is read again behind it. */
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+#define TINYFUSE_MATMUL_OUT p->out
+#else
     int8_t *const out = p->out;
+#define TINYFUSE_MATMUL_OUT out
+#endif
     /* from a channel's weights to the next one's */
     const int32_t next = form == TINYFUSE_UNPACKED ? 4 : four;
     int32_t o;
@@ -388,7 +399,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
         const int8_t *const end = w + depth / 2 * four;
         int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
-        int8_t *to = out + o;
+        int8_t *to;
         for (; w != end; w += 2 * four) {
 #define TINYFUSE_BYTE_PRODUCTS(j)              \
     {                                          \
@@ -423,6 +434,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
             }
             x += pixels * step;
         }
+        to = TINYFUSE_MATMUL_OUT + o;
         to[0] = tinyfuse_channel_output(channels, o, s0, rounding, form);
         to[1] = tinyfuse_channel_output(channels, o + 1, s1, rounding, form);
         if (pixels > 1) {
@@ -507,12 +519,13 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
      : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line##of  \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
-/* One block: all channels of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a constant. */
+/* One block: all out_c channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a
+   constant; where out_c is one, too, half of this is never compiled. */
 TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
-                                            int32_t depth, int8_t *out, int32_t pixels, int form)
+                                            int32_t depth, int8_t *out, int32_t out_c, int32_t pixels, int form)
 {
     p->out = out;
-    if (p->out_c == 1) {
+    if (out_c == 1) {
     } else if (pixels == 3) {
         TINYFUSE_OF_FORM(form, tinyfuse_matmul, _3)(p, weights, columns, depth);
     } else if (pixels == 2) {
@@ -520,7 +533,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pixels(tinyfuse_matmul *p, const int8_t *we
     } else {
         TINYFUSE_OF_FORM(form, tinyfuse_matmul, _1)(p, weights, columns, depth);
     }
-    if (p->out_c & 1) {
+    if (out_c & 1) {
         p->out = out; /* assembly moves it on */
         TINYFUSE_OF_FORM(form, tinyfuse_matmul, _odd)(p, weights, columns, depth, pixels);
     }

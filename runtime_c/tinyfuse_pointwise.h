@@ -25,7 +25,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
             (void)tinyfuse_widen(in, p->in_c / 4, columns + step * i, step * block, form);
             in += p->in_c;
         }
-        tinyfuse_matmul_pixels(&m, weights, columns, p->in_c, out, block, form);
+        tinyfuse_matmul_pixels(&m, weights, columns, p->in_c, out, p->out_c, block, form);
         out += block * p->out_c;
         left -= block;
     }
