@@ -16,10 +16,10 @@ import numpy as np
 from rows import Row
 from tinyfuse_runs import expected_outputs, measured_inputs
 
-from tinyfuse.emulation import ModuleFiles, build_firmware, find_emulator
 from tinyfuse.errors import TinyfuseError
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.verify.emulation import ModuleFiles, build_firmware, find_emulator
 
 SETTINGS = ("portable", "cmsis-nn")
 

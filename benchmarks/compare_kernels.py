@@ -21,8 +21,8 @@ from measure_costs import DRAWN, DRAWN_OF_OTHERS  # noqa: E402
 
 from tinyfuse.cost import cost_table  # noqa: E402
 from tinyfuse.ir import Op  # noqa: E402
+from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
-from tinyfuse.ops.base import Context  # noqa: E402
 from tinyfuse.schedule.select import candidates, whole_kernel  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402
 

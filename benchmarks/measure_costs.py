@@ -24,18 +24,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from cost_grid import chain, operators, rectifier, tensor  # noqa: E402
 
-from tinyfuse import cmsis_nn  # noqa: E402
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.features import Features, features  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
-from tinyfuse.emulation.inputs import input_set  # noqa: E402
-from tinyfuse.emulation.module import build_module  # noqa: E402
-from tinyfuse.emulation.qemu import Qemu  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
+from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
+from tinyfuse.kernels.registry import kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
-from tinyfuse.ops.base import Context, Kernel  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
 from tinyfuse.profile.image import read_image  # noqa: E402
@@ -43,6 +40,10 @@ from tinyfuse.profile.measure import Profile, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
 from tinyfuse.schedule.legality import Legality  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
+from tinyfuse.toolchain import cmsis_nn  # noqa: E402
+from tinyfuse.verify.emulation.inputs import input_set  # noqa: E402
+from tinyfuse.verify.emulation.module import build_module  # noqa: E402
+from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
@@ -98,7 +99,7 @@ def measure_all(
     """Samples of every kernel, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
-        for name in dict.fromkeys(kernel.name for kernel in family.kernels)
+        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind))
     ]  # fmt: skip
     samples, compiler = measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
@@ -123,10 +124,10 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
 def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str) -> tuple[list[Sample], str]:
     """Samples of the operators of a kind that the kernel of that name may compute, on every path that
     some --optimize and --weights take."""
-    kernels = [kernel for kernel in FAMILIES[kind].kernels if kernel.name == name]
+    kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name]
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
-    others = frozenset(kernel.name for kernel in FAMILIES[kind].kernels) - {name}
+    others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
     drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)

@@ -26,10 +26,10 @@ import plot  # noqa: E402
 import table  # noqa: E402
 import tinyfuse_runs  # noqa: E402
 from tinyfuse import __version__  # noqa: E402
-from tinyfuse.emulation import find_emulator  # noqa: E402
-from tinyfuse.emulation.build import find_compiler  # noqa: E402
 from tinyfuse.options import COMPILER_OPTS  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402
+from tinyfuse.verify.emulation import find_emulator  # noqa: E402
+from tinyfuse.verify.emulation.build import find_compiler  # noqa: E402
 
 TARGETS = ("cortex-m4", "cortex-m55")
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from rows import Row
 
-from tinyfuse.commands import Request, make_plan
-from tinyfuse.emulation import find_emulator
-from tinyfuse.emulation.inputs import input_set
-from tinyfuse.emulation.module import build_module
+from tinyfuse.cli.commands import Request, make_plan
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.ir import Graph
-from tinyfuse.oracle import make_oracle
 from tinyfuse.plan import Plan
-from tinyfuse.verification import compare, problems
+from tinyfuse.verify.comparison import compare, problems
+from tinyfuse.verify.emulation import find_emulator
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.oracle import make_oracle
 
 #: what is asked for, as options of `tinyfuse gen`: fields of a Request
 SETTINGS = (

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from tinyfuse.emit import emit
-from tinyfuse.emulation import ModuleFiles
 from tinyfuse.plan import ARENA_ALIGN, Plan
+from tinyfuse.verify.emulation import ModuleFiles
 
 #: an odd multiple, so that no arena is better aligned than its module asks for
 GUARD = 5 * ARENA_ALIGN

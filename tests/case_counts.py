@@ -28,7 +28,7 @@ from cases import NAMED
 from op_harness import TARGETS, cases_of
 from cases.common import inputs_of
 
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_facts, operators_markdown
 from tinyfuse.targets import load_target
 

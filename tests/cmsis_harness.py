@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tinyfuse.cmsis_nn import Tree, find_cmsis_nn
-from tinyfuse.emulation.cache import ObjectCache
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Loop, RowWindow, Site, Statement, View
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
+from tinyfuse.toolchain.cmsis_nn import Tree, find_cmsis_nn
+from tinyfuse.verify.emulation.cache import ObjectCache
 
 _FIRMWARE = Path(__file__).resolve().parents[1] / "tinyfuse" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")

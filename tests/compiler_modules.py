@@ -23,8 +23,8 @@ from test_split_full_height import SPLIT
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.select import whole_kernel
 from tinyfuse.targets import load_target

@@ -15,17 +15,17 @@ from host_program import HostProgram
 
 from tinyfuse.compiler import compile_graph, plan_groups, prepare
 from tinyfuse.emit.header import stack_bound
-from tinyfuse.emulation import build_firmware, find_emulator
-from tinyfuse.emulation.inputs import input_set
-from tinyfuse.emulation.module import build_module
-from tinyfuse.oracle import ReferenceOracle, make_oracle
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.streams import default_frames, join, split
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
-from tinyfuse.verification import compare
+from tinyfuse.verify.comparison import compare
+from tinyfuse.verify.emulation import build_firmware, find_emulator
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.oracle import ReferenceOracle, make_oracle
+from tinyfuse.verify.streams import default_frames, join, split
 
 
 def plan_of(data: bytes, target: str = "host", name: str = "net", **options) -> Plan:

@@ -38,16 +38,16 @@ from test_ops_network import network
 from tflite_mutations import mutants
 from tflite_structure import structural_mutants
 
-from tinyfuse.check import MOST_ROWS
 from tinyfuse.compiler import compile_graph
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.frontend.check import MOST_ROWS
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.options import FUSION, KERNELS, Options
 from tinyfuse.report.facts import report_facts
 from tinyfuse.report.text import report_text
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 SECONDS_A_FILE = 10
 #: rows of images that are planned in that time

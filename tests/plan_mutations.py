@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.arena import plan_arena
 from tinyfuse.plan import FEED_STATE, Group, Plan
-from tinyfuse.schedule.rows import row_bytes
+from tinyfuse.plan.rows import row_bytes
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from random_graphs import ACTIVATIONS, Sketch, Value
 
 from tinyfuse.compiler import plan_groups
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
-from tinyfuse.places import is_alias
 from tinyfuse.plan import Plan
+from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 #: rows beyond which nothing grows any more: the tests are about windows, not about speed
 MOST_ROWS = 30

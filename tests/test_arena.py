@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena
 from tinyfuse.arena.bounds import lower_bound
+from tinyfuse.arena.check import check_placement
 from tinyfuse.arena.problem import Problem
 from tinyfuse.arena.search import Budget
 from tinyfuse.arena.stacking import Stacking
 from tinyfuse.arena.sweep import Sweep
-from tinyfuse.arena_check import check_placement
 from tinyfuse.errors import InternalFault
 
 PLENTY = 10**9

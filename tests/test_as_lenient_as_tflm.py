@@ -20,10 +20,10 @@ from tflite_builder import ModelBuilder, write_numbers, write_table
 from tflite_mutations import patch
 from tflite_structure import structural_mutants
 
-from tinyfuse.check import check
 from tinyfuse.errors import CompileError
+from tinyfuse.frontend.check import check
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.rewrite.fold_constants import fold_constants
-from tinyfuse.tflite_reader import read_tflite
 
 
 class Network:

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 from test_generated_code import separable
 
-from tinyfuse.cli import main
-from tinyfuse.cmsis_nn import find_cmsis_nn
+from tinyfuse.cli.main import main
 from tinyfuse.targets import load_target
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 
 PROJECT = """\
 cmake_minimum_required(VERSION 3.13)

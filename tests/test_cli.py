@@ -19,7 +19,7 @@ from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
 import tinyfuse
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run")
@@ -96,7 +96,7 @@ def test_the_program_runs_as_a_module() -> None:
 
 
 def test_the_installed_command_is_the_same_entry_point() -> None:
-    assert 'tinyfuse = "tinyfuse.cli:main"' in (ROOT / "pyproject.toml").read_text()
+    assert 'tinyfuse = "tinyfuse.cli.main:main"' in (ROOT / "pyproject.toml").read_text()
 
 
 def test_help_lists_every_command_with_examples() -> None:
@@ -493,7 +493,7 @@ def test_a_bundle_without_cmsis_nn_says_how_to_get_it(folder: Path, monkeypatch)
         monkeypatch.delenv(name, raising=False)
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(folder / "home"))
-    monkeypatch.setattr("tinyfuse.cmsis_nn.find._bakenn", lambda: None)
+    monkeypatch.setattr("tinyfuse.toolchain.cmsis_nn.find._bakenn", lambda: None)
     arguments = ("gen", "small.tflite", "--target", "cortex-m4", "--kernels", "cmsis-nn")
     result = tinyfuse_(*arguments, "--bundle")
     assert result.exit_code == 3 and "CMSIS-NN was not found: " in result.stderr

@@ -18,17 +18,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
-from tinyfuse.cmsis_nn import Tree, bundle, find_cmsis_nn
-from tinyfuse.commands import Request, report, verify
+from tinyfuse.cli.commands import Request, report, verify
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context, RowWindow
+from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import load_target
+from tinyfuse.toolchain.cmsis_nn import Tree, bundle, find_cmsis_nn
 
 # --- finding trees ---------------------------------------------------------------------------
 
@@ -41,7 +43,7 @@ def nothing_around(monkeypatch: pytest.MonkeyPatch, request, tmp_path: Path) -> 
             monkeypatch.delenv(name, raising=False)
         for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
             monkeypatch.setenv(name, str(tmp_path / "home"))
-        monkeypatch.setattr("tinyfuse.cmsis_nn.find._bakenn", lambda: None)
+        monkeypatch.setattr("tinyfuse.toolchain.cmsis_nn.find._bakenn", lambda: None)
 
 
 _DECLARED = """\
@@ -152,7 +154,7 @@ def test_closure_and_bundle(tmp_path: Path) -> None:
 def test_the_bundle_compiles_and_links_alone(wanted: str, target: str, tmp_path: Path) -> None:
     tree = tree_or_skip(wanted)
     functions = tree.functions() & {
-        kernel.name for family in FAMILIES.values() for kernel in family.kernels
+        kernel.name for family in FAMILIES.values() for kernel in kernels_of(family.kind)
     }
     assert {"arm_convolve_wrapper_s8", "arm_depthwise_conv_wrapper_s8", "arm_max_pool_s8"} <= functions
     for name, path in bundle(tree, functions).items():
@@ -217,7 +219,7 @@ def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[C
     operands = [None if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     (expected,) = family.reference(op, *operands)
     cases = []
-    for kernel in family.kernels_for(op):
+    for kernel in kernels_for(op):
         if kernel.library == "cmsis-nn" and kernel.accepts(op, context):
             window = family.row_window(op, 0)
             cases.append(Case(op, kernel, inputs, expected, window))
@@ -375,7 +377,7 @@ def test_functions_are_exact(wanted: str, target: str, tmp_path: Path) -> None:
 def _kernels(context: Context, tree: Tree) -> set[str]:
     """The functions that tinyfuse calls, of those that the tree has and the target can use. SVDF and LSTM
     have states: tests/test_streams.py runs them."""
-    kernels = [kernel for family in FAMILIES.values() for kernel in family.kernels if not family.updates]
+    kernels = [kernel for family in FAMILIES.values() for kernel in kernels_of(family.kind) if not family.updates]
     names = {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
     if tree.version < (7, 0):  # their arguments were others
         names -= {"arm_convolve_s8", "arm_transpose_conv_s8"}

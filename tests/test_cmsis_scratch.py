@@ -10,11 +10,11 @@ import pytest
 from cases.matrices import transpose_conv
 from cmsis_harness import PRELUDE, array, context_for, run_program, tree_or_skip
 
-from tinyfuse.kernels.cmsis_conv_paths import ConvCall, convolve_exact, convolve_path, convolve_scratch
-from tinyfuse.kernels.cmsis_depthwise import depthwise_path, depthwise_scratch
-from tinyfuse.kernels.cmsis_batch_matmul import sums_scratch
-from tinyfuse.kernels.cmsis_pool import average_scratch
-from tinyfuse.kernels.cmsis_transpose_conv import CmsisReverseConv, rolling_scratch
+from tinyfuse.kernels.cmsis.batch_matmul import sums_scratch
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, convolve_exact, convolve_path, convolve_scratch
+from tinyfuse.kernels.cmsis.depthwise import depthwise_path, depthwise_scratch
+from tinyfuse.kernels.cmsis.pool import average_scratch
+from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, rolling_scratch
 
 _FIELDS = tuple(ConvCall.__dataclass_fields__)
 _GETTERS = {
@@ -133,7 +133,7 @@ def test_scratch_of_transposed_convolutions(target: str, tmp_path: Path) -> None
 
 def test_known_sizes() -> None:
     """12x12x8 with a 3x3 depthwise kernel, in 7.0: nothing on DSP, 4,464 bytes on MVE."""
-    from tinyfuse.ops.base import Context
+    from tinyfuse.kernels.base import Context
     from tinyfuse.targets import load_target
 
     call = ConvCall(12, 12, 8, 12, 12, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from random_graphs import Sketch
 
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.targets import load_target
 
 GCC, OBJDUMP = "arm-none-eabi-gcc", "arm-none-eabi-objdump"

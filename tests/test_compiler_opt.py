@@ -14,7 +14,7 @@ from executors import plan_of
 from families import FAMILIES
 from real_models import ORIGINAL_NAMES, ORIGINALS
 
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.emit import emit
 from tinyfuse.emit.header import stack_bound
 from tinyfuse.options import COMPILER_OPTS

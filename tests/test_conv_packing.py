@@ -10,15 +10,15 @@ import pytest
 from conv_cases import FAMILIES, Shape, make_op, model_of
 from executors import assert_exact, plan_of
 
-from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
+from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.line import SHIFT, line
 from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, WIDE, dense_layer, matmul_layer, weights_in_lanes
 from tinyfuse.kernels.packing import accumulator_range, bounded, channel_weights
-from tinyfuse.ops.base import Context
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 DSP, PLAIN = (Context(load_target(name)) for name in ("cortex-m4", "cortex-m3"))
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"

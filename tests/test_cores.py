@@ -16,13 +16,13 @@ from random_graphs import Sketch
 from test_ops_network import network
 from toy_module import toy_inputs, write_toy
 
-from tinyfuse.cmsis_nn import find_cmsis_nn
-from tinyfuse.emulation import build_firmware, find_emulator
-from tinyfuse.emulation.elf import open_elf
-from tinyfuse.emulation.inputs import input_set
-from tinyfuse.emulation.module import build_module
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.targets import all_targets, load_target
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
+from tinyfuse.verify.emulation import build_firmware, find_emulator
+from tinyfuse.verify.emulation.elf import open_elf
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),

@@ -10,7 +10,8 @@ import pytest
 from random_graphs import Sketch
 from test_emulation import needs_qemu
 
-from tinyfuse.commands import Request
+from tinyfuse.cli.commands import Request
+from tinyfuse.cli.profile import profile
 from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.features import features
@@ -18,13 +19,12 @@ from tinyfuse.cost.fit import fit, nnls
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.cost.table import loop_features
 from tinyfuse.errors import ToolMissing
-from tinyfuse.ops.base import Context
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.profile.command import profile
-from tinyfuse.schedule.rows import Stream
+from tinyfuse.plan.rows import Stream
 from tinyfuse.targets import all_targets, load_target
-from tinyfuse.tflite_reader import read_tflite
 
 
 def test_the_fit_finds_the_factors_that_made_the_data() -> None:

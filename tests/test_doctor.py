@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.targets import all_targets
 
 BOARDS = " x\n".join(sorted({t.qemu_machine for t in all_targets().values() if t.qemu_machine}))

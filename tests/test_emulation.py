@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from toy_module import WEIGHTS, toy_inputs, toy_outputs, write_toy
 
-from tinyfuse.commands import Request, machine_for
-from tinyfuse.emulation import Firmware, build_firmware, find_emulator
-from tinyfuse.emulation.board import check_board
-from tinyfuse.emulation.inputs import input_set
-from tinyfuse.emulation.renode import Renode, platform_description
-from tinyfuse.emulation.result import parse_outcome
+from tinyfuse.cli.commands import Request, machine_for
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation import Firmware, build_firmware, find_emulator
+from tinyfuse.verify.emulation.board import check_board
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.renode import Renode, platform_description
+from tinyfuse.verify.emulation.result import parse_outcome
 
 CROSS = shutil.which("arm-none-eabi-gcc")
 QEMU = shutil.which("qemu-system-arm")
@@ -469,7 +469,7 @@ def test_renode_platform_and_script(tmp_path, renode):
 
 @needs_cross
 def test_renode_firmware_ends_in_test_exit(tmp_path):
-    from tinyfuse.emulation.elf import symbol_size
+    from tinyfuse.verify.emulation.elf import symbol_size
 
     firmware = build(tmp_path, "cortex-m4", "renode")
     assert symbol_size(firmware.elf, "test_exit") > 0

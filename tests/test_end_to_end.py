@@ -8,8 +8,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 
-from tinyfuse.cmsis_nn import find_cmsis_nn
 from tinyfuse.options import FUSION, OPTIMIZE
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 
 
 # Several networks go into one program: building it and starting an emulator take longer than they do.

@@ -13,13 +13,13 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.facts import explain_facts
 from tinyfuse.explain.fusions import Cost, _gain, fusions
 from tinyfuse.explain.text import explain_text
-from tinyfuse.ops.base import Context
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.report.facts import plan_envelope
 from tinyfuse.report.pareto import pareto_facts, pareto_lines
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 M4 = load_target("cortex-m4")
 

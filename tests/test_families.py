@@ -9,9 +9,9 @@ import pytest
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from families import FAMILIES
 
-from tinyfuse.emulation.inputs import input_set
-from tinyfuse.oracle import ReferenceOracle
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
 
 
 @pytest.mark.parametrize("name", FAMILIES)

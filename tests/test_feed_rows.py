@@ -1,5 +1,5 @@
 """--feed-rows: the image comes row by row. Every run below is by one row, all rows at once, or random
-batches, with calls on the way that must be refused (tinyfuse/emulation/firmware/verify.c)."""
+batches, with calls on the way that must be refused (tinyfuse/verify/emulation/firmware/verify.c)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from random_graphs import Sketch, networks
 from test_ops_network import network
 
 from tinyfuse.emit import emit
-from tinyfuse.emulation import module
 from tinyfuse.errors import CompileError, EmulationFailed, InternalFault, UsageError
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import FEED_STATE, Plan
+from tinyfuse.plan.checker import _Player, verify_plan
 from tinyfuse.rewrite.feed_rows import feed_rows
-from tinyfuse.tflite_reader import read_tflite
-from tinyfuse.verify_plan import _Player, verify_plan
+from tinyfuse.verify.emulation import module
 
 HAS_QEMU = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
 needs_qemu = pytest.mark.skipif(not HAS_QEMU, reason="needs arm-none-eabi-gcc and qemu-system-arm")

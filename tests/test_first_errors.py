@@ -17,13 +17,13 @@ from click.testing import CliRunner
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
-from tinyfuse import tools
-from tinyfuse.check import check
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.errors import MOST_LINES, CompileError, Problem, UsageError
+from tinyfuse.frontend.check import check
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.toolchain import packages as tools
 
 
 def small() -> bytes:
@@ -273,7 +273,7 @@ def test_too_little_ram_says_what_would_do(tmp_path: Path) -> None:
 
 
 def test_nothing_is_tried_that_takes_long(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("tinyfuse.fitting.MOST_OPERATORS", 1)
+    monkeypatch.setattr("tinyfuse.cli.fitting.MOST_OPERATORS", 1)
     path = tmp_path / "m.tflite"
     path.write_bytes(small())
     command = ["report", str(path), "--target", "cortex-m4", "--kernels", "tinyfuse", "--max-ram", "100"]

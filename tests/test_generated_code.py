@@ -20,11 +20,12 @@ from stream_models import STREAM_MODELS
 from test_ops_network import network
 from tflite_builder import ModelBuilder
 
-from tinyfuse.cmsis_nn import find_cmsis_nn
 from tinyfuse.emit import emit
+from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
-from tinyfuse.identifiers import default_module_name, module_name
 from tinyfuse.targets import load_target
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
+from tinyfuse.verify.selftest import embedded_selftest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -87,7 +88,7 @@ def test_no_warning_from_any_compiler(tmp_path: Path, compiler: str, target: str
         plan = plan_of(data, target, kernels=kernels, cmsis_nn_version="4.0")
         if plan.uses_cmsis_nn:
             command += [f"-isystem{folder}" for folder in tree.include_dirs]
-        folder = write(tmp_path / str(number), emit(plan, with_selftest=True))
+        folder = write(tmp_path / str(number), emit(plan, embedded_selftest(plan)))
         sources = ["net.c", "net_weights.c", "net_selftest.c"]
         (folder / "all.c").write_text("".join(f'#include "{name}"\n' for name in sources))
         compile_c([*command, "-std=gnu11", *WARNINGS, "-fsyntax-only", folder / "all.c"])
@@ -178,7 +179,7 @@ def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> N
     name = default_module_name(f"{tmp_path}/{file}.tflite")
     assert module_name(name) == name
     plan = plan_of(network(), name=name)
-    files = emit(plan, with_selftest=True)
+    files = emit(plan, embedded_selftest(plan))
     folder = write(tmp_path / "out", files)
     assert len({path.lower() for path in files}) == len(files)
     for part in (f"{name}.c", f"{name}_weights.c", f"{name}_selftest.c"):

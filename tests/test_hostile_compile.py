@@ -31,11 +31,11 @@ from hostile_worker import c_problem, limited, limited_memory, starting_points
 from random_graphs import Sketch
 from tflite_structure import structural_mutants
 
-from tinyfuse.check import check
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
+from tinyfuse.frontend.check import check
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops import FAMILIES
-from tinyfuse.tflite_reader import read_tflite
 
 TESTS = Path(__file__).resolve().parent
 KEPT = sorted((TESTS / "hostile_files").glob("*.tflite"))

@@ -22,9 +22,9 @@ from tflite_builder import ModelBuilder, Outside, write_numbers, write_offsets, 
 from tflite_mutations import mutants, patch, sites
 
 from tinyfuse.errors import CompileError
+from tinyfuse.frontend.reader import MAX_FILE_BYTES, read_tflite
+from tinyfuse.frontend.tensors import MAX_PROBLEMS, MAX_TENSOR_BYTES
 from tinyfuse.ir import ITEM_BYTES, Graph
-from tinyfuse.tflite_reader import MAX_FILE_BYTES, read_tflite
-from tinyfuse.tflite_tensors import MAX_PROBLEMS, MAX_TENSOR_BYTES
 
 MODELS = sorted((Path(__file__).parents[2] / "shared" / "models").glob("*.tflite"))
 SECONDS = float(os.environ.get("TINYFUSE_FUZZ_SECONDS", "20"))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tinyfuse.emit.identifiers import comment, default_module_name, identifier, module_name, unique_identifiers
 from tinyfuse.errors import UsageError
-from tinyfuse.identifiers import comment, default_module_name, identifier, module_name, unique_identifiers
 
 
 @example(["if", "if"])  # a reserved word ends in "_" already

@@ -13,7 +13,7 @@ from executors import plan_of
 from random_graphs import Sketch
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.verify_plan import verify_plan
+from tinyfuse.plan.checker import verify_plan
 
 #: `tinyfuse report MODEL --target host` of a build whose planner puts every buffer at the arena's start
 _SEEDED = """
@@ -31,7 +31,7 @@ def wrong(buffers, overlaps):
 
 if sys.argv.pop(1) == "seeded":
     compiler.plan_arena = wrong
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 
 main()
 """

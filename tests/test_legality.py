@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, networks
 
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.search import pareto_front
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 CONTEXT = Context(load_target("cortex-m4"))
 
@@ -85,9 +86,7 @@ def test_kernels_without_rings_are_a_barrier_behind_another_stage_only() -> None
 
 
 def _ours(op):
-    from tinyfuse.ops import FAMILIES
-
-    return FAMILIES[op.kind].kernels_for(op)
+    return kernels_for(op)
 
 
 def test_strangers_are_no_group_and_siblings_are() -> None:

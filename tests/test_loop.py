@@ -10,24 +10,25 @@ from test_search import long_network
 
 from tinyfuse import compiler
 from tinyfuse.compiler import compile_graph
-from tinyfuse.ops.base import Context
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import OPTIMIZE, Options
-from tinyfuse.places import is_alias
+from tinyfuse.plan import loop
+from tinyfuse.plan.loop import StageRows
+from tinyfuse.plan.places import is_alias
+from tinyfuse.plan.rows import Stream
 from tinyfuse.rewrite import rewrite
-from tinyfuse.schedule import loop, order
+from tinyfuse.schedule import order
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.loop import StageRows
 from tinyfuse.schedule.lower import make_stages
 from tinyfuse.schedule.order import _Units, least_peak
-from tinyfuse.schedule.rows import Stream
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 M4 = load_target("cortex-m4")
 
 
 class Played:
-    """A loop turn by turn, straight from the definitions in tinyfuse/schedule/rows.py."""
+    """A loop turn by turn, straight from the definitions in tinyfuse/plan/rows.py."""
 
     def __init__(self, stages: tuple[StageRows, ...]):
         self.stages, self.done, self.order = stages, [0] * len(stages), []

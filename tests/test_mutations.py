@@ -22,13 +22,13 @@ from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 
 from tinyfuse.emit import emit
-from tinyfuse.emulation import find_emulator, module
-from tinyfuse.emulation.inputs import input_set
 from tinyfuse.errors import TinyfuseError
-from tinyfuse.oracle import ReferenceOracle
 from tinyfuse.plan import Plan
-from tinyfuse.streams import join, split
-from tinyfuse.verification import compare, problems
+from tinyfuse.verify.comparison import compare, problems
+from tinyfuse.verify.emulation import find_emulator, module
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
+from tinyfuse.verify.streams import join, split
 
 HAS_QEMU = shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")
 pytestmark = pytest.mark.skipif(not HAS_QEMU, reason="needs arm-none-eabi-gcc and qemu-system-arm")

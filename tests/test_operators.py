@@ -5,7 +5,7 @@ from __future__ import annotations
 import case_counts
 from click.testing import CliRunner
 
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.ops import FAMILIES
 from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_facts, operators_markdown
 

@@ -12,6 +12,7 @@ from cases.common import broken_rules, f32, inputs_of, model_of, references, see
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Quant
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.activations import LeakyRelu
@@ -19,11 +20,11 @@ from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.gather import Gather
-from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.l2_normalization import L2Norm
 from tinyfuse.ops.mirror_pad import MirrorPad
 from tinyfuse.ops.pack import Pack
 from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.resize import Resize
 from tinyfuse.ops.slice import StridedSlice
 from tinyfuse.ops.softmax import Softmax
@@ -31,7 +32,6 @@ from tinyfuse.ops.space_depth import Block
 from tinyfuse.ops.split import Unpack
 from tinyfuse.ops.squeeze import Squeeze
 from tinyfuse.ops.transpose_conv import TransposeConv
-from tinyfuse.tflite_reader import read_tflite
 
 _NAMED = [pytest.param(op, id=f"{kind}-{name}") for kind, ops in NAMED.items() for name, op in ops.items()]
 

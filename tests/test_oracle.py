@@ -9,12 +9,12 @@ import pytest
 from real_models import REAL_MODELS
 from tflite_builder import ModelBuilder
 
-from tinyfuse import oracle as oracle_module
-from tinyfuse.emulation.inputs import input_set
 from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
-from tinyfuse.oracle import make_oracle
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.verify import oracle as oracle_module
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import make_oracle
 
 INTERPRETERS = ["tflm", "litert"]
 

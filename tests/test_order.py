@@ -19,11 +19,13 @@ from tinyfuse.compiler import compile_graph, plan_groups, prepare
 from tinyfuse.emit import emit
 from tinyfuse.explain.facts import explain_facts
 from tinyfuse.explain.text import explain_text
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.options import OPTIMIZE, Options
-from tinyfuse.places import Places, is_alias
+from tinyfuse.plan.places import Places, is_alias
+from tinyfuse.plan.rows import Stream
 from tinyfuse.report.facts import moved_operators, plan_envelope, report_facts
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule import order
@@ -32,9 +34,7 @@ from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages
 from tinyfuse.schedule.order import _Units, least_peak, orders
 from tinyfuse.schedule.partition import partition
-from tinyfuse.schedule.rows import Stream
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 HOST = load_target("host")
 

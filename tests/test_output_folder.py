@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tinyfuse.emit.manifest import JOURNAL, MANIFEST, STAGING, digest, manifest_text
+from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
-from tinyfuse.manifest import JOURNAL, MANIFEST, STAGING, digest, manifest_text
-from tinyfuse.output_folder import write_folder
 
 
 def folder_of(**texts: str) -> dict[str, bytes]:
@@ -354,7 +354,7 @@ def test_a_new_folder_that_was_stopped_is_recovered_from(tmp_path) -> None:
 def test_runs_side_by_side_take_turns(tmp_path) -> None:
     """A Makefile whose rule has several targets starts the generator for each of them."""
     script = (
-        "import sys; from pathlib import Path; from tinyfuse.output_folder import write_folder\n"
+        "import sys; from pathlib import Path; from tinyfuse.emit.output_folder import write_folder\n"
         "files = {f'{n}.c': bytes(100) for n in range(50)} | {'manifest.json': b'{\"files\": {}}'}\n"
         "[write_folder(Path(sys.argv[1]), files, force=True) for _ in range(20)]"
     )

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ops.base import Pace
+from tinyfuse.kernels.base import Pace
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.verify_plan import verify_plan
+from tinyfuse.plan.checker import verify_plan
 
 
 def played_distance(pace: Pace, source: int, output: int) -> int:
@@ -122,5 +122,5 @@ def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target:
 def _play(plan: Plan) -> None:
     """verify_plan without its first look at the offsets alone, which finds the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tinyfuse.verify_plan.check_placement", lambda *_: None)
+        patch.setattr("tinyfuse.plan.checker.check_placement", lambda *_: None)
         verify_plan(plan)

@@ -11,10 +11,10 @@ from pack_server import PackServer, device, family
 from random_graphs import Sketch
 from test_cmsis_nn import make_tree
 
-from tinyfuse.cli import main
-from tinyfuse.cmsis_nn import find_cmsis_nn
-from tinyfuse.devices import find_device
+from tinyfuse.cli.main import main
 from tinyfuse.errors import UsageError
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
+from tinyfuse.toolchain.devices import find_device
 
 pytest.importorskip("cmsis_pack_manager", reason="needs the PyPI package cmsis-pack-manager")
 
@@ -64,7 +64,7 @@ def server(tmp_path: Path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
-    monkeypatch.setattr("tinyfuse.cmsis_nn.find._bakenn", lambda: None)
+    monkeypatch.setattr("tinyfuse.toolchain.cmsis_nn.find._bakenn", lambda: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.chdir(tmp_path)
     found = PackServer(tmp_path / "server")

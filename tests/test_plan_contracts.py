@@ -1,4 +1,4 @@
-"""What verify_plan holds plans to, tinyfuse/plan_contracts.py, against the references, the kernels and the C."""
+"""What verify_plan holds plans to, tinyfuse/plan/contracts.py, against the references, the kernels and the C."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from host_program import compile_c
 from resizing_graphs import resizing_chains
 from hypothesis import HealthCheck, given, settings
 
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan_contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES, QUAD_BYTES, rows_read, scratch_needed
+from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES, QUAD_BYTES, rows_read, scratch_needed
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 #: which row changes what is probed so often with other numbers; images are small
 PROBES = 3
@@ -110,7 +111,7 @@ def test_what_changes_a_row_of_a_random_layer_is_read_for_it(data: bytes) -> Non
 
 
 def test_every_operator_that_streams_has_a_contract() -> None:
-    streams = {kind for kind, family in FAMILIES.items() if any(kernel.by_row for kernel in family.kernels)}
+    streams = {kind for kind, family in FAMILIES.items() if any(kernel.by_row for kernel in kernels_of(family.kind))}
     assert streams - {"FEED_ROWS"} == _OF_ELEMENTS | set(_ROWS)
 
 

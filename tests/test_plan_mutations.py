@@ -24,7 +24,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.verify_plan import verify_plan
+from tinyfuse.plan.checker import verify_plan
 
 #: kinds of which the generated code would not tell: survivors can't be shown to be harmless
 NEVER = {"a buffer too small", "scratch 4 bytes short", "scratch 16 bytes short", "a state elsewhere",

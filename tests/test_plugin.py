@@ -13,7 +13,7 @@ from executors import assert_exact, assert_reference_is_tflm, plan_of
 from flatbuffers import flexbuffers
 from random_graphs import Sketch, Value
 
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.errors import CompileError, UsageError
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plugin import plugins

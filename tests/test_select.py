@@ -10,7 +10,7 @@ from test_rewrites import graph_of
 
 from tinyfuse.cost import cost_table
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.schedule.select import candidates, row_kernel, whole_kernel
 from tinyfuse.targets import all_targets, load_target
 

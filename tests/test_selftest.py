@@ -13,10 +13,10 @@ from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 from test_ops_network import network
 
-from tinyfuse.cli import main
-from tinyfuse.emulation.inputs import input_set
-from tinyfuse.oracle import make_oracle
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.cli.main import main
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import make_oracle
 
 _MAIN = """\
 #include "net.h"

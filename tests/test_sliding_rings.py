@@ -13,15 +13,15 @@ from resizing_graphs import longest_plans, resizing_chains
 
 from tinyfuse.compiler import compile_graph, plan_groups
 from tinyfuse.errors import InternalFault
-from tinyfuse.ops.base import Context
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
+from tinyfuse.plan.checker import _Player
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.search import pareto_front
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
-from tinyfuse.verify_plan import _Player
 
 
 def chain(depth: int = 4) -> bytes:

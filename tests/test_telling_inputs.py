@@ -7,8 +7,8 @@ import pytest
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 
-from tinyfuse.telling_inputs import telling_inputs, unchanging
-from tinyfuse.tflite_reader import read_tflite
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.verify.telling_inputs import telling_inputs, unchanging
 from test_verify_can_fail import verify
 
 

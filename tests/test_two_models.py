@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 from random_graphs import Sketch
 
-from tinyfuse.cli import main
-from tinyfuse.cmsis_nn import find_cmsis_nn
+from tinyfuse.cli.main import main
 from tinyfuse.targets import load_target
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 
 _FIRMWARE = Path(__file__).resolve().parents[1] / "tinyfuse" / "emulation" / "firmware"
 TARGET = load_target("cortex-m4")

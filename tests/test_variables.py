@@ -12,10 +12,10 @@ from tflite_builder import ModelBuilder
 
 from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import CompileError
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.targets import load_target
-from tinyfuse.tflite_reader import read_tflite
 
 _QUANT = {"scale": 0.5, "zero_point": -9}
 

@@ -12,9 +12,9 @@ from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 from test_emulation import emulated
 
-from tinyfuse import commands
-from tinyfuse.emulation import module
+from tinyfuse.cli import commands
 from tinyfuse.errors import EmulationFailed
+from tinyfuse.verify.emulation import module
 
 
 @pytest.fixture

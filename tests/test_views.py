@@ -16,16 +16,16 @@ from tflite_builder import ModelBuilder
 
 from tinyfuse.compiler import plan_groups, prepare
 from tinyfuse.errors import InternalFault
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.options import FUSION, OPTIMIZE
-from tinyfuse.places import Places
 from tinyfuse.plan import Plan
+from tinyfuse.plan.checker import verify_plan
+from tinyfuse.plan.places import Places
 from tinyfuse.report.facts import report_facts
 from tinyfuse.report.text import report_text
 from tinyfuse.rewrite.views import every_view, views
 from tinyfuse.schedule.partition import partition
-from tinyfuse.tflite_reader import read_tflite
-from tinyfuse.verify_plan import verify_plan
 
 # --- models ----------------------------------------------------------------------------------
 

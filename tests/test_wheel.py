@@ -29,7 +29,7 @@ PARTS = {
 #: does it all in one process, for starting one takes longer
 REPORTS = """
 import sys
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 from tinyfuse.targets import all_targets
 
 def run(*arguments):

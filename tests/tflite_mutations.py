@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyfuse.flatbuffer_check import Walk
-from tinyfuse.tflite_schema import TABLES
+from tinyfuse.frontend.flatbuffer_check import Walk
+from tinyfuse.frontend.schema import TABLES
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.emulation import ModuleFiles
+from tinyfuse.verify.emulation import ModuleFiles
 
 WEIGHTS = np.arange(-12, 12, dtype=np.int8)
 

@@ -1,5 +1,5 @@
 """python -m tinyfuse"""
 
-from tinyfuse.cli import main
+from tinyfuse.cli.main import main
 
 main(prog_name="tinyfuse")

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tinyfuse.arena import plan_arena
-from tinyfuse.check import check
 from tinyfuse.cost.predict import group_slides, plan_instructions, predicted_total
 from tinyfuse.errors import CompileError, Problem, UsageError
+from tinyfuse.frontend.check import check
+from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
 from tinyfuse.plan import Plan, Reordering
+from tinyfuse.plan.checker import verify_plan
 from tinyfuse.rewrite import Rewritten, rewrite
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.rewrite.fold_constants import fold_constants
@@ -23,8 +25,6 @@ from tinyfuse.schedule.lower import StageMemo, lower, place_states
 from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.search import Candidate, Work, pareto_front
 from tinyfuse.targets import Target
-from tinyfuse.tflite_reader import read_tflite
-from tinyfuse.verify_plan import verify_plan
 
 Say = Callable[[str], None]
 

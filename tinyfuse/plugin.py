@@ -15,28 +15,23 @@ from typing import Any
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement, View
+from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.kernels.rows import extent, input_pointer, row_pointer
-from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import (
-    SAME_ROW,
-    Call,
-    Constant,
-    Context,
-    Kernel,
-    Let,
-    Operator,
-    RowWindow,
-    Rule,
-    Site,
-    Statement,
-    View,
-)
+from tinyfuse.ops import FAMILIES, base
+from tinyfuse.ops.base import SAME_ROW, RowWindow, Rule
 from tinyfuse.rewrite.patterns import PATTERNS, Pattern
 
 __all__ = [
     "Call", "Constant", "Context", "Kernel", "Let", "Op", "Operator", "Pattern", "Plugin", "RowWindow", "Rule",
     "SAME_ROW", "Site", "Statement", "Tensor", "View", "extent", "input_pointer", "row_pointer",
 ]  # fmt: skip
+
+
+class Operator(base.Operator):
+    """An operator family with its kernels beside it, the preferred first."""
+
+    kernels: tuple[Kernel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,7 @@ def plugins(paths: Sequence[str]) -> Iterator[None]:
                 if operator.kind in FAMILIES:
                     raise UsageError(f"--plugin {path}: there is an operator {operator.kind} already")
                 FAMILIES[operator.kind] = operator
+                KERNELS[operator.kind] = operator.kernels
                 added.append(operator.kind)
             for pattern in plugin.patterns:
                 if pattern.kind not in FAMILIES:
@@ -69,7 +65,7 @@ def plugins(paths: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         for kind in added:
-            del FAMILIES[kind]
+            del FAMILIES[kind], KERNELS[kind]
         del PATTERNS[patterns:]
 
 

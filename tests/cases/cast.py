@@ -6,7 +6,7 @@ from cases.common import operator, shapes, tensor
 from hypothesis import strategies as st
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cast import RESULTS, SOURCES
+from tinyfuse.ops.cast import RESULTS, SOURCES
 
 _IMAGE = (1, 3, 4, 5)
 

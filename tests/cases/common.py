@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from tflite_builder import ModelBuilder
 
-from tinyfuse.fixedpoint import RANGE
 from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.gather import gather_extents
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cases.common import broken_rules, f32, operator, scales, shapes, tensor
 from hypothesis import strategies as st
 
-from tinyfuse.fixedpoint import RANGE
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
 
 _QUANTIZES = ("float32", "int8"), ("float32", "int16")
 _RESCALES = (

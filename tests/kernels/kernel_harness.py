@@ -17,7 +17,7 @@ from cross_compilers import cross_compiler
 from overlaps import least_distance
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 

@@ -19,8 +19,9 @@ from overlaps import least_distance
 from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context, Kernel, Let, Loop, Site, Statement, View
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
@@ -51,7 +52,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
     """Every kernel of ours that accepts `op`, in every way that it offers."""
     family = FAMILIES[op.kind]
     streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if not t.is_constant)
-    for kernel in family.kernels_for(op):
+    for kernel in kernels_for(op):
         if kernel.library != "tinyfuse" or not kernel.accepts(op, context):
             continue
         loops = ["whole"] * kernel.whole + ["rows"] * (kernel.by_row and streams)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Kernel
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Kernel
 from tinyfuse.plan import Stage
+from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.lower import TENSOR_ALIGN, overlap_distance
-from tinyfuse.schedule.rows import Stream
 
 
 def least_distance(op: Op, kernel: Kernel, index: int, by_row: bool) -> int:

@@ -12,9 +12,10 @@ from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
 from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.line import line
 from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, UNPACKED, WIDE, dense_layer, matmul_layer
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.targets import Target, load_target
 
 
@@ -36,7 +37,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         if rng.random() < 0.15:
             op = with_least_weight(op)
         data = random_input(op, rng, bool(rng.random() < 0.3))
-        for kernel in FAMILIES[kind].kernels_for(op):
+        for kernel in kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
                 over = not ring and 0 in kernel.paces(op) and bool(rng.random() < 0.7)
@@ -86,7 +87,7 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
         for op in (on_line, both_sides, with_least_weight(both_sides)):
             data = random_input(op, rng)
-            for kernel in FAMILIES[kind].kernels_for(op):
+            for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     over = 0 in kernel.paces(op)
                     cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]

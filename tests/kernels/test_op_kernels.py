@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.resources import resource_dir
@@ -41,7 +42,7 @@ def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", [kind for kind in NAMED if FAMILIES[kind].kernels])
+@pytest.mark.parametrize("kind", [kind for kind in NAMED if kernels_of(kind)])
 def test_named_cases(kind: str, target: str, tmp_path: Path) -> None:
     core = target_or_skip(target)
     assert_exact([case for op in NAMED[kind].values() for case in all_cases(op, core)], core, tmp_path)

@@ -9,9 +9,9 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).res
 
 from toy_module import toy_inputs, toy_outputs, write_toy
 
-from tinyfuse.emulation import build_firmware
-from tinyfuse.emulation.renode import platform_description
 from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation import build_firmware
+from tinyfuse.verify.emulation.renode import platform_description
 
 
 def build(folder: Path, target_name: str) -> None:

@@ -4,9 +4,9 @@ search (which then needs a number all the same)."""
 from __future__ import annotations
 
 from tinyfuse.cost.table import CostTable, cost_table
-from tinyfuse.ops.base import Context
+from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.schedule.rows import Stream
+from tinyfuse.plan.rows import Stream
 
 #: what the search takes for a kernel without a table: instructions a MAC and an output element. Only
 #: differences between partitions count there, and these are mostly those of the loop.

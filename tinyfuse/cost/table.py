@@ -10,10 +10,10 @@ from itertools import accumulate
 from tinyfuse.cost.features import Features, features
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Context, Kernel
+from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.plan import Stage
+from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
-from tinyfuse.schedule.rows import Stream
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from tinyfuse.emit.functions import group_functions, reset_lines
 from tinyfuse.emit.header import header_context
 from tinyfuse.emit.render import render
 from tinyfuse.emit.runtime import headers, runtime_files
-from tinyfuse.emit.selftest import selftest
+from tinyfuse.emit.selftest import SelfTest
 from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.plan import Plan
 
 
-def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
+def emit(plan: Plan, selftest: SelfTest | None = None) -> dict[str, str]:
     """File name -> text of the module: header, code, weights, the runtime it needs, CMake, and with
     the self-test NAME_selftest.c."""
     name = plan.options.name
@@ -28,7 +28,7 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
         },
         "weights": weight_arrays(plan, constants),
         "runtime_files": sorted(runtime),
-        "selftest": selftest(plan) if with_selftest else None,
+        "selftest": selftest,
     }
     files = {
         out: render(template, context)
@@ -38,7 +38,7 @@ def emit(plan: Plan, with_selftest: bool = False) -> dict[str, str]:
             f"{name}_weights.h": "weights.h.j2",
             f"{name}_weights.c": "weights.c.j2",
             "CMakeLists.txt": "CMakeLists.txt.j2",
-            **({f"{name}_selftest.c": "selftest.c.j2"} if with_selftest else {}),
+            **({f"{name}_selftest.c": "selftest.c.j2"} if selftest else {}),
         }.items()
     }
     return files | runtime

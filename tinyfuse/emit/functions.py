@@ -8,15 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
-from tinyfuse.identifiers import comment
 from tinyfuse.ir import Tensor, quoted
+from tinyfuse.kernels.base import Call, Let, Loop, Site, Statement, View
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW, Call, Let, Loop, Site, Statement, View
+from tinyfuse.ops.base import SAME_ROW
 from tinyfuse.plan import Group, Plan, Stage, constant_key
-from tinyfuse.schedule.rows import height, readers
+from tinyfuse.plan.rows import height, readers
 
 CTYPE = {
     "bool": "uint8_t", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t",

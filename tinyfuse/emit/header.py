@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tinyfuse import __version__
 from tinyfuse.emit.functions import CTYPE
+from tinyfuse.emit.identifiers import comment, unique_identifiers
 from tinyfuse.emit.weights import scalar
-from tinyfuse.identifiers import comment, unique_identifiers
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Plan
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.identifiers import comment, identifier
+from tinyfuse.emit.identifiers import comment, identifier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Constant
+from tinyfuse.kernels.base import Constant
 from tinyfuse.plan import Plan, constant_key
 
 

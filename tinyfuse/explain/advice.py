@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, stage_instructions
 from tinyfuse.ir import Op
-from tinyfuse.places import is_alias
 from tinyfuse.plan import Group, Plan
+from tinyfuse.plan.places import is_alias
+from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages
-from tinyfuse.schedule.rows import Stream
 from tinyfuse.schedule.search import Weigher
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
 from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.ops import FAMILIES
 
 #: every stored value, in the order of the table
 ALL_VALUES = np.arange(-128, 128, dtype=np.int8)
@@ -18,8 +19,6 @@ ALL_VALUES = np.arange(-128, 128, dtype=np.int8)
 
 def _table(op: Op) -> np.ndarray:
     """The result of each stored value, int8[256]."""
-    from tinyfuse.ops import FAMILIES  # it imports the kernels
-
     return FAMILIES[op.kind].function(op, ALL_VALUES)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.ops.arg_extreme import reduced_axis
 
 
 class ArgExtreme(Kernel):
@@ -15,8 +16,6 @@ class ArgExtreme(Kernel):
     headers = ("tinyfuse_arg_extreme.h",)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        from tinyfuse.ops.arg_extreme import reduced_axis
-
         shape, axis = op.input.shape, reduced_axis(op)
         extents = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
         flip = -1 if op.kind == "ARG_MIN" else 0

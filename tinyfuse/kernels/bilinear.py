@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
 
 #: (op, axis) -> (lower, upper, fraction) of every index of the output's dimension
 Places = Callable[[Op, int], tuple[np.ndarray, np.ndarray, np.ndarray]]

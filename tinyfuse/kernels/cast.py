@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
 from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
 
-#: the dtypes that TFLM casts from, and to
-SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
 _SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "bool": "bool", "float32": "f32"}
 
 

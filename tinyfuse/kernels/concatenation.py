@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
 from tinyfuse.kernels.rows import input_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
 
 
 class _Deal(Kernel):

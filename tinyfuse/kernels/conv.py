@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
     block_pixels,
@@ -22,7 +23,6 @@ from tinyfuse.kernels.packing import (
     plain_weights,
 )
 from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
 
 
 class Copy(Kernel):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Pace, Site, Statement
 from tinyfuse.kernels.line import line
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Pace, Site, Statement
 from tinyfuse.ops.convolution import geometry
 
 

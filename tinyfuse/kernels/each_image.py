@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Constant, Context, Kernel, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Constant, Context, Kernel, Loop, Site, Statement, View
+from tinyfuse.ops.images import image_op
 
 
 class EachImage(Kernel):
@@ -40,16 +41,6 @@ class EachImage(Kernel):
         inner = Site((source, *site.inputs[1:]), (result,), row, site.scratch, site.constant)
         body = self.kernel.call(image, inner, context)
         return (Loop("image", op.input.shape[0], body if row is None else (Loop("y", rows, body),)),)
-
-
-def image_op(op: Op) -> Op:
-    """The operator on the first image of its batch."""
-    source, result = (_first(tensor) for tensor in (op.input, op.output))
-    return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
-
-
-def _first(tensor: Tensor) -> Tensor:
-    return replace(tensor, shape=(1, *tensor.shape[1:]))
 
 
 def _image(view: View, image: Tensor) -> View:

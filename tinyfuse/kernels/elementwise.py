@@ -8,8 +8,20 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import (
+    Call,
+    Constant,
+    Context,
+    Expr,
+    Kernel,
+    Let,
+    Pace,
+    Site,
+    Statement,
+    View,
+    element_paces,
+)
 from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Expr, Kernel, Let, Pace, Site, Statement, View, element_paces
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     add_multipliers,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
 
 #: arguments of the function of a group that is fed: the rows it gets, and how many came before them
 ROWS, BEFORE = "rows", "before"

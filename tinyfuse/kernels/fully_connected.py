@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
@@ -16,7 +17,6 @@ from tinyfuse.kernels.packing import (
     output_fields,
     plain_weights,
 )
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 
 #: tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])

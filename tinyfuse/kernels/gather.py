@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.gather import gather_extents
 
 
 class GatherSlices(Kernel):
@@ -24,8 +25,6 @@ class GatherSlices(Kernel):
         return tuple(found)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        from tinyfuse.ops.gather import gather_extents
-
         e = gather_extents(op)
         fields = {
             "batches": e.batches, "outer": e.outer, "slices": e.slices,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself
 Indexes = Callable[[Op], tuple[np.ndarray | None, ...]]

@@ -19,8 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
 from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops.base import Call, Context, Kernel, Site, Statement
 
 
 class Not(Kernel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
@@ -17,6 +17,7 @@ from tinyfuse.ops.lstm_scaling import (
     logistic_table,
     tanh_input,
 )
+
 
 class LstmWhole(Kernel):
     """Any LSTM. The output must not overlap the input."""

@@ -8,9 +8,9 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.line import line
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
-from tinyfuse.ops.base import Constant, Context
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_LINE"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
@@ -19,7 +20,6 @@ from tinyfuse.kernels.packing import (
     output_fields,
     shifts_right,
 )
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 
 

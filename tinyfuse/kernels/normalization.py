@@ -4,7 +4,7 @@ runtime_c/tinyfuse_l2_normalization.h)."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.softmax_scaling import difference_scaling, reverse_scaling
 
 

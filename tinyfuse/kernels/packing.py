@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Constant, Let, Site
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.kernels.base import Constant, Let, Site
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
 
 #: tinyfuse_requant

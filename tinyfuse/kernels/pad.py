@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.pad import pad_value
 
 
 def _four(values: list[int], fill: int) -> str:
@@ -12,8 +13,6 @@ def _four(values: list[int], fill: int) -> str:
 
 
 def _params(op: Op) -> Let:
-    from tinyfuse.ops.pad import pad_value
-
     before = [int(pair[0]) for pair in op.inputs[1].data]
     return Let(
         "tinyfuse_pad",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.pooling import pool_extents
 
 
 class PoolRow(Kernel):
@@ -17,8 +18,6 @@ class PoolRow(Kernel):
         self.name = f"tinyfuse_{sort}_pool_row_s8"
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        from tinyfuse.ops.pooling import pool_extents
-
         (_, top), (_, left) = pool_extents(op)
         low, high = clamp_range(op)
         _, in_h, in_w, channels = op.input.shape

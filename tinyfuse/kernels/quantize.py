@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ir.fixedpoint import quantize_multiplier
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
 from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
 
 _SUFFIX = {"int8": "s8", "uint8": "u8", "int16": "s16", "int32": "s32", "float32": "f32"}
 

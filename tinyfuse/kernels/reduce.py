@@ -6,7 +6,7 @@ from itertools import groupby
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 

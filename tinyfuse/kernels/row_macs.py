@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Tensor
-from tinyfuse.ops.base import Site, View
+from tinyfuse.kernels.base import Site, View
 
 
 def row_pointer(view: View, row: str) -> str:

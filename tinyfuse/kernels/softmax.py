@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
 from tinyfuse.ops.softmax_scaling import softmax_scaling
 
 

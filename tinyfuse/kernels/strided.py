@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.walk import Walk, walk_of
 
 #: loops of the C
 NEST = 5
-
-
-@dataclass(frozen=True)
-class Walk:
-    """Where the bytes of an output lie in its source, in order: pieces of `run` bytes at `start` plus
-    a step for every loop; `extents` and `steps` (in bytes) are those of the loops, outermost first."""
-
-    start: int
-    extents: tuple[int, ...]
-    steps: tuple[int, ...]
-    run: int
-
-    @property
-    def in_order(self) -> bool:
-        """Whether the output is one piece of the source."""
-        return not self.extents
-
-
-def walk_of(view: np.ndarray, data: np.ndarray) -> Walk:
-    """The walk over `data` (contiguous) that `view`, a numpy view of it, describes: with as few loops
-    and as long pieces as there can be."""
-    start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
-    run = view.itemsize
-    loops: list[tuple[int, int]] = []
-    for extent, step in zip(reversed(view.shape), reversed(view.strides), strict=True):
-        if extent == 1:
-            continue
-        if not loops and step == run:
-            run *= extent
-        elif loops and step == loops[-1][0] * loops[-1][1]:
-            loops[-1] = (loops[-1][0] * extent, loops[-1][1])
-        else:
-            loops.append((extent, step))
-    loops.reverse()
-    return Walk(start, tuple(e for e, _ in loops), tuple(s for _, s in loops), run)
 
 
 class StridedCopy(Kernel):

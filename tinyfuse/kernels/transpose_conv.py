@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.kernels.packing import general_channels, output_fields, plain_weights
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ops.transpose_conv import as_convolution
 
 
 class TransposeConvRow(Kernel):
@@ -15,8 +16,6 @@ class TransposeConvRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        from tinyfuse.ops.transpose_conv import as_convolution
-
         return plain_weights(op), general_channels(as_convolution(op))
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:

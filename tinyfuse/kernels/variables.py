@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ops.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
 
 
 class ReadVariable(Kernel):

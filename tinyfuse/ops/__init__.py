@@ -40,8 +40,8 @@ from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
-from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.ring_push import RingPushOperator
+from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import (
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import (
     INT32_MAX,
     RANGE,
     activation_range,
@@ -24,7 +25,6 @@ from tinyfuse.fixedpoint import (
     saturating_doubling_high_mul_16,
     saturating_rounding_doubling_high_mul_16,
 )
-from tinyfuse.ir import Op
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.unary import RATIO_RULE, UNARY_RULES, UnaryOperator, saturate, scale_ratio
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends
 
@@ -40,7 +39,6 @@ class _ArgExtreme(Operator):
         ),
         Rule("the output has the input's shape without the axis", lambda op: op.output if _bad_shape(op) else None),
     )
-    kernels = (ArgExtreme(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         find = np.argmin if op.kind == "ARG_MIN" else np.argmax

@@ -1,26 +1,21 @@
-"""What an operator family and a kernel are: the contract that every file of tinyfuse/ops fulfils.
+"""What an operator family is: the contract that every file of tinyfuse/ops fulfils.
 
-A family (`Operator`) holds everything that is true of one operator: how its options are read, the
-rules it must meet, its exact integer reference in numpy, its cost in multiply-accumulates, its row
-window, and its kernels in order of preference. A `Kernel` is one way to compute it in C.
-
-Kernels see only views (`Site`), so they don't know where memory planning put a tensor, nor whether
-an input is whole or a ring of rows.
+A family (`Operator`) holds everything that an operator means: how its options are read, the rules it
+must meet, its exact integer reference in numpy, its cost in multiply-accumulates, and its row window. How
+it is computed in C is no part of it (tinyfuse/kernels).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tinyfuse.errors import InternalFault, Problem
-from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.targets import Target
+from tinyfuse.errors import Problem
+from tinyfuse.ir import Op, Tensor
 
 # --- rules -----------------------------------------------------------------------------------
 
@@ -126,207 +121,6 @@ class Part:
     offset: int
 
 
-# --- statements ------------------------------------------------------------------------------
-
-#: A C expression: an int, a float (printed as an exact float32 literal), or text as it stands.
-Expr = int | float | str
-
-
-@dataclass(frozen=True)
-class Let:
-    """`const ctype name = value;` A dict value becomes designated initializers (they may nest)."""
-
-    ctype: str
-    name: str
-    value: Expr | Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Call:
-    """`function(args);` With `status`, a result other than `status` ends the group with an error."""
-
-    function: str
-    args: tuple[Expr, ...]
-    status: str | None = None
-
-
-@dataclass(frozen=True)
-class Loop:
-    """`for (int32_t counter = 0; counter < count; ++counter) { body }`"""
-
-    counter: str
-    count: int
-    body: tuple[Statement, ...]
-
-
-Statement = Let | Call | Loop
-
-# --- where a kernel's call stands ------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class View:
-    """Where a kernel finds one tensor.
-
-    `pointer` is a C expression of type `T *` (`const T *` for an input). For an input it is the
-    start of the memory; row r of the tensor lies `(r % ring_rows)` rows behind it. For an output
-    of a call by rows it is the start of the very row to write; else the start of the tensor.
-    A state that the operator updates is an input whose pointer is a `T *`. It is aligned to the
-    elements (up to 4 bytes) and no more: the tensor may be a part of another one.
-    `endless`: the tensor is a state that is a ring, and `Site.row` counts from the ring's start, so
-    that rows up to twice its height are asked for.
-    """
-
-    tensor: Tensor
-    pointer: str
-    ring_rows: int
-    endless: bool = False
-
-
-@dataclass(frozen=True)
-class Site:
-    """What a kernel needs to know to write its call.
-
-    `row` is the C expression (int32_t) of the output row to compute, or None: the whole output.
-    `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked for, or "NULL".
-    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made.
-    """
-
-    inputs: tuple[View | None, ...]
-    outputs: tuple[View, ...]
-    row: str | None
-    scratch: str
-    constant: Callable[[str], str]
-
-
-@dataclass(frozen=True)
-class Constant:
-    """An array of a module's weights: `name` is unique within the step.
-
-    `ctype` is the C element type; an array of a struct type is given as a numpy structured array
-    whose field names are the struct's. `align` is the alignment in bytes that the kernel relies on.
-    """
-
-    name: str
-    data: np.ndarray
-    ctype: str
-    align: int = 4
-
-
-# --- kernels ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How a call goes forward through one input and its only output, both from their first byte on: turn by
-    turn it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: a turn has
-    read its bytes before it writes the first; else it may read them again until it ends.
-
-    A call for one row goes so through the first row of its window and the output row. What it reads of the
-    window's other rows, it may read until it ends.
-    """
-
-    read: int
-    written: int
-    buffered: bool = True
-
-    def distance(self, source: int, output: int) -> int:
-        """How far an output of so many bytes must start below a source so that each turn writes below what
-        it, or a later one, still reads; at most `output`."""
-        # the turns while which something is still to be read: not a buffered last one
-        turns = -(-source // self.read) - self.buffered
-        # what is written less what is used up grows or shrinks evenly, but for the end of the last turn
-        distances = (
-            min((turn + 1) * self.written, output) - (turn + self.buffered) * self.read
-            for turn in {0, turns - 2, turns - 1}
-            if 0 <= turn < turns
-        )
-        return min(max([0, *distances]), output)
-
-
-@dataclass(frozen=True)
-class Context:
-    """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
-
-    `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
-    "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
-    `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
-    what the user asked for: the search tries all three. `weights`: "unpacked" lets kernels keep weights
-    in flash as they multiply them, at twice the bytes.
-    """
-
-    target: Target
-    cmsis_nn: tuple[int, int] = (7, 0)
-    library: str = "auto"
-    lacks: frozenset[str] = frozenset()
-    optimize: str = "balanced"
-    weights: str = "packed"
-
-
-class Kernel(ABC):
-    """One way to compute an operator in C.
-
-    name       the C function that does the work; also the kernel's name in reports
-    library    "tinyfuse" or "cmsis-nn"
-    headers    what the generated file includes for it: files of runtime_c/, or arm_nnfunctions.h
-    folder     where its headers lie that are neither (a plugin's)
-    by_row     `call` accepts a site with a row: computes one output row
-    whole      `call` accepts a site without a row: computes the whole output
-    rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
-    accumulates  a row of the output is made from the row before it, which must have been kept
-    in_place   indexes of inputs that a call may overwrite, element for element, going forward
-    stack_bytes  stack that a call may take, library code included; `verify` checks the sum
-    """
-
-    name: str
-    library: str = "tinyfuse"
-    headers: tuple[str, ...] = ()
-    folder: Path | None = None
-    by_row: bool = False
-    whole: bool = True
-    rings: bool = False
-    accumulates: bool = False
-    in_place: tuple[int, ...] = ()
-    stack_bytes: int = 512
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        """Whether this kernel computes `op` exactly on this target."""
-        return True
-
-    def takes_rings(self, op: Op) -> bool:
-        """Whether, by rows, any of the inputs may be a ring: for some kernels it depends on `op`."""
-        return self.rings
-
-    def paces(self, op: Op) -> Mapping[int, Pace]:
-        """Per input that the output of a call may overwrite once it is read, how the call, whole or of one
-        row, goes through it. Default: the inputs `in_place`, element for element."""
-        return element_paces(op, self.in_place)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        """The constant arrays that the call refers to, packed as the C expects them."""
-        return ()
-
-    def scratch(self, op: Op, context: Context) -> int:
-        """Bytes of scratch for any call (whole or any row), aligned to 16."""
-        return 0
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        """Which of its ways the C function goes, where they differ so much that each has costs of its own
-        (tinyfuse/cost); "" where there is one."""
-        return ""
-
-    @abstractmethod
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        """The C that computes the site's output (or its row)."""
-
-
-def element_paces(op: Op, indexes: Collection[int]) -> dict[int, Pace]:
-    """Of inputs with as many elements as the output, that a call goes through element by element."""
-    if any(op.inputs[i].elements != op.output.elements for i in indexes):
-        raise InternalFault("the paces of kernels", f"{op} has an input of another size than its output")
-    return {i: Pace(ITEM_BYTES[op.inputs[i].dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}
-
-
 # --- operators -------------------------------------------------------------------------------
 
 
@@ -336,7 +130,6 @@ class Operator(ABC):
     kind: str
     summary: str  # what it computes, for users: a phrase of one line (`tinyfuse operators`)
     rules: tuple[Rule, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
     partial: bool = False  # the output is of use to the operator behind it alone, and large: never whole
@@ -351,10 +144,6 @@ class Operator(ABC):
         file may leave any field out: use the schema's default. None where there are no options.
         A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer)."""
         return None
-
-    def kernels_for(self, op: Op) -> tuple[Kernel, ...]:
-        """`kernels`, made fit for `op`: some families wrap them."""
-        return self.kernels
 
     @abstractmethod
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
-from tinyfuse.kernels.cmsis_batch_matmul import CmsisBatchMatMul
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.movement import ends
@@ -68,7 +66,6 @@ class BatchMatMulOperator(Operator):
         Rule("rows, columns and leading dimensions fit each other and the output", _bad_shapes),
         Rule("the requantization multiplier is below 2^31", lambda op: matmul_multiplier(op)[1] > 30),
     )
-    kernels = (BatchMatMulWhole(), CmsisBatchMatMul())
 
     def attributes(self, options: Mapping[str, Any]) -> BatchMatMul:
         return BatchMatMul(bool(options.get("adj_x", False)), bool(options.get("adj_y", False)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 Multiplier = tuple[int, int]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.concatenation import Concatenate
 from tinyfuse.ops.base import SAME_ROW, Operator, Part, RowWindow, Rule
 from tinyfuse.ops.movement import one_dtype, side_by_side
 
@@ -70,7 +69,6 @@ class ConcatenationOperator(Operator):
         ),
         Rule("shapes agree but for the axis", _bad_shape),
     )
-    kernels = (Concatenate(),)
 
     def attributes(self, options: Mapping[str, Any]) -> Concatenation:
         return Concatenation(options.get("axis", 0), options.get("fused_activation_function", "NONE"))

@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_conv import CmsisConv
-from tinyfuse.kernels.conv import (
-    ConvRow,
-    PackedConvRow,
-    Pointwise,
-    PointwiseColumnRow,
-    PointwiseColumnWideRow,
-    PointwiseRow,
-)
-from tinyfuse.kernels.mve import MveConvRow, MvePointwise
-from tinyfuse.ops.base import Rule, RowWindow
+from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -53,12 +43,6 @@ class Conv2DOperator(ImageOperator):
              _bad_channels),
         weights_scale_rule(axis=0),
         *QUANTIZATION_RULES,
-    )  # fmt: skip
-    kernels = (
-        MvePointwise(), MveConvRow(),
-        Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-        PackedConvRow(), ConvRow(),
-        CmsisConv(),
     )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> Conv2D:

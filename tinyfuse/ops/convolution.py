@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import (
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir.fixedpoint import (
     activation_range,
     clamp,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
 )
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Rule, RowWindow
+from tinyfuse.ops.base import RowWindow, Rule
 
 #: activations that a convolution or fully connected layer may have fused in
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")

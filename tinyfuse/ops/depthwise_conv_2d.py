@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_depthwise import CmsisDepthwise
-from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
-from tinyfuse.kernels.mve import MveDepthwiseRow
-from tinyfuse.ops.base import Rule, RowWindow
+from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -44,9 +41,6 @@ class DepthwiseConv2DOperator(ImageOperator):
         weights_scale_rule(axis=3),
         *QUANTIZATION_RULES,
     )
-    kernels = (
-        MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
-    )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> DepthwiseConv2D:
         multiplier = options.get("depth_multiplier", 0)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_elementwise import CmsisAdd, CmsisMinMax, CmsisMul
-from tinyfuse.kernels.elementwise import binary_kernels
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 from tinyfuse.ops.binary import (
     ADD_SHIFT,
@@ -152,7 +150,6 @@ class AddOperator(_Arithmetic):
     kind = "ADD"
     summary = "a + b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
-    kernels = (*binary_kernels("ADD"), *binary_kernels("ADD", "int32"), CmsisAdd())
 
     def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a + b
@@ -169,7 +166,6 @@ class SubOperator(_Arithmetic):
     kind = "SUB"
     summary = "a - b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
-    kernels = (*binary_kernels("SUB"), *binary_kernels("SUB", "int32"))
 
     def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a - b
@@ -192,7 +188,6 @@ class MulOperator(_Arithmetic):
             lambda op: op.output.dtype == "int8" and mul_multiplier(op)[1] > 15,
         ),
     )
-    kernels = (*binary_kernels("MUL"), *binary_kernels("MUL", "int32"), CmsisMul())
 
     def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a * b
@@ -216,7 +211,6 @@ class SquaredDifferenceOperator(BinaryOperator):
             "such a square would overflow in TensorFlow Lite Micro too",
         ),
     )
-    kernels = binary_kernels("SQUARED_DIFFERENCE")
 
     def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         multipliers = squared_difference_multipliers(op)
@@ -235,7 +229,6 @@ class _Choice(BinaryOperator):
 class MaximumOperator(_Choice):
     kind = "MAXIMUM"
     summary = "the greater of two stored values, with broadcasting"
-    kernels = (*binary_kernels("MAXIMUM"), *binary_kernels("MAXIMUM", "int32"), CmsisMinMax("MAXIMUM"))
 
     def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.maximum(a, b)
@@ -244,7 +237,6 @@ class MaximumOperator(_Choice):
 class MinimumOperator(_Choice):
     kind = "MINIMUM"
     summary = "the lesser of two stored values, with broadcasting"
-    kernels = (*binary_kernels("MINIMUM"), *binary_kernels("MINIMUM", "int32"), CmsisMinMax("MINIMUM"))
 
     def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return np.minimum(a, b)
@@ -263,7 +255,6 @@ class PreluOperator(BinaryOperator):
             lambda op: prelu_multipliers(op)[0][1] > 21 or prelu_multipliers(op)[1][1] > 15,
         ),
     )
-    kernels = binary_kernels("PRELU")
 
     def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         x, alpha = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.inputs, strict=True))

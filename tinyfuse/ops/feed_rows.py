@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.ops.base import Operator
 
 
@@ -14,7 +13,6 @@ class FeedRowsOperator(Operator):
 
     kind = "FEED_ROWS"
     summary = "the rows of an input, as the caller brings them"
-    kernels = (FeedRow(),)
     in_files = False
     source = True
 

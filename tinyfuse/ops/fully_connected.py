@@ -9,12 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_fully_connected import (
-    CmsisFullyConnected,
-    CmsisFullyConnectedPerChannel,
-)
-from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
-from tinyfuse.kernels.mve import MveDense
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, extent_of, requantize_channels
 
@@ -77,10 +71,6 @@ class FullyConnectedOperator(Operator):
         *QUANTIZATION_RULES,
         Rule("the bias has the scale of input times weights (within 0.02 of the output's scale)",
              _bias_scale_off, "TensorFlow Lite Micro refuses this layer, too"),
-    )  # fmt: skip
-    kernels = (
-        MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
-        CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
     )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> FullyConnected:

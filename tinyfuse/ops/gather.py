@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import ends, one_dtype
 
@@ -88,7 +87,6 @@ class GatherOperator(Operator):
         Rule("the output has the indexes' dimensions in place of the axis", _bad_shape),
         Rule("constant indexes are inside the axis", _bad_index),
     )
-    kernels = (GatherSlices(),)
 
     def attributes(self, options: Mapping[str, Any]) -> Gather:
         return Gather(options.get("axis", 0), options.get("batch_dims", 0))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.each_image import EachImage, image_op
-from tinyfuse.ops.base import Kernel, Operator, RowWindow
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.base import Operator, RowWindow
 
 
 class ImageOperator(Operator):
-    """`kernels` are of one image; a batch takes them in a loop, and doesn't stream by rows."""
-
-    def kernels_for(self, op: Op) -> tuple[Kernel, ...]:
-        return self.kernels if op.input.shape[0] == 1 else tuple(EachImage(kernel) for kernel in self.kernels)
+    """Its kernels are of one image; a batch takes them in a loop, and doesn't stream by rows."""
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         one = image_op(op)
@@ -32,3 +29,13 @@ class ImageOperator(Operator):
     @abstractmethod
     def window(self, op: Op) -> RowWindow:
         """Which rows of an image an output row reads."""
+
+
+def image_op(op: Op) -> Op:
+    """The operator on the first image of its batch."""
+    source, result = (_first(tensor) for tensor in (op.input, op.output))
+    return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
+
+
+def _first(tensor: Tensor) -> Tensor:
+    return replace(tensor, shape=(1, *tensor.shape[1:]))

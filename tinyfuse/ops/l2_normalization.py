@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier, reciprocal_root
 from tinyfuse.ir import Op
-from tinyfuse.kernels.normalization import L2Normalize
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier, reciprocal_root
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import ends
 
@@ -47,7 +46,6 @@ class L2NormalizationOperator(Operator):
         ),
         Rule("no fused activation", lambda op: op.attributes.activation != "NONE", "TensorFlow Lite Micro refuses it too"),
     )
-    kernels = (L2Normalize(),)
 
     def attributes(self, options: Mapping[str, Any]) -> L2Norm:
         return L2Norm(options.get("fused_activation_function", "NONE"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import (
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import (
     INT32_MIN,
     clamp,
     exp_on_negative_values,
@@ -12,8 +13,6 @@ from tinyfuse.fixedpoint import (
     multiply_by_quantized_multiplier,
     rounding_divide_by_pot,
 )
-from tinyfuse.ir import Op
-from tinyfuse.kernels.normalization import LogSoftmaxWhole
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, difference_scaling, reverse_scaling
@@ -47,7 +46,6 @@ class LogSoftmaxOperator(Operator):
         ),
         Rule("the input's scale is above 2^-26", lambda op: op.input if op.input.scale * 2.0**26 <= 1.0 else None),
     )
-    kernels = (LogSoftmaxWhole(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         multiplier, left_shift, least = difference_scaling(op.input.scale)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.elementwise import binary_kernels
-from tinyfuse.kernels.logic import Not
+from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 from tinyfuse.ops.binary import COMPARISON_SHIFT, comparison_multipliers
 from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, bad_quantization
@@ -52,7 +50,6 @@ def _comparison(kind: str, sign: str, ufunc: np.ufunc) -> _Comparison:
     name = "".join(part.capitalize() for part in kind.split("_")) + "Operator"
     fields = {
         "kind": kind, "summary": f"a {sign} b, with broadcasting", "compare": staticmethod(ufunc),
-        "kernels": (*binary_kernels(kind), *binary_kernels(kind, "int32")),
     }  # fmt: skip
     return type(name, (_Comparison,), fields)()
 
@@ -77,7 +74,6 @@ class LogicalAndOperator(BinaryOperator):
     kind = "LOGICAL_AND"
     summary = "whether both are true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
-    kernels = binary_kernels("LOGICAL_AND", "bool")
 
     def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a & b
@@ -87,7 +83,6 @@ class LogicalOrOperator(BinaryOperator):
     kind = "LOGICAL_OR"
     summary = "whether one of both is true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
-    kernels = binary_kernels("LOGICAL_OR", "bool")
 
     def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a | b
@@ -97,7 +92,6 @@ class LogicalNotOperator(Operator):
     kind = "LOGICAL_NOT"
     summary = "whether it is false"
     rules = (ONE_INPUT, _BOOL, ONE_SHAPE)
-    kernels = (Not(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (~inputs[0],)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import RANGE, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_lstm import CmsisLstm
-from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.lstm_scaling import (
     CELL,
@@ -119,7 +117,6 @@ class LstmOperator(Operator):
              lambda op: None if -40 <= cell_power(op) <= 2 else op.inputs[CELL]),
         Rule("a requantization multiplier is below 2^31", _shift_too_large),
     )  # fmt: skip
-    kernels = (LstmWhole(), CmsisLstm())
 
     def attributes(self, options: Mapping[str, Any]) -> Lstm:
         return Lstm(

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 #: gates in the order in which our kernel computes them, with the operator's inputs: weights of the input,
 #: of the hidden state, and bias

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 
 def matmul_multiplier(op: Op) -> tuple[int, int]:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 from tinyfuse.ops.movement import ends, one_dtype, ranks
 from tinyfuse.ops.pad import amounts
@@ -53,7 +52,7 @@ def _reflected(extent: int, before: int, after: int, border: int) -> np.ndarray 
     )
 
 
-def _indexes(op: Op) -> tuple[np.ndarray | None, ...]:
+def mirror_indexes(op: Op) -> tuple[np.ndarray | None, ...]:
     pairs = zip(op.input.shape, amounts(op), strict=True)
     return tuple(_reflected(extent, before, after, _border(op)) for extent, (before, after) in pairs)
 
@@ -72,20 +71,19 @@ class MirrorPadOperator(Operator):
         ),
         Rule("the output has the padded shape", _bad_shape),
     )
-    kernels = (IndexedRow(_indexes), IndexedCopy(_indexes))
 
     def attributes(self, options: Mapping[str, Any]) -> MirrorPad:
         return MirrorPad(options.get("mode", "REFLECT"))
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         result = inputs[0]
-        for axis, index in enumerate(_indexes(op)):
+        for axis, index in enumerate(mirror_indexes(op)):
             result = result if index is None else result.take(index, axis)
         return (result,)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
             return None
-        rows = _indexes(op)[1]
+        rows = mirror_indexes(op)[1]
         rows = range(op.input.shape[1]) if rows is None else rows.tolist()
         return RowWindow.over([(row, row) for row in rows])

@@ -14,21 +14,14 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.strided import StridedCopy, walk_of
-from tinyfuse.ops.base import Kernel, Operator, Part, Rule
+from tinyfuse.ops.base import Operator, Part, Rule
+from tinyfuse.ops.walk import walk_of
 
 
 class Movement(Operator):
-    """An operator whose outputs are elements of its input number `data_input`, moved.
-
-    `others` are its kernels besides ours, which takes any view.
-    """
+    """An operator whose outputs are elements of its input number `data_input`, moved."""
 
     data_input: int = 0
-    others: tuple[Kernel, ...] = ()
-
-    def __init__(self) -> None:
-        self.kernels = (StridedCopy(self.data_input, self.views), *self.others)
 
     @abstractmethod
     def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:

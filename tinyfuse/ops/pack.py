@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.concatenation import PackWhole
 from tinyfuse.ops.base import Operator, Part, Rule
 from tinyfuse.ops.movement import one_dtype, side_by_side
 
@@ -44,7 +43,6 @@ class PackOperator(Operator):
         ),
         Rule("the inputs have one shape and dtype, the output a dimension more, one index an input", _bad_shape),
     )
-    kernels = (PackWhole(),)
 
     def attributes(self, options: Mapping[str, Any]) -> Pack:
         return Pack(options.get("values_count", 0), options.get("axis", 0))

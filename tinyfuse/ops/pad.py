@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_pad import CmsisPad
-from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 
 
@@ -64,7 +62,6 @@ class PadOperator(Operator):
         Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),
         *_RULES,
     )
-    kernels = (PadRow(), Pad(), CmsisPad())
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (np.pad(inputs[0], amounts(op), constant_values=pad_value(op)),)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_pool import CmsisAveragePool, CmsisMaxPool
-from tinyfuse.kernels.pool import PoolRow
+from tinyfuse.ir.fixedpoint import clamp
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range, windows_along
 from tinyfuse.ops.images import ImageOperator
@@ -119,7 +117,6 @@ class AveragePoolOperator(_Pool):
 
     kind = "AVERAGE_POOL_2D"
     summary = "mean of windows of rows and columns"
-    kernels = (PoolRow("average"), CmsisAveragePool())
 
     def pool(self, window: np.ndarray) -> np.ndarray:
         total, count = window.sum(axis=(0, 1)), window.shape[0] * window.shape[1]
@@ -129,7 +126,6 @@ class AveragePoolOperator(_Pool):
 class MaxPoolOperator(_Pool):
     kind = "MAX_POOL_2D"
     summary = "greatest value of windows of rows and columns"
-    kernels = (PoolRow("max"), CmsisMaxPool())
 
     def pool(self, window: np.ndarray) -> np.ndarray:
         return window.max(axis=(0, 1))

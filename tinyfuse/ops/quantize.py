@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.quantize import Convert
+from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 
 _RESCALES = (
@@ -14,8 +13,8 @@ _RESCALES = (
     ("int8", "int16"), ("int16", "int8"), ("int16", "int16"),
     ("int8", "int32"), ("int16", "int32"), ("int32", "int8"), ("int32", "int16"),
 )  # fmt: skip
-_QUANTIZES = (("float32", "int8"), ("float32", "int16"), *_RESCALES)
-_DEQUANTIZES = (("int8", "float32"), ("uint8", "float32"), ("int16", "float32"))
+QUANTIZES = (("float32", "int8"), ("float32", "int16"), *_RESCALES)
+DEQUANTIZES = (("int8", "float32"), ("uint8", "float32"), ("int16", "float32"))
 
 
 def _unquantized(op: Op) -> Tensor | None:
@@ -51,7 +50,7 @@ class QuantizeOperator(_Elementwise):
     kind = "QUANTIZE"
     summary = "from float, or from one quantization to another"
     rules = (
-        *_rules(_QUANTIZES),
+        *_rules(QUANTIZES),
         Rule(
             "the input's scale is below 2^13 times the output's",
             lambda op: op.input.dtype != "float32" and quantize_multiplier(op.input.scale / op.output.scale)[1] > 13,
@@ -66,7 +65,6 @@ class QuantizeOperator(_Elementwise):
             "TensorFlow Lite Micro would overflow",
         ),
     )
-    kernels = tuple(Convert(*pair) for pair in _QUANTIZES)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         low, high = RANGE.get(op.output.dtype, (INT32_MIN, INT32_MAX))
@@ -89,8 +87,7 @@ class DequantizeOperator(_Elementwise):
 
     kind = "DEQUANTIZE"
     summary = "to float"
-    rules = _rules(_DEQUANTIZES)
-    kernels = tuple(Convert(*pair) for pair in _DEQUANTIZES)
+    rules = _rules(DEQUANTIZES)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         exact = op.input.scale * (inputs[0].astype(np.float64) - op.input.zero_point)

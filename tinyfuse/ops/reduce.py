@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
@@ -91,7 +90,6 @@ class _Sum(_Reduce):
             "TensorFlow Lite Micro would overflow too",
         ),
     )
-    kernels = (ReduceSum(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         centred = inputs[0].astype(np.int64) - op.input.zero_point
@@ -115,7 +113,6 @@ class _Extreme(_Reduce):
         *_Reduce.rules,
         Rule("input and output have the same quantization", _requantized, "TensorFlow Lite Micro refuses it too"),
     )
-    kernels = (ReduceExtreme(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         reduce = np.min if op.kind == "REDUCE_MIN" else np.max

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 
 def reduced_axes(op: Op) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.copy import Copy
 from tinyfuse.ops.base import Operator, Rule
 
 
@@ -30,7 +29,6 @@ class ReshapeOperator(Operator):
         Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
         Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
     )
-    kernels = (Copy(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (inputs[0].reshape(op.output.shape),)

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
-from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 from tinyfuse.ops.movement import constant_vector, ends, one_dtype, ranks
 
@@ -76,7 +74,7 @@ def _nearest(extent: int, count: int, resize: Resize) -> np.ndarray:
     return np.minimum(found.astype(np.int64), extent - 1)
 
 
-def _indexes(op: Op) -> tuple[np.ndarray | None, ...]:
+def nearest_indexes(op: Op) -> tuple[np.ndarray | None, ...]:
     (_, height, width, _), (_, rows, columns, _) = op.input.shape, op.output.shape
     return None, _nearest(height, rows, op.attributes), _nearest(width, columns, op.attributes), None
 
@@ -87,20 +85,19 @@ class ResizeNearestNeighborOperator(_Resize):
     kind = "RESIZE_NEAREST_NEIGHBOR"
     summary = "rows and columns repeated or left out"
     rules = (*_Resize.rules, one_dtype(("int8", "int16", "float32")))
-    kernels = (IndexedRow(_indexes), IndexedCopy(_indexes))
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        _, rows, columns, _ = _indexes(op)
+        _, rows, columns, _ = nearest_indexes(op)
         return (inputs[0][:, rows][:, :, columns],)
 
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
-        return [(row, row) for row in _indexes(op)[1].tolist()]
+        return [(row, row) for row in nearest_indexes(op)[1].tolist()]
 
 
 # --- RESIZE_BILINEAR -------------------------------------------------------------------------
 
 
-def _places(op: Op, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def bilinear_places(op: Op, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(lower, upper, fraction) of every index of an output dimension: the two input indexes that it lies
     between, and its distance from the lower one in 1024ths (below 0 and beyond both, at the borders)."""
     extent, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes
@@ -117,7 +114,7 @@ def _places(op: Op, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _outside(op: Op) -> bool:
-    return any(int(_places(op, axis)[0].max()) >= op.input.shape[axis] for axis in (1, 2))
+    return any(int(bilinear_places(op, axis)[0].max()) >= op.input.shape[axis] for axis in (1, 2))
 
 
 class ResizeBilinearOperator(_Resize):
@@ -140,17 +137,16 @@ class ResizeBilinearOperator(_Resize):
         ),
         Rule("no place is rounded beyond the input", _outside, "TensorFlow Lite Micro would read outside the input"),
     )
-    kernels = (BilinearRow(_places), Bilinear(_places))
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         data = inputs[0].astype(np.int64)
         for axis in (1, 2):
-            lower, upper, fraction = _places(op, axis)
+            lower, upper, fraction = bilinear_places(op, axis)
             fraction = fraction.reshape(-1, *(1,) * (3 - axis))
             data = data.take(lower, axis) * (1024 - fraction) + data.take(upper, axis) * fraction
         rounded = np.sign(data) * ((np.abs(data) + (1 << 19)) >> 20)
         return (rounded.astype(np.int8),)
 
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
-        lower, upper, _ = _places(op, 1)
+        lower, upper, _ = bilinear_places(op, 1)
         return [(min(pair), max(pair)) for pair in zip(lower.tolist(), upper.tolist(), strict=True)]

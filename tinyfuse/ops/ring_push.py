@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.variables import RingPush
 from tinyfuse.ops.base import Operator
 
 
@@ -20,7 +19,6 @@ class RingPushOperator(Operator):
     summary = "new rows at the end of a ring, in place of the oldest"
     in_files = False
     updates = (1, 2)
-    kernels = (RingPush(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         rows, ring, cursor = inputs

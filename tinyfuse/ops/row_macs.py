@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op
-from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
 from tinyfuse.ops.convolution import requantize_channels
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
@@ -45,7 +44,6 @@ class RowMacsOperator(Operator):
     summary = "what the rows up to each row add to a layer's accumulators"
     in_files = False
     partial = True
-    kernels = (RowMacsRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         geometry, weights = op.attributes, inputs[1].astype(np.int64)
@@ -82,7 +80,6 @@ class OutputOfSumsOperator(Operator):
     kind = "OUTPUT_OF_SUMS"
     summary = "the last row of ROW_MACS, requantized"
     in_files = False
-    kernels = (OutputOfSumsRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (requantize_channels(op.attributes.layer, inputs[0][:, -1:].astype(np.int64)),)
@@ -97,7 +94,6 @@ class MeanOfSumOperator(Operator):
     kind = "MEAN_OF_SUM"
     summary = "the last row of a ROW_SUM, requantized"
     in_files = False
-    kernels = (MeanOfSumRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         layer = op.attributes.layer

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.fixedpoint import clamp
 from tinyfuse.ir import Op
-from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.ir.fixedpoint import clamp
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
 from tinyfuse.ops.convolution import clamp_range
 
@@ -29,7 +28,6 @@ class RowSumOperator(Operator):
     summary = "sums of the rows up to each row"
     in_files = False
     partial = True
-    kernels = (RowSumRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (inputs[0].astype(np.int32).sum(axis=2, keepdims=True).cumsum(axis=1, dtype=np.int32),)
@@ -44,7 +42,6 @@ class AverageOfSumOperator(Operator):
     kind = "AVERAGE_OF_SUM"
     summary = "the last row of a ROW_SUM over the number of values"
     in_files = False
-    kernels = (AverageOfSumRow(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         total, count = inputs[0][:, -1:].astype(np.int64), op.attributes.count

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import (
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir.fixedpoint import (
     RANGE,
     exp_on_negative_values,
     leading_zeros,
@@ -17,9 +18,6 @@ from tinyfuse.fixedpoint import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_softmax import CmsisSoftmax
-from tinyfuse.kernels.softmax import SoftmaxWhole
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, softmax_scaling
 
@@ -75,7 +73,6 @@ class SoftmaxOperator(Operator):
             lambda op: not math.isfinite(op.attributes.beta) or op.attributes.beta * op.input.scale * 2.0**26 <= 1.0,
         ),
     )
-    kernels = (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax())
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tinyfuse.fixedpoint import quantize_multiplier
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 #: integer bits of the scaled difference that exp reads (Q5.26)
 SCALED_DIFFERENCE_BITS = 5

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.copy import Copy
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends, one_dtype
 
@@ -23,7 +22,6 @@ class Squeeze:
 
 class _Renamed(Operator):
     alias = True
-    kernels = (Copy(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (inputs[0].reshape(op.output.shape),)

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_svdf import CmsisSvdf, CmsisSvdfInt8
-from tinyfuse.kernels.svdf import SvdfWhole
+from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -86,7 +84,6 @@ class SvdfOperator(Operator):
         Rule("a requantization multiplier is below 2^31",
              lambda op: max(feature_multiplier(op)[1], time_multiplier(op)[1]) > 30),
     )  # fmt: skip
-    kernels = (SvdfWhole(), CmsisSvdf(), CmsisSvdfInt8())
 
     def attributes(self, options: Mapping[str, Any]) -> Svdf:
         return Svdf(options.get("rank", 0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.cmsis_transpose import CmsisTranspose
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
 
@@ -24,7 +23,6 @@ def _bad_permutation(op: Op) -> Tensor | None:
 class TransposeOperator(Movement):
     kind = "TRANSPOSE"
     summary = "the dimensions in another order"
-    others = (CmsisTranspose(),)
     rules = (
         ends(2),
         one_dtype(("int8", "int16", "float32")),

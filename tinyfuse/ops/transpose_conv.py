@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cmsis_transpose_conv import CmsisReverseConv, CmsisTransposeConv
-from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.ops.base import Operator, RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -80,7 +78,6 @@ class TransposeConvOperator(Operator):
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )
-    kernels = (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv())
 
     def attributes(self, options: Mapping[str, Any]) -> TransposeConv:
         return TransposeConv(

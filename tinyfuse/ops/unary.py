@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.activation import Clamp, Lookup
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 
 
@@ -55,7 +54,6 @@ class UnaryOperator(Operator):
     """Elementwise: streams by rows, works in place."""
 
     rules = UNARY_RULES
-    kernels = (Clamp(), Lookup())
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (self.function(op, inputs[0]),)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ir import Op
-from tinyfuse.kernels.cast import FloatFunction
+from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 from tinyfuse.ops.unary import (
     ONE_INPUT,
@@ -95,7 +94,6 @@ class _FloatOperator(Operator):
 class NegOperator(_FloatOperator):
     kind = "NEG"
     summary = "-x of floats"
-    kernels = (FloatFunction("NEG"),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (-inputs[0],)
@@ -104,7 +102,6 @@ class NegOperator(_FloatOperator):
 class SquareOperator(_FloatOperator):
     kind = "SQUARE"
     summary = "x * x of floats"
-    kernels = (FloatFunction("SQUARE"),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         with np.errstate(over="ignore", under="ignore"):

@@ -1,5 +1,5 @@
 """Operators on resource variables: READ_VARIABLE and ASSIGN_VARIABLE, whose input 0 is a state once
-tinyfuse/tflite_variables.py has resolved the file's handles; VAR_HANDLE and CALL_ONCE, which that takes
+tinyfuse/frontend/variables.py has resolved the file's handles; VAR_HANDLE and CALL_ONCE, which that takes
 out of the graph, so that no kernel has to run them."""
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.variables import AssignVariable, ReadVariable
 from tinyfuse.ops.base import Operator, Rule
 
 
@@ -67,7 +66,6 @@ class ReadVariableOperator(Operator):
         Rule("the value has the variable's dtype and number of elements",
              lambda op: _unlike(op.input, op.output)),
     )  # fmt: skip
-    kernels = (ReadVariable(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (inputs[0].reshape(op.output.shape),)
@@ -83,7 +81,6 @@ class AssignVariableOperator(Operator):
         Rule("the value has the variable's dtype and number of elements",
              lambda op: _unlike(op.input, op.inputs[1])),
     )  # fmt: skip
-    kernels = (AssignVariable(),)
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         return (inputs[1].reshape(op.input.shape),)

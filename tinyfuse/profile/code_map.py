@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tinyfuse.emulation.elf import die_name
+from tinyfuse.verify.emulation.elf import die_name
 
 
 def stage_of_line(source: str) -> dict[int, int]:

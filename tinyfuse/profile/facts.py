@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, plan_stages
-from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.profile.measure import Profile, Usage
 from tinyfuse.report.facts import op_name
+from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
 @dataclass(frozen=True)

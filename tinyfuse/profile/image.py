@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyfuse.emulation.elf import open_elf
-from tinyfuse.emulation.module import group_border
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
-from tinyfuse.programs import find_program
-from tinyfuse.tools import how_to_get
+from tinyfuse.toolchain.packages import how_to_get
+from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.elf import open_elf
+from tinyfuse.verify.emulation.module import group_border
 
 #: the memories that are told apart; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")

@@ -9,13 +9,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from tinyfuse.emulation.cache import cache_folder
-from tinyfuse.emulation.qemu import Qemu
-from tinyfuse.emulation.result import Firmware, Outcome
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.image import OTHER, Image
-from tinyfuse.programs import find_program
-from tinyfuse.tools import how_to_get
+from tinyfuse.toolchain.packages import how_to_get
+from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.cache import cache_folder
+from tinyfuse.verify.emulation.qemu import Qemu
+from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 _SOURCE = Path(__file__).resolve().parent / "plugin.c"
 _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")

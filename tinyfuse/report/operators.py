@@ -10,8 +10,10 @@ import json
 from pathlib import Path
 
 from tinyfuse import __version__
+from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Kernel, Operator
+from tinyfuse.ops.base import Operator
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")
@@ -52,9 +54,9 @@ def _facts(family: Operator, counts: dict[str, int]) -> dict:
         "kind": family.kind,
         "summary": family.summary,
         "rules": [rule.text for rule in family.rules],
-        "kernels": sorted({(kernel.library, kernel.name) for kernel in family.kernels}),
-        "streams_rows": any(kernel.by_row for kernel in family.kernels),
-        "in_place": family.alias or any(_goes_forward(kernel) for kernel in family.kernels),
+        "kernels": sorted({(kernel.library, kernel.name) for kernel in kernels_of(family.kind)}),
+        "streams_rows": any(kernel.by_row for kernel in kernels_of(family.kind)),
+        "in_place": family.alias or any(_goes_forward(kernel) for kernel in kernels_of(family.kind)),
         "tested_cases": {place: counts.get(place, 0) for place in PLACES},
     }
 

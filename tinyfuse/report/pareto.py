@@ -10,7 +10,7 @@ from tinyfuse.compiler import Say, choices, compile_graph
 from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
-from tinyfuse.verify_plan import verify_plan
+from tinyfuse.plan.checker import verify_plan
 
 _BAR = 40
 

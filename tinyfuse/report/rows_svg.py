@@ -7,7 +7,7 @@ from html import escape
 
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.plan import Group, Plan
-from tinyfuse.schedule.rows import Stream, height
+from tinyfuse.plan.rows import Stream, height
 
 _LEFT, _TOP, _RIGHT, _BOTTOM = 250, 40, 90, 36  # margins, pixels
 _LANE, _GAP, _TURN, _WIDTH = 34, 8, 14, 1000  # a stage's lane; the widest turn; the plot

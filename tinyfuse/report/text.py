@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse import __version__
 from tinyfuse.arena import arena_map
-from tinyfuse.identifiers import comment
+from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 
 

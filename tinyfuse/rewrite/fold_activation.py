@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from tinyfuse.fixedpoint import activation_range
 from tinyfuse.ir import Graph, Op
+from tinyfuse.ir.fixedpoint import activation_range
 from tinyfuse.ops.convolution import clamp_range
 
 

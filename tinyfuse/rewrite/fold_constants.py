@@ -6,7 +6,7 @@ after    %z = ADD(%in, %y')          with %y' the constant
 before   %s = SHAPE(%in);  %n = STRIDED_SLICE(%s, ...);  %p = PACK(%n, %k);  %z = RESHAPE(%in, %p)
 after    %z = RESHAPE(%in, %p')
 
-It runs before the check (tinyfuse/check.py), because rules ask for constants that only such an operator
+It runs before the check (tinyfuse/frontend/check.py), because rules ask for constants that only such an operator
 makes. So an operator that breaks a rule stays where it is, for the check to tell. No output of the
 model can be among those computed: the check refuses that too.
 """

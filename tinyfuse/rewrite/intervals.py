@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.fixedpoint import INT32_MAX, INT32_MIN
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN
 from tinyfuse.ops.convolution import (
     bias_values,
     channel_multipliers,

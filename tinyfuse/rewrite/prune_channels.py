@@ -20,8 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.fixedpoint import INT32_MAX
 from tinyfuse.ir import Graph, Op, Quant, Tensor
+from tinyfuse.ir.fixedpoint import INT32_MAX
 from tinyfuse.ops.convolution import bias_values, geometry
 from tinyfuse.rewrite.intervals import channel_intervals, is_padded
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Saving
 from tinyfuse.ops import FAMILIES
-from tinyfuse.places import is_alias
+from tinyfuse.plan.places import is_alias
 
 
 def recomputable(graph: Graph) -> list[Op]:

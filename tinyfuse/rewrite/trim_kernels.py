@@ -17,6 +17,7 @@ import numpy as np
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops.convolution import padded_extents
 
+
 def trim_kernels(graph: Graph) -> Graph:
     ops = tuple(_trimmed(op) if _has_kernel(op) else op for op in graph.ops)
     return graph if ops == graph.ops else replace(graph, ops=ops)

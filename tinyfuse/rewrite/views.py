@@ -31,7 +31,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Part
 from tinyfuse.ops.concatenation import Concatenation
-from tinyfuse.places import Places, is_alias
+from tinyfuse.plan.places import Places, is_alias
 
 
 def every_view(graph: Graph) -> Graph:

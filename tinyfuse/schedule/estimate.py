@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tinyfuse.ir import Graph, Tensor
-from tinyfuse.ops.base import Context
-from tinyfuse.places import is_alias
+from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Stage
+from tinyfuse.plan.places import is_alias
+from tinyfuse.plan.rows import height, readers, row_bytes
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo
 from tinyfuse.schedule.order import orders
-from tinyfuse.schedule.rows import height, readers, row_bytes
 from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
 
 #: orders beside the file's that are searched at most

@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context
-from tinyfuse.places import is_alias
+from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.select import row_kernel
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from tinyfuse.arena import Buffer, Overlap
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context, Kernel
-from tinyfuse.places import Places
 from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
-from tinyfuse.schedule.rows import Stream, height, row_bytes
+from tinyfuse.plan.places import Places
+from tinyfuse.plan.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 
 #: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)

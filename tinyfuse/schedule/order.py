@@ -22,7 +22,7 @@ from itertools import pairwise
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.places import Places, is_alias
+from tinyfuse.plan.places import Places, is_alias
 
 #: sets of operators that the dynamic programming keeps, over all numbers of operators, and how many ways on
 #: from them it looks at: two seconds
@@ -56,7 +56,7 @@ def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[Op
 class _Units:
     """The graph as units of operators that stay together, numbered in an order of execution: each ends
     with its only operator that others read. Tensors are roots here: what lies in another is no tensor of
-    its own (tinyfuse/places.py).
+    its own (tinyfuse/plan/places.py).
 
     ops       per unit its operators, in order
     before    per unit a bit set of those that must have run

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
+from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW, Context
-from tinyfuse.places import is_alias
+from tinyfuse.ops.base import SAME_ROW
+from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.select import row_kernel, whole_kernel
 

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.base import Context
-from tinyfuse.places import Places, is_alias
+from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Stage
+from tinyfuse.plan.places import Places, is_alias
+from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo, buffer_distance, make_stages
-from tinyfuse.schedule.rows import Stream
 
 #: operators of one group, at most; the search weighs shorter groups first
 LONGEST_GROUPS = (4, 10, 40)

@@ -9,8 +9,9 @@ from functools import lru_cache
 from tinyfuse.cost.table import cost_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Context, Kernel
 
 #: another kernel must be predicted to take less than this share of the preferred one: predictions err by
 #: a few percent
@@ -25,8 +26,7 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
 
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
-    family = FAMILIES[op.kind]
-    kernels = [k for k in family.kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
+    kernels = [k for k in kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
     if context.library == "tinyfuse":
         return [k for k in kernels if k.library == "tinyfuse"]
     first = "cmsis-nn" if context.library == "cmsis-nn" else "tinyfuse"

@@ -1,0 +1,158 @@
+"""What this machine has of the tools that tinyfuse uses: `tinyfuse doctor`."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from tinyfuse.errors import TinyfuseError
+from tinyfuse.targets import all_targets
+from tinyfuse.toolchain import cmsis_nn
+from tinyfuse.toolchain.packages import how_to_get
+from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.renode import Renode
+
+#: what an external program may take to say its version, in seconds
+_PATIENCE = 20
+
+
+@dataclass(frozen=True)
+class Check:
+    """One tool. `place` and `version` are None where it isn't found; `problem` is what is wrong with it,
+    `install` how to get or mend it; `required` where `verify` can't do without."""
+
+    name: str
+    purpose: str
+    required: bool
+    place: str | None
+    version: str | None
+    problem: str | None
+    install: str
+
+    @property
+    def good(self) -> bool:
+        return self.place is not None and self.problem is None
+
+
+def examine() -> list[Check]:
+    """Every tool, looked for as the commands look for it. Nothing is downloaded."""
+    renode = _renode()
+    return [
+        Check("python", "everything", True, sys.executable, platform.python_version(), None, "Python 3.11 or later"),
+        _program("arm-none-eabi-gcc", "verify, run, profile: compiles for the target", required=True),
+        _newlib(),
+        _package("pyelftools", "elftools", "verify, run, profile: reads the firmware", "pip install 'tinyfuse[verify]'",
+                 required=True),
+        _qemu(required=not renode.good),
+        renode,
+        _package("tflite-micro", "tflite_micro", "verify: TensorFlow Lite Micro's results", "pip install --pre tflite-micro"),
+        _package("ai-edge-litert", "ai_edge_litert", "verify: results where tflite-micro is not", "pip install ai-edge-litert"),
+        _cmsis_nn(),
+        _package("cmsis-pack-manager", "cmsis_pack_manager", "cmsis-nn install: downloads packs",
+                 "pip install 'tinyfuse[packs]'"),
+        _host_compiler(),
+        _program("cmake", "tinyfuse_add_model in a CMake project"),
+    ]  # fmt: skip
+
+
+def _first_line(*command: str) -> str | None:
+    """The first line that a program prints, None where it doesn't run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return next(iter(done.stdout.splitlines()), "") if done.returncode == 0 else None
+
+
+def _program(
+    name: str, purpose: str, required: bool = False, problem: Callable[[str], str | None] = lambda path: None
+) -> Check:
+    path = find_program(name)
+    said = _first_line(path, "--version") if path else None
+    wrong = None if path is None else "it does not run" if said is None else problem(path)
+    return Check(name, purpose, required, path, said, wrong, how_to_get(name))
+
+
+def _package(name: str, module: str, purpose: str, install: str, required: bool = False) -> Check:
+    spec = importlib.util.find_spec(module)
+    try:
+        installed = version(name) if spec else None
+    except PackageNotFoundError:  # there, but not from a package
+        installed = None
+    place = str(Path(spec.origin).parent) if spec and spec.origin else None
+    return Check(name, purpose, required, place, installed, None, install)
+
+
+def _newlib() -> Check:
+    """The C library for the target: the compiler names its file with a path only where it has it."""
+    compiler = find_program("arm-none-eabi-gcc")
+    specs = _first_line(compiler, "-print-file-name=nano.specs") if compiler else None
+    place = specs if specs and os.path.isabs(specs) else None
+    return Check("newlib", "verify, run, profile: the C library to link with", True, place, None, None, how_to_get("newlib"))
+
+
+def _qemu(required: bool) -> Check:
+    def lacking(path: str) -> str | None:
+        try:
+            text = subprocess.run([path, "-machine", "help"], capture_output=True, text=True, timeout=_PATIENCE).stdout
+        except (OSError, subprocess.TimeoutExpired):
+            return "it does not run"
+        wanted = {target.qemu_machine for target in all_targets().values() if target.qemu_machine}
+        missing = sorted(wanted - set(re.findall(r"^\S+", text, re.M)))
+        return f"it has no board {', '.join(missing)}" if missing else None
+
+    return _program("qemu-system-arm", "verify, run, profile: emulates the core (7.2 or later)", required, lacking)
+
+
+def _renode() -> Check:
+    purpose = "verify, run: emulates the core, in QEMU's place"
+    place, said, wrong = os.environ.get("RENODE_PATH"), None, None
+    try:
+        renode = Renode()
+        place = str(renode.program)
+        said = renode.version
+    except TinyfuseError as error:
+        wrong = str(error) if place else None
+    return Check("renode", purpose, False, place, said, wrong, "https://renode.io (RENODE_PATH may name it)")
+
+
+def _cmsis_nn() -> Check:
+    purpose = "verify and gen --bundle of code that calls CMSIS-NN"
+    try:
+        tree = cmsis_nn.find_cmsis_nn(None)
+    except TinyfuseError as error:
+        return Check("CMSIS-NN", purpose, False, None, None, str(error), cmsis_nn.HOW_TO_GET)
+    if tree is None:
+        return Check("CMSIS-NN", purpose, False, None, None, None, cmsis_nn.HOW_TO_GET)
+    found = f"{tree.version[0]}.{tree.version[1]} ({tree.found_by})"
+    return Check("CMSIS-NN", purpose, False, str(tree.path), found, None, cmsis_nn.HOW_TO_GET)
+
+
+def _host_compiler() -> Check:
+    """As profile's plugin and verify --emulator host look for it."""
+    path = find_program(os.environ.get("CC", ""), "gcc", "clang")
+    said = _first_line(path, "--version") if path else None
+    return Check("gcc", "verify --emulator host; profile's counters", False, path, said, None, how_to_get("gcc"))
+
+
+def doctor_lines(checks: list[Check]) -> list[str]:
+    """What a person reads: a line a tool, and below it what to do about one that is not good."""
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        mark = "ok" if check.good else "MISSING" if check.required else "absent"
+        shown = " at ".join(part for part in (check.version, check.place) if part) if check.good else check.purpose
+        lines.append(f"{mark:<7}  {check.name:<{width}}  {shown}")
+        if not check.good:
+            lines += [f"{'':<{width + 11}}{text}" for text in (check.problem, check.install) if text]
+    lacking = [check.name for check in checks if check.required and not check.good]
+    lines.append(f"verify needs: {', '.join(lacking)}" if lacking else "all that verify needs is here")
+    return lines

@@ -1,0 +1,1 @@
+"""From an untrusted model file to a graph that meets every rule."""

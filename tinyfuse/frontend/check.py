@@ -1,0 +1,73 @@
+"""What a model must be for tinyfuse to compile it: every broken rule at once, before anything else."""
+
+from __future__ import annotations
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.model_kind import sort_of
+from tinyfuse.frontend.reader import unsupported
+from tinyfuse.ir import Graph, Op
+from tinyfuse.ops import FAMILIES
+
+_HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
+
+#: rows of all operators' outputs together; a plan for so many takes about a minute
+MOST_ROWS = 1 << 18
+
+
+def check(graph: Graph) -> None:
+    """CompileError with every reason why `graph` can't be compiled; None where there is none."""
+    problems = [problem for op in graph.ops for problem in _operator_problems(op)]
+    problems += _border_problems(graph)
+    problems += _size_problems(graph)
+    if problems:
+        sort = sort_of(graph.ops)
+        raise CompileError(graph.path, [*([sort] if sort else []), *problems])
+
+
+def _operator_problems(op: Op) -> list[Problem]:
+    refusal = unsupported(op)
+    if refusal is not None:
+        return [refusal]
+    family = FAMILIES[op.kind]
+    for i, tensor in enumerate(op.inputs):
+        if tensor is not None and tensor.is_state and i not in family.updates + family.reads:
+            message = "a variable can't be its input"
+            return [Problem(message, operator=str(op), tensor=str(tensor), hint=_HINT_VARIABLE)]
+    for i in family.updates + family.reads:
+        if i < len(op.inputs) and (op.inputs[i] is None or not op.inputs[i].is_state):
+            message = f"its input {i} must be a variable"
+            tensor = str(op.inputs[i]) if op.inputs[i] is not None else None
+            return [Problem(message, operator=str(op), tensor=tensor, hint=_HINT_VARIABLE)]
+    for rule in family.rules:
+        problem = rule.problem(op)
+        if problem is not None:
+            # later rules rely on this one, so they would only repeat it in other words
+            return [problem]
+    return []
+
+
+def _size_problems(graph: Graph) -> list[Problem]:
+    """A plan is played row by row: in seconds, for as many rows as models have."""
+    rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
+    if rows <= MOST_ROWS:
+        return []
+    message = f"its images have {rows:,} rows in all, more than {MOST_ROWS:,}"
+    return [Problem(message, hint="make the images smaller, or let the longer side be the columns")]
+
+
+def _border_problems(graph: Graph) -> list[Problem]:
+    problems = []
+    if not graph.ops:
+        hint = "give a model that computes something of its inputs"
+        problems.append(Problem("no operator is left once constants are computed", hint=hint))
+    if not graph.outputs:
+        problems.append(Problem("the model has no outputs"))
+    varying = set(graph.inputs)
+    for op in graph.ops:
+        if varying.intersection(op.activations) or op.states:
+            varying.update(op.outputs)
+    for tensor in graph.outputs:
+        if tensor not in varying:
+            message = "a model output depends on no input: it is always the same"
+            problems.append(Problem(message, tensor=str(tensor), hint="leave it out of the model"))
+    return problems

@@ -1,0 +1,122 @@
+"""Proves that every byte of a .tflite file which `tinyfuse.frontend.reader` reads is inside the file.
+
+Nothing of a file is read (`tinyfuse.frontend.flatbuffer_table`) before `check_flatbuffer` has walked it along the
+tables of `tinyfuse.frontend.schema`; the rest of a file is never looked at. A union is walked as what its type
+says, and never where that is a type that nobody reads.
+Source of the format: FlatBuffers' "internals" page; the checks are those of its C++ verifier but for
+alignment, which only C needs, plus limits on how much a small file may claim (tables and vectors may be
+shared, so a file can describe far more than it holds).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, UNION_TABLES, Field
+
+#: elements in any one vector of tables: operators, tensors, buffers
+MAX_TABLES_A_VECTOR = 10_000
+#: tables in all, each counted as often as it is referred to
+MAX_TABLES = 60_000
+#: elements of number vectors and bytes of strings in all, each counted as often as referred to
+MAX_ITEMS = 1 << 22
+#: bytes of one string; names of fused layers, joined by the converter, reach thousands
+MAX_STRING = 1 << 16
+
+class Damaged(Exception):
+    """The file can't be read; the message says at which field and why."""
+
+
+class TooLarge(Exception):
+    """The file may be sound, but says more than is read; the message says where."""
+
+
+def check_flatbuffer(data: bytes) -> None:
+    """Raises Damaged or TooLarge unless everything `TABLES` names can be read from `data` safely."""
+    Walk(data).run()
+
+
+class Walk:
+    """One walk over a file; the tests' mutations are built on it too.
+
+    Offsets to tables are unsigned and TABLES has no cycle, so the walk ends; it keeps its own
+    stack, and the budgets bound its time whatever the file says.
+    """
+
+    def __init__(self, data: bytes):
+        self.data = data
+        self.tables = MAX_TABLES
+        self.items = MAX_ITEMS
+        self.stack: list[tuple[str, int, str]] = []
+
+    def run(self) -> None:
+        self.push("Model", 0, "Model")
+        while self.stack:
+            self.table(*self.stack.pop())
+
+    def number(self, format: str, position: int, place: str) -> int:
+        """The unsigned or signed integer at a position, once it is known to be in the file."""
+        self.bounds(position, struct.calcsize(format), place)
+        return struct.unpack_from(format, self.data, position)[0]
+
+    def bounds(self, position: int, size: int, place: str) -> None:
+        if position < 0 or position + size > len(self.data):
+            raise Damaged(
+                f"{place} lies outside the file (bytes {position} to {position + size} "
+                f"of {len(self.data)})"
+            )
+
+    def push(self, table: str, position: int, place: str) -> None:
+        """Follows the offset at a position to a table that is still to be checked."""
+        self.tables -= 1
+        if self.tables < 0:
+            raise TooLarge(f"it has more than {MAX_TABLES} tables")
+        # a table that was seen before is walked again: it costs the reader as much each time
+        self.stack.append((table, position + self.number("<I", position, place), place))
+
+    def table(self, table: str, position: int, place: str) -> None:
+        vtable = position - self.number("<i", position, place)
+        vtable_size = self.number("<H", vtable, f"the vtable of {place}")
+        if vtable_size < 4 or vtable_size % 2:
+            raise Damaged(f"the vtable of {place} has an impossible size ({vtable_size})")
+        self.bounds(vtable, vtable_size, f"the vtable of {place}")
+        union = 0
+        for field in TABLES[table]:
+            entry = 4 + 2 * field.slot
+            if entry >= vtable_size:
+                break
+            offset = self.number("<H", vtable + entry, f"the vtable of {place}")
+            if offset and field.type != "-":
+                at = f"{place}.{field.name}"
+                if field.name == "builtin_options_type":
+                    union = self.number("<B", position + offset, at)
+                self.field(field, position + offset, at, union)
+
+    def field(self, field: Field, position: int, place: str, union: int) -> None:
+        kind = field.type
+        if kind in SIZES or kind in ENUM_SIZES:
+            size = SIZES.get(kind) or ENUM_SIZES[kind]
+            self.number(f"<{'BHIQ'[size.bit_length() - 1]}", position, place)
+        elif kind == "union":
+            if union in UNION_TABLES:
+                self.push(UNION_TABLES[union], position, place)
+        elif kind in TABLES:
+            self.push(kind, position, place)
+        else:
+            self.vector(kind, position + self.number("<I", position, place), place)
+
+    def vector(self, kind: str, position: int, place: str) -> None:
+        element = "byte" if kind == "string" else kind[1:-1]
+        length = self.number("<I", position, place)
+        self.bounds(position + 4, length * SIZES.get(element, 4), place)
+        if element in TABLES:
+            if length > MAX_TABLES_A_VECTOR:
+                raise TooLarge(f"{place} has {length} elements, more than {MAX_TABLES_A_VECTOR}")
+            for i in range(length):
+                self.push(element, position + 4 + 4 * i, f"{place}[{i}]")
+        elif element != "ubyte":  # the bytes of buffers are shared, never copied
+            if kind == "string" and length > MAX_STRING:
+                raise TooLarge(f"{place} has {length} bytes, more than {MAX_STRING}")
+            self.items -= length
+            if self.items < 0:
+                raise TooLarge(f"its vectors and strings have more than {MAX_ITEMS} elements")

@@ -1,0 +1,79 @@
+"""Reads the tables of a FlatBuffer by the names of `tinyfuse.frontend.schema`.
+
+Only for what `tinyfuse.frontend.flatbuffer_check` has walked: nothing is checked again. A field that is absent is its
+default if it is a scalar, an empty vector or string, and None if it is a table.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.frontend.schema import ENUM_SIZES, SIZES, TABLES, Field
+
+_FORMATS = {"bool": "?", "byte": "b", "ubyte": "B", "int": "i", "uint": "I", "float": "f", "long": "q", "ulong": "Q"}
+_DTYPES = {"ubyte": "u1", "int": "<i4", "float": "<f4", "long": "<i8"}
+
+
+@cache
+def _field(table: str, name: str) -> Field:
+    return next(field for field in TABLES[table] if field.name == name)
+
+
+class Table:
+    """A table at a position of `data`, of the schema's type `name`; `table["field"]` is a field's value:
+    a number, the bytes of a string, an array that shares the file's memory (a vector of numbers), a list of
+    tables (a vector of them) or a table."""
+
+    def __init__(self, data: bytes, name: str, position: int):
+        self.data, self.name, self.position = data, name, position
+
+    def __getitem__(self, name: str) -> Any:
+        field = _field(self.name, name)
+        at, kind = self._place(field), field.type
+        if kind in SIZES or kind in ENUM_SIZES:
+            # enumerations are signed
+            format = _FORMATS.get(kind) or {1: "b", 4: "i"}[ENUM_SIZES[kind]]
+            return field.default if at is None else struct.unpack_from("<" + format, self.data, at)[0]
+        if kind == "string" or kind.startswith("["):
+            return self._vector("ubyte" if kind == "string" else kind[1:-1], at, kind == "string")
+        return None if at is None else self.follow(at, kind)
+
+    def union(self, name: str, table: str) -> Table | None:
+        """What a union holds, as a table of that type: the one that the walk knew it by."""
+        at = self._place(_field(self.name, name))
+        return None if at is None else self.follow(at, table)
+
+    def follow(self, at: int, table: str) -> Table:
+        """The table that the offset at a position leads to."""
+        return Table(self.data, table, at + self._uint(at))
+
+    def _place(self, field: Field) -> int | None:
+        """Where the field's value is, or its offset; None where it is absent."""
+        (back,) = struct.unpack_from("<i", self.data, self.position)
+        vtable, entry = self.position - back, 4 + 2 * field.slot
+        (size,) = struct.unpack_from("<H", self.data, vtable)
+        if entry >= size:
+            return None
+        (offset,) = struct.unpack_from("<H", self.data, vtable + entry)
+        return self.position + offset if offset else None
+
+    def _vector(self, element: str, at: int | None, as_bytes: bool) -> Any:
+        start = 0 if at is None else at + self._uint(at)
+        length = 0 if at is None else self._uint(start)
+        if as_bytes:
+            return self.data[start + 4 : start + 4 + length]
+        if element in TABLES:
+            return [self.follow(start + 4 + 4 * i, element) for i in range(length)]
+        return np.frombuffer(self.data, _DTYPES[element], length, start + 4 if length else 0)
+
+    def _uint(self, at: int) -> int:
+        return struct.unpack_from("<I", self.data, at)[0]
+
+
+def root(data: bytes) -> Table:
+    """The file's Model."""
+    return Table(data, "Model", 0).follow(0, "Model")

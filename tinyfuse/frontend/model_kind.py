@@ -1,0 +1,88 @@
+"""What sort of model a refused file holds, in one sentence: most have one cause, which every operator repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyfuse.errors import Problem
+from tinyfuse.frontend.file_formats import SETTINGS
+from tinyfuse.ir import Op, Tensor
+
+#: operators with weights, and the inputs that are data and weights
+_WEIGHTED = {
+    "CONV_2D": (0, 1),
+    "DEPTHWISE_CONV_2D": (0, 1),
+    "FULLY_CONNECTED": (0, 1),
+    "TRANSPOSE_CONV": (2, 1),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (0, 1),
+    "SVDF": (0, 1),
+}
+#: programs for accelerators: how the custom operator's name begins -> what the file is, and what to do
+_COMPILED = {
+    "ethos-u": (
+        "a program for Arm's Ethos-U NPU, which Vela compiled",
+        "give tinyfuse the file that Vela was given: its name most often lacks _vela",
+    ),
+    "edgetpu-custom-op": (
+        "a program for Google's Edge TPU, which edgetpu_compiler made",
+        "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",
+    ),
+}
+_AGAIN = f"convert the float model with {SETTINGS}"
+#: (dtype of the data, dtype of the weights) -> what a model of such operators is
+_SORTS = {
+    ("float32", "float32"): "a float32 model: nothing in it is quantized",
+    ("float32", "float16"): "a float16 model: only its weights were made smaller, it computes in float32",
+    ("float32", "int8"): "a dynamic-range quantized model: its weights are int8, its data float32",
+    ("float32", "uint8"): "a dynamic-range quantized model: its weights are uint8, its data float32",
+    ("uint8", "uint8"): "a uint8 model, as TensorFlow 1 quantized it",
+    ("int16", "int8"): "a 16x8 model: its weights are int8, its data int16",
+    ("int8", "int4"): "a model with weights of int4",
+}
+
+
+def compiled_for_another(ops: Sequence[Op]) -> Problem | None:
+    """What is to be said, and all of it, of a file that another compiler made for its accelerator."""
+    for op in ops:
+        for name, (what, hint) in _COMPILED.items():
+            if op.kind.startswith(f"CUSTOM {name}"):
+                return Problem(f"this file is {what}", operator=str(op), hint=hint)
+    return None
+
+
+def sort_of(ops: Sequence[Op]) -> Problem | None:
+    """What a model is whose operators have other dtypes than int8; None where that is not the matter."""
+    made = {t: op for op in ops for t in op.outputs}
+    pairs = [pair for op in ops if (pair := _dtypes(op, made)) is not None]
+    others = [pair for pair in pairs if pair in _SORTS]
+    if others:
+        what = _SORTS[max(others, key=others.count)]
+        if len(others) == len(pairs):
+            return Problem(f"this is {what}", hint=_AGAIN)
+        share = f"{len(others)} of its {len(pairs)} layers are of {what}"
+        return Problem(f"this model is only partly int8: {share}", hint=_AGAIN)
+    if pairs:
+        return None
+    dtypes = [t.dtype for op in ops for t in op.outputs]
+    floats = dtypes.count("float32") + dtypes.count("float16")
+    if floats and floats == len(dtypes):
+        return Problem(f"this is {_SORTS['float32', 'float32']}", hint=_AGAIN)
+    for sort in (("uint8", "uint8"), ("int16", "int8")):
+        if sort[0] in dtypes and "int8" not in dtypes:
+            return Problem(f"this is {_SORTS[sort]}", hint=_AGAIN)
+    return None
+
+
+def _dtypes(op: Op, made: dict[Tensor, Op]) -> tuple[str, str] | None:
+    """The dtypes of data and weights of an operator that has weights: of those that a DEQUANTIZE makes
+    floats of, as they are in the file."""
+    if op.kind not in _WEIGHTED:
+        return None
+    found = [op.inputs[i] if i < len(op.inputs) else None for i in _WEIGHTED[op.kind]]
+    if None in found:
+        return None
+    data, weights = found
+    maker = made.get(weights)
+    if maker is not None and maker.kind == "DEQUANTIZE" and maker.inputs and maker.inputs[0] is not None:
+        weights = maker.inputs[0]
+    return data.dtype, weights.dtype

@@ -1,0 +1,291 @@
+"""Reads a .tflite file into a Graph: with its two helpers, the only place that knows FlatBuffers.
+
+The file is hostile until `tinyfuse.frontend.flatbuffer_check` has walked it; after that, what it says is
+still checked, and every fault is collected, each with its operator or tensor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from typing import Any
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.file_formats import HINT_CONVERT, foreign_format, irregular
+from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
+from tinyfuse.frontend.flatbuffer_table import Table
+from tinyfuse.frontend.model_kind import compiled_for_another, sort_of
+from tinyfuse.frontend.schema import OPTION_TABLES, TABLES, Field, enumerators
+from tinyfuse.frontend.tensors import (
+    HINT_DAMAGED,
+    HINT_SMALLER,
+    HINT_UNSOUND,
+    Model,
+    Problems,
+    TensorReader,
+    numbers,
+    text,
+)
+from tinyfuse.frontend.variables import resolve_variables
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+
+MAX_FILE_BYTES = 64 << 20
+_LONGEST_CUSTOM_CODE = 64
+_LONGEST_CUSTOM_OPTIONS = 1 << 16
+#: an operator whose code is out of range
+_NO_KIND = "?"
+
+
+def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Graph:
+    """The graph of a .tflite file (of `data`, when given; then `path` is for messages only).
+
+    Constants are read-only arrays of the tensor's dtype and shape that share the file's bytes; they
+    may be unaligned. Raises CompileError with every fault that could be found.
+    """
+    name = os.fspath(path)
+    data = _load(name) if data is None else bytes(data)
+    if len(data) > MAX_FILE_BYTES:
+        message = f"the file has more than {MAX_FILE_BYTES:,} bytes"
+        raise CompileError(name, Problem(message, hint=HINT_SMALLER))
+    if not data:
+        raise CompileError(name, Problem("the file is empty", hint=HINT_CONVERT))
+    if data[4:8] != b"TFL3":
+        raise CompileError(name, foreign_format(name, data))
+    try:
+        check_flatbuffer(data)
+    except Damaged as damaged:
+        raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
+    except TooLarge as large:
+        raise CompileError(name, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
+    return _graph(name, data)
+
+
+#: how a custom operator's name begins -> what it is, and what to do
+_CUSTOM = {
+    "Flex": (
+        ": it is an operator of TensorFlow that the converter left as it was (SELECT_TF_OPS)",
+        "convert the model with TFLITE_BUILTINS_INT8 alone",
+    ),
+    "TFLite_Detection_PostProcess": (
+        ": it decodes and sorts the boxes of an object detector",
+        "end the model before it and do so in the application",
+    ),
+    "CIRCULAR_BUFFER": (
+        ": it is TensorFlow Lite Micro's own ring of a streaming model's last inputs",
+        "convert the model with variables (READ_VARIABLE, ASSIGN_VARIABLE) in its place",
+    ),
+    "Signal": (
+        ": it is signal processing of TensorFlow Lite Micro's front end for audio",
+        "end the front end there and give the model its features as input",
+    ),
+}
+_ANY_CUSTOM = (
+    ": it is a custom operator, whose code is in the program that the model was made for",
+    "what it computes isn't in the file: use built-in operators",
+)
+
+
+def unsupported(op: Op) -> Problem | None:
+    """Why no family of tinyfuse/ops compiles an operator of this kind; None where one does."""
+    if op.kind in FAMILIES:
+        return None
+    what, hint = "", "take it out of the model or replace it: `tinyfuse operators` lists what is supported"
+    if op.kind.startswith("CUSTOM "):
+        code = op.kind.removeprefix("CUSTOM ")
+        what, hint = next((told for prefix, told in _CUSTOM.items() if code.startswith(prefix)), _ANY_CUSTOM)
+    elif op.kind in ("IF", "WHILE", "CALL"):
+        hint = "it runs another subgraph: convert the model without control flow"
+    return Problem(f"this operator is not supported{what}", operator=str(op), hint=hint)
+
+
+def _load(path: str) -> bytes:
+    try:
+        wrong = irregular(path)
+        if wrong is not None:
+            raise CompileError(path, wrong)
+        with open(path, "rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        message = "there is no such file"
+        raise CompileError(path, Problem(message, hint="check the path")) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"the file can't be read: {reason}"
+        raise CompileError(path, Problem(message, hint="check path and permissions")) from None
+
+
+def _graph(path: str, data: bytes) -> Graph:
+    problems = Problems()
+    model = Model.of(data)
+    version, subgraphs = model.version, len(model.subgraphs)
+    problems.require(version == 3, f"schema version {version} is not 3", HINT_CONVERT)
+    problems.require(subgraphs > 0, "the file has no graph", HINT_UNSOUND)
+    problems.stop(path)
+
+    tensors = TensorReader(data, model, 0, problems)
+    reader = _OpReader(model, 0, tensors, problems)
+    inputs, outputs = reader.ends("input", "inputs"), reader.ends("output", "outputs")
+    ops = reader.ops()
+    problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
+    warnings = tensors.open_batches(inputs)
+    called: list[int] = []
+
+    def subgraph_ops(number: int) -> tuple[Op, ...]:
+        called.append(number)
+        return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
+
+    ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
+    unread = subgraphs - 1 - len(set(called))
+    if unread > 0:
+        warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")
+    _check_order(inputs, ops, outputs, tensors.bad, problems)
+    other = compiled_for_another(ops)
+    if other is not None:
+        raise CompileError(path, other)
+    if problems.found:  # then all reasons at once: nobody else gets to see the operators
+        problems.first(sort_of(ops))
+        for op in ops:
+            problem = unsupported(op) if op.kind != _NO_KIND else None
+            if problem is not None:
+                problems.require(False, problem.message, problem.hint, op)
+    problems.stop(path)
+    digest = hashlib.sha256(data).hexdigest()
+    return Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
+
+
+def _check_order(
+    inputs: list[Tensor],
+    ops: tuple[Op, ...],
+    outputs: list[Tensor],
+    bad: set[Tensor],
+    problems: Problems,
+) -> None:
+    """Every activation must be computed once, before it is read; `bad` tensors are let through."""
+    known: set[Tensor] = set()
+    for tensor in inputs:
+        message = "is an input of the graph, but has constant data"
+        problems.require(not tensor.is_constant, message, HINT_UNSOUND, tensor=tensor)
+        message = "is an input of the graph, but a variable"
+        problems.require(not tensor.is_state, message, HINT_UNSOUND, tensor=tensor)
+        message = "is an input of the graph, but a resource"
+        problems.require(tensor.dtype != "resource", message, HINT_UNSOUND, tensor=tensor)
+        message = "is listed twice among the inputs of the graph"
+        problems.require(tensor not in known, message, HINT_UNSOUND, tensor=tensor)
+        known.add(tensor)
+    for op in ops:
+        for tensor in op.activations:
+            message = "is read before it is computed"
+            problems.require(tensor in known or tensor in bad, message, HINT_UNSOUND, op, tensor)
+        for tensor in op.outputs:
+            message = "is computed, but has constant data"
+            problems.require(not tensor.is_constant, message, HINT_UNSOUND, op, tensor)
+            message = "is computed, but a variable: only the operator that keeps it may change it"
+            problems.require(not tensor.is_state, message, HINT_UNSOUND, op, tensor)
+            message = "is computed a second time"
+            problems.require(tensor not in known, message, HINT_UNSOUND, op, tensor)
+            known.add(tensor)
+    for tensor in outputs:
+        message = "is an output of the graph, but nothing computes it"
+        problems.require(tensor in known or tensor in bad, message, HINT_UNSOUND, tensor=tensor)
+
+
+class _OpReader:
+    """The operators of a subgraph."""
+
+    def __init__(self, model: Model, subgraph: int, tensors: TensorReader, problems: Problems):
+        self.model, self.tensors, self.require = model, tensors, problems.require
+        self.problems = problems
+        self.subgraph = model.subgraphs[subgraph]
+
+    def ops(self) -> tuple[Op, ...]:
+        return tuple(self.op(i, table) for i, table in enumerate(self.subgraph["operators"]))
+
+    def ends(self, end: str, field: str) -> list[Tensor]:
+        """The tensors of the graph's inputs or outputs."""
+        indexes = numbers(self.subgraph, field)
+        self.require(bool(indexes), f"the graph has no {end}", HINT_CONVERT)
+        found = []
+        for i in indexes:
+            message = self.out_of_range(f"an {end} of the graph", i)
+            if self.require(0 <= i < self.tensors.count, message, HINT_UNSOUND):
+                found.append(self.tensors.tensor(i))
+        return found
+
+    def out_of_range(self, what: str, index: int) -> str:
+        return f"{what} is tensor {index}, of {self.tensors.count}"
+
+    def op(self, index: int, table: Table) -> Op:
+        """The operator at an index; tensors out of range are left out, and a problem."""
+        inputs, outputs = numbers(table, "inputs"), numbers(table, "outputs")
+        valid = range(self.tensors.count)
+        tensor = self.tensors.tensor
+        op = Op(
+            self.kind(table["opcode_index"]),
+            tuple(tensor(i) if i in valid else None for i in inputs),
+            tuple(tensor(i) for i in outputs if i in valid),
+            index=index,
+        )
+        message = f"its operator code {table['opcode_index']} is out of range"
+        self.require(op.kind != _NO_KIND, message, HINT_UNSOUND, op)
+        for end, indexes in (("an input", inputs), ("an output", outputs)):
+            for i in indexes:
+                # -1 is an optional input that is left out
+                if i not in valid and (i, end) != (-1, "an input"):
+                    self.require(False, self.out_of_range(end, i), HINT_UNSOUND, op)
+        return Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
+
+    def kind(self, number: int) -> str:
+        if number >= len(self.model.operator_codes):
+            return _NO_KIND
+        code = self.model.operator_codes[number]
+        # Old files have only the first field, new ones may leave it out or fill it with a placeholder, 127:
+        # the greater one is right (TFLM, schema_utils.cc, GetBuiltinCode).
+        builtin = max(code["deprecated_builtin_code"], code["builtin_code"])
+        kind = enumerators("BuiltinOperator").get(builtin, f"BUILTIN {builtin}")
+        if kind != "CUSTOM":
+            return kind
+        custom = text(code["custom_code"])[:_LONGEST_CUSTOM_CODE]
+        return f"CUSTOM {repr(custom)[1:-1]}"
+
+    def attributes(self, op: Op, table: Table) -> Any:
+        """What the operator's family makes of its options; None for kinds without a family."""
+        if op.kind not in FAMILIES:
+            return None
+        before = self.problems.count
+        options = self.options(op, table)
+        return FAMILIES[op.kind].attributes(options) if self.problems.count == before else None
+
+    def options(self, op: Op, table: Table) -> dict[str, Any]:
+        """The fields of the operator's option table: numbers, enumerators' names, or tuples; of a custom
+        operator its `custom_options`, bytes that only it can read."""
+        if op.kind.startswith("CUSTOM "):
+            size = len(table["custom_options"])
+            fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
+            return {"custom_options": table["custom_options"].tobytes() if fits else b""}
+        # the type is known to be right before anything of the options is read
+        expected, number = OPTION_TABLES.get(op.kind), table["builtin_options_type"]
+        given = enumerators("BuiltinOptions").get(number, f"type {number}")
+        if expected is None or given == "NONE":
+            return {}
+        message = f"its options are of {given}, not of {expected}"
+        if not self.require(given == expected, message, HINT_UNSOUND, op):
+            return {}
+        options = table.union("builtin_options", expected)
+        if options is None:
+            return {}
+        return {field.name: self.option(op, options, field) for field in TABLES[expected] if field.type != "-"}
+
+    def option(self, op: Op, options: Table, field: Field) -> Any:
+        if field.type.startswith("["):
+            return numbers(options, field.name)
+        value = options[field.name]
+        if field.type == "string":
+            return text(value)
+        message = f"its option {field.name} is {value}, which means nothing"
+        if field.enum:
+            value = enumerators(field.enum).get(value)
+        sound = value is not None and (field.type != "float" or math.isfinite(value))
+        self.require(sound, message, HINT_UNSOUND, op)
+        return value

@@ -1,0 +1,166 @@
+"""The parts of the TensorFlow Lite schema (version 3) that tinyfuse reads, as data.
+
+`tinyfuse.frontend.flatbuffer_check` walks a file along `TABLES`, `tinyfuse.frontend.flatbuffer_table` reads what was walked:
+one statement for both, so that nothing is read that was not checked. Of PyPI's `tflite` only the names of
+enumerators are taken. Its accessors are not used, for some of them help where a file's fields must be seen
+as they are:
+
+- `OperatorCode.BuiltinCode()` gives the deprecated field's value for codes below 127, 0 (ADD) where that
+  field is absent;
+- `...AsNumpy()` of an absent vector is the number 0, an element of it too; a length tells nothing of absence;
+- `Metadata`, `SignatureDefs` and the unions (`BuiltinOptions()`) follow any offset, whatever its type;
+- a `tflite` that is older than a file's schema has no accessor at all (`external_buffer`), and its enumerators
+  end early, so that a number without a name must stay a number.
+
+Scalars with a default other than 0 that are read: the dilations, 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import tflite
+
+SIZES = {"bool": 1, "byte": 1, "ubyte": 1, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8}
+#: enumerations and the bytes of one value
+ENUM_SIZES = {
+    "ActivationFunctionType": 1,
+    "BuiltinOperator": 4,
+    "FullyConnectedOptionsWeightsFormat": 1,
+    "MirrorPadMode": 1,
+    "Padding": 1,
+    "TensorType": 1,
+}
+
+
+@cache
+def enumerators(enum: str) -> dict[int, str]:
+    """The names of an enumeration of the schema by their values."""
+    return {v: k for k, v in vars(getattr(tflite, enum)).items() if not k.startswith("_")}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a table, in the schema's spelling; `slot` is its place in the vtable.
+
+    `type` is a scalar, an enumeration, "string", a table, "union", or one of them in brackets: a
+    vector. "-" is a field that nobody reads. `default` is what an absent scalar means.
+    """
+
+    name: str
+    type: str
+    slot: int
+    default: bool | int | float = 0
+
+    @property
+    def enum(self) -> str | None:
+        return self.type if self.type in ENUM_SIZES else None
+
+
+def _fields(text: str) -> tuple[Field, ...]:
+    found = []
+    for slot, part in enumerate(text.split()):
+        name, _, kind = part.partition(":")
+        kind, _, default = kind.partition("=")
+        number = {"bool": bool, "float": float}.get(kind, int)
+        found.append(Field(name, kind, slot, number(int(default or 0))))
+    return tuple(found)
+
+
+_CONV = "padding:Padding stride_w:int stride_h:int"
+_ACTIVATION = "fused_activation_function:ActivationFunctionType"
+_DILATION = "dilation_w_factor:int=1 dilation_h_factor:int=1"
+
+#: Tables of the schema, their fields in its order, up to the last one that is read. An option that no
+#: family of tinyfuse/ops asks for is left out, or "-": what is wrong with it is of no consequence.
+TABLES: dict[str, tuple[Field, ...]] = {
+    name: _fields(text)
+    for name, text in {
+        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- "
+        "buffers:[Buffer]",
+        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- "
+        "builtin_code:BuiltinOperator",
+        "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
+        "Buffer": "data:[ubyte] offset:ulong size:ulong",
+        "Tensor": "shape:[int] type:TensorType buffer:uint name:string "
+        "quantization:QuantizationParameters is_variable:bool sparsity:SparsityParameters "
+        "shape_signature:[int] has_rank:- variant_tensors:- external_buffer:uint",
+        "QuantizationParameters": "min:- max:- scale:[float] zero_point:[long] details_type:ubyte "
+        "details:- quantized_dimension:int",
+        "SparsityParameters": "",
+        "Operator": "opcode_index:uint inputs:[int] outputs:[int] builtin_options_type:ubyte "
+        "builtin_options:union custom_options:[ubyte]",
+        # options of operators; a table without fields needs no line
+        "AddOptions": _ACTIVATION,
+        "BatchMatMulOptions": "adj_x:bool adj_y:bool",
+        "CallOnceOptions": "init_subgraph_index:int",
+        "ConcatenationOptions": f"axis:int {_ACTIVATION}",
+        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION}",
+        "DepthToSpaceOptions": "block_size:int",
+        "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
+        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat",
+        "GatherOptions": "axis:int batch_dims:int",
+        "L2NormOptions": _ACTIVATION,
+        "LeakyReluOptions": "alpha:float",
+        "MirrorPadOptions": "mode:MirrorPadMode",
+        "MulOptions": _ACTIVATION,
+        "PackOptions": "values_count:int axis:int",
+        "Pool2DOptions": f"{_CONV} filter_width:int filter_height:int {_ACTIVATION}",
+        "ReducerOptions": "keep_dims:bool",
+        "ResizeBilinearOptions": "new_height:- new_width:- align_corners:bool "
+        "half_pixel_centers:bool",
+        "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
+        "SoftmaxOptions": "beta:float",
+        "SpaceToDepthOptions": "block_size:int",
+        "SqueezeOptions": "squeeze_dims:[int]",
+        "StridedSliceOptions": "begin_mask:int end_mask:int ellipsis_mask:int new_axis_mask:int "
+        "shrink_axis_mask:int offset:bool",
+        "SubOptions": _ACTIVATION,
+        "SVDFOptions": "rank:int",
+        "TransposeConvOptions": f"{_CONV} {_ACTIVATION}",
+        "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- "
+        "time_major:bool",
+        "UnpackOptions": "num:int axis:int",
+        "VarHandleOptions": "container:string shared_name:string",
+    }.items()
+}
+
+#: operator kinds whose options are read, and the table that holds them
+OPTION_TABLES: dict[str, str] = {
+    "ADD": "AddOptions",
+    "AVERAGE_POOL_2D": "Pool2DOptions",
+    "BATCH_MATMUL": "BatchMatMulOptions",
+    "CALL_ONCE": "CallOnceOptions",
+    "CONCATENATION": "ConcatenationOptions",
+    "CONV_2D": "Conv2DOptions",
+    "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
+    "DEPTH_TO_SPACE": "DepthToSpaceOptions",
+    "FULLY_CONNECTED": "FullyConnectedOptions",
+    "GATHER": "GatherOptions",
+    "L2_NORMALIZATION": "L2NormOptions",
+    "LEAKY_RELU": "LeakyReluOptions",
+    "MAX_POOL_2D": "Pool2DOptions",
+    "MEAN": "ReducerOptions",
+    "MIRROR_PAD": "MirrorPadOptions",
+    "MUL": "MulOptions",
+    "PACK": "PackOptions",
+    "REDUCE_MAX": "ReducerOptions",
+    "REDUCE_MIN": "ReducerOptions",
+    "RESIZE_BILINEAR": "ResizeBilinearOptions",
+    "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
+    "SOFTMAX": "SoftmaxOptions",
+    "SPACE_TO_DEPTH": "SpaceToDepthOptions",
+    "SQUEEZE": "SqueezeOptions",
+    "STRIDED_SLICE": "StridedSliceOptions",
+    "SUB": "SubOptions",
+    "SUM": "ReducerOptions",
+    "SVDF": "SVDFOptions",
+    "TRANSPOSE_CONV": "TransposeConvOptions",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
+    "UNPACK": "UnpackOptions",
+    "VAR_HANDLE": "VarHandleOptions",
+}
+
+#: BuiltinOptions' numbers and the tables that are read
+UNION_TABLES = {v: k for v, k in enumerators("BuiltinOptions").items() if k in TABLES}

@@ -1,0 +1,244 @@
+"""Tensors of a .tflite file: shape, dtype, quantization and constant data, each checked.
+
+Part of `tinyfuse.frontend.reader`; what is read here has passed `tinyfuse.frontend.flatbuffer_check`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.flatbuffer_table import Table, root
+from tinyfuse.frontend.schema import enumerators
+from tinyfuse.ir import ITEM_BYTES, Op, Quant, Tensor
+
+#: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
+#: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
+MAX_TENSOR_BYTES = 1 << 25
+#: ranks beyond this are of no kernel of TensorFlow Lite
+MAX_RANK = 8
+#: problems that are told one by one; more are only counted
+MAX_PROBLEMS = 100
+
+#: the bytes are not those of a file that anybody wrote
+HINT_DAMAGED = "the file is damaged or cut short: copy or convert it again"
+#: what it says can be read, and makes no sense: an interpreter may run it all the same, and compute something
+HINT_UNSOUND = "the file contradicts itself, and no converter writes it so: make it again"
+HINT_SMALLER = "no microcontroller holds such a model: make it smaller"
+_HINT_QUANTIZE = "quantize the whole model to int8 when converting it"
+_HINT_FIXED_SHAPE = "give the model a fixed input shape before converting it"
+_HINT_SPARSE = "convert the model without sparsity"
+_HINT_EXTERNAL = "convert the model with its weights inside the file"
+
+_DTYPES = {value: name.lower() for value, name in enumerators("TensorType").items()}
+#: what zero points may be; int32 where they mean nothing, because TFLM keeps them in 32 bits
+_ZERO_POINT_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
+_INT32 = (-(2**31), 2**31 - 1)
+
+
+def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
+    """What a state like `tensor` holds after a reset, an array of one element, broadcast: every byte is
+    the low byte of the zero point, whatever the dtype."""
+    item = np.dtype(tensor.dtype).newbyteorder("<")
+    element = np.frombuffer(bytes([zero_point & 0xFF]) * item.itemsize, item)
+    return np.broadcast_to(element.reshape(()), tensor.shape)
+
+
+class Problems:
+    """What is wrong with a file, collected."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+        self.count = 0
+
+    def require(
+        self,
+        holds: bool,
+        message: str,
+        hint: str | None = None,
+        operator: Op | None = None,
+        tensor: Tensor | None = None,
+    ) -> bool:
+        """Notes a problem where a condition doesn't hold; gives the condition back."""
+        if not holds:
+            self.count += 1
+            if self.count <= MAX_PROBLEMS:
+                place = [None if where is None else str(where) for where in (operator, tensor)]
+                self.found.append(Problem(message, *place, hint=hint))
+        return holds
+
+    def first(self, problem: Problem | None) -> None:
+        """Puts what explains the others in front of them."""
+        if problem is not None:
+            self.found.insert(0, problem)
+
+    def stop(self, path: str) -> None:
+        """Raises what was found, if anything."""
+        if self.count > MAX_PROBLEMS:
+            self.found.append(Problem(f"and {self.count - MAX_PROBLEMS} more problems"))
+        if self.found:
+            raise CompileError(path, self.found)
+
+
+def numbers(table: Table, field: str) -> tuple[Any, ...]:
+    """A vector of numbers of a table as a tuple."""
+    return tuple(table[field].tolist())
+
+
+def text(raw: bytes) -> str:
+    """A string of the file; bytes that are no UTF-8 are replaced."""
+    return raw.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Model:
+    """The tables of a file that are looked up by their numbers."""
+
+    version: int
+    operator_codes: list[Table]
+    subgraphs: list[Table]
+    buffers: list[Table]
+
+    @staticmethod
+    def of(data: bytes) -> Model:
+        table = root(data)
+        return Model(table["version"], table["operator_codes"], table["subgraphs"], table["buffers"])
+
+
+class TensorReader:
+    """The tensors of a subgraph, each read once, when it is first asked for.
+
+    A tensor with problems still has a name and a shape, so that messages can show it; it is in
+    `bad`, so that the faults that follow from it need not be told.
+    """
+
+    def __init__(self, data: bytes, model: Model, subgraph: int, problems: Problems):
+        self.data, self.model, self.require = data, model, problems.require
+        self.problems = problems
+        self.tables: list[Table] = model.subgraphs[subgraph]["tensors"]
+        self.count = len(self.tables)
+        self.bad: set[Tensor] = set()
+        self._read: dict[int, Tensor] = {}
+        self._constant_bytes = 0
+
+    def tensor(self, index: int) -> Tensor:
+        """The tensor at an index below `count`."""
+        if index not in self._read:
+            before = self.problems.count
+            tensor = self._read[index] = self._tensor(index, self.tables[index])
+            if self.problems.count > before:
+                self.bad.add(tensor)
+        return self._read[index]
+
+    def open_batches(self, inputs: list[Tensor]) -> list[str]:
+        """Warnings of inputs with an open batch; any other open dimension is a problem.
+
+        Only the graph's inputs are looked at: signatures of other tensors follow from theirs, and
+        a converter writes every tensor's shape for the batch that the inputs' shapes have.
+        """
+        warnings = []
+        for tensor in inputs:
+            table = self.tables[tensor.index]
+            shape, signature = numbers(table, "shape"), numbers(table, "shape_signature")
+            if -1 in shape[:1] + signature[:1] and tensor.shape:
+                batch = tensor.shape[0]
+                warnings.append(f"{tensor}: the batch is open (-1); it is taken as {batch}")
+            for axis, extent in enumerate(signature[1:], start=1):
+                message = f"dimension {axis} is open (-1)"
+                self.require(extent != -1, message, _HINT_FIXED_SHAPE, tensor=tensor)
+        return warnings
+
+    def _tensor(self, index: int, table: Table) -> Tensor:
+        dtype = _DTYPES.get(table["type"], f"type {table['type']}")
+        shape = numbers(table, "shape")
+        rank = len(shape)
+        shape = (1, *shape[1:MAX_RANK]) if shape[:1] == (-1,) else shape[:MAX_RANK]
+        found = Tensor(text(table["name"]), shape, dtype, index=index)
+
+        message = f"rank {rank} is more than {MAX_RANK}"
+        good = self.require(rank <= MAX_RANK, message, f"give it at most {MAX_RANK} dimensions", tensor=found)
+        good &= self._extents(found)
+        if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
+            return found
+        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)})"
+        good &= self.require(dtype in ITEM_BYTES, message, _HINT_QUANTIZE, tensor=found)
+        message = "sparse tensors are not supported"
+        good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
+        if not good:
+            return found
+        data = self._constant(found, table)
+        quant = self._quantization(found, table["quantization"], constant=data is not None)
+        if not table["is_variable"]:
+            return Tensor(found.name, shape, dtype, quant, data, index)
+        self.require(data is None, "is a variable, but has constant data", HINT_UNSOUND, tensor=found)
+        # as TFLM resets it: every byte the zero point of an int8 tensor, else 0
+        zero_point = quant.zero_point[0] if quant and quant.zero_point and dtype == "int8" else 0
+        return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))
+
+    def _extents(self, tensor: Tensor) -> bool:
+        good = True
+        for axis, extent in enumerate(tensor.shape):
+            hint = _HINT_FIXED_SHAPE if extent == -1 else HINT_UNSOUND
+            good &= self.require(extent > 0, f"dimension {axis} is {extent}", hint, tensor=tensor)
+        size = math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1)
+        message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
+        return good & self.require(size <= MAX_TENSOR_BYTES, message, HINT_SMALLER, tensor=tensor)
+
+    def _quantization(self, tensor: Tensor, table: Table | None, constant: bool) -> Quant | None:
+        """Scales and zero points, as TFLM takes them: none where either is absent, and the first zero point for
+        all scales where there are not as many (micro_allocator.cc). Whether they are one an index of the
+        right dimension, the operators' rules say: of a bias, nobody looks at it."""
+        if table is None:
+            return None
+        scale, zero_point = numbers(table, "scale"), numbers(table, "zero_point")
+        if not scale or not zero_point:
+            message = "only affine quantization (scale and zero point) is supported"
+            self.require(table["details_type"] == 0, message, _HINT_QUANTIZE, tensor=tensor)
+            return None
+        if len(zero_point) != len(scale):
+            zero_point = zero_point[:1] * len(scale)
+        # a filter of zeros alone may have scale 0, which makes its bias's 0; the rules say where that will do
+        least = 0.0 if constant and (len(scale) > 1 or tensor.dtype == "int32") else None
+        wrong = next((value for value in scale if not (0 < value < math.inf or value == least)), None)
+        message = f"a scale is {wrong}; it must be positive and finite"
+        self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
+        low, high = _ZERO_POINT_RANGE.get(tensor.dtype, _INT32)
+        wrong = next((value for value in zero_point if not low <= value <= high), None)
+        message = f"a zero point is {wrong}; it must be in {low}..{high}"
+        self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
+        return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
+
+    def _constant(self, tensor: Tensor, table: Table) -> np.ndarray | None:
+        """The tensor's data, a read-only view of the file; None for an activation."""
+        message = "its data lies in another file (external buffer)"
+        self.require(not table["external_buffer"], message, _HINT_EXTERNAL, tensor=tensor)
+        number, count = table["buffer"], len(self.model.buffers)
+        message = f"refers to buffer {number}, of {count}"
+        if not self.require(number < count, message, HINT_UNSOUND, tensor=tensor):
+            return None
+        buffer = self.model.buffers[number]
+        raw, start, size = buffer["data"], buffer["offset"], buffer["size"]
+        if not raw.size and start > 1 and size:  # behind the flatbuffer; the schema counts 0 and 1 as unset
+            inside = start + size <= len(self.data)
+            message = f"its data (bytes {start} to {start + size}) lies outside the file"
+            if not self.require(inside, message, HINT_DAMAGED, tensor=tensor):
+                return None
+            raw = np.frombuffer(self.data, np.uint8, size, start)
+        if not raw.size:
+            return None
+        message = f"its shape needs {tensor.bytes} bytes of data, but there are {raw.size}"
+        if not self.require(raw.size >= tensor.bytes, message, HINT_UNSOUND, tensor=tensor):
+            return None
+        raw = raw[: tensor.bytes]  # what lies behind, TFLM never reads
+        before, self._constant_bytes = self._constant_bytes, self._constant_bytes + raw.size
+        message = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
+        fits = not before <= MAX_TENSOR_BYTES < self._constant_bytes  # told once
+        self.require(fits, message, HINT_SMALLER, tensor=tensor)
+        if tensor.dtype == "bool":
+            message = "a bool constant has values other than 0 and 1"
+            self.require(int(raw.max()) <= 1, message, HINT_UNSOUND, tensor=tensor)
+        return raw.view(np.dtype(tensor.dtype).newbyteorder("<")).reshape(tensor.shape)

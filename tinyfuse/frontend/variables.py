@@ -1,0 +1,181 @@
+"""Resource variables of a .tflite file become states: part of `tinyfuse.frontend.reader`.
+
+before   %h = VAR_HANDLE() shared_name="x";  CALL_ONCE() init_subgraph_index=1
+         %v = READ_VARIABLE(%h);  ASSIGN_VARIABLE(%h, %n)
+after    %v = READ_VARIABLE(%state);  ASSIGN_VARIABLE(%state, %n)
+
+What a state holds after a reset is what TensorFlow Lite Micro (TFLM) has before the first inference of
+a new interpreter: what the subgraph of CALL_ONCE assigns, else the zero point of the tensor that the
+first ASSIGN_VARIABLE of the file writes (micro_resource_variable.cc).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops import FAMILIES
+
+#: what an initialization may do besides assigning constants
+_INITIALIZERS = ("QUANTIZE", "DEQUANTIZE", "RESHAPE")
+_HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
+_HINT_INITIALIZE = "initialize variables with constants alone"
+
+
+@dataclass(eq=False)
+class _Variable:
+    """`value` is the tensor that gives dtype, shape and zero point: the first that is assigned."""
+
+    name: str
+    container: str
+    value: Tensor | None = None
+    initial: np.ndarray | None = None
+    state: Tensor | None = None
+
+
+def resolve_variables(
+    ops: tuple[Op, ...],
+    subgraph_ops: Callable[[int], Sequence[Op]],
+    subgraphs: int,
+    bad: Set[Tensor],
+    problems: Problems,
+) -> tuple[Op, ...]:
+    """The main graph's operators with states in place of resources, VAR_HANDLE and CALL_ONCE gone.
+
+    `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`; `bad` are tensors of the main
+    graph whose problems were told.
+    """
+    return _Resolver(subgraph_ops, subgraphs, bad, problems).resolve(ops)
+
+
+class _Resolver:
+    def __init__(
+        self, subgraph_ops: Callable[[int], Sequence[Op]], subgraphs: int, bad: Set[Tensor], problems: Problems
+    ):
+        self.subgraph_ops, self.subgraphs, self.require = subgraph_ops, subgraphs, problems.require
+        self.bad = bad
+        self.variables: dict[str, _Variable] = {}
+        self.played: set[int] = set()
+
+    def resolve(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        handles: dict[Tensor, _Variable] = {}
+        used: list[tuple[Op, _Variable]] = []
+        initializations: list[Op] = []
+        kept: list[Op] = []
+        for op in ops:
+            if op.kind == "CALL_ONCE":
+                message = "variables are used before it initializes them"
+                self.require(not used, message, "call it first", op)
+                initializations.append(op)
+                continue
+            variable = self._variable(op, handles)
+            if variable is not None:
+                used.append((op, variable))
+            if op.kind != "VAR_HANDLE":
+                kept.append(op)
+        for op in initializations:
+            self._initialize(op)
+        states = {op: self._state(op, variable) for op, variable in used}
+        return tuple(
+            replace(op, inputs=(states[op], *op.inputs[1:])) if states.get(op) else op for op in kept
+        )
+
+    def _variable(self, op: Op, handles: dict[Tensor, _Variable]) -> _Variable | None:
+        """The variable that an operator reads or assigns; notes handles and what is assigned."""
+        resources = [t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype == "resource"]
+        if op.kind == "VAR_HANDLE":
+            good = not op.inputs and len(op.outputs) == 1 == len(resources)
+            if self.require(good, "it must have one output, a resource", HINT_UNSOUND, op):
+                handles[op.output] = self._named(op)
+            return None
+        if op.kind not in ("READ_VARIABLE", "ASSIGN_VARIABLE"):
+            for tensor in resources:
+                self.require(False, "it can't use a resource", HINT_UNSOUND, op, tensor)
+            return None
+        reads = op.kind == "READ_VARIABLE"
+        good = len(op.inputs) == (1 if reads else 2) and len(op.outputs) == (1 if reads else 0)
+        good = good and None not in op.inputs and len(resources) == 1 and resources[0] is op.inputs[0]
+        if not self.require(good, "it must have a resource and a value", HINT_UNSOUND, op):
+            return None
+        variable = handles.get(op.input)
+        message = "nothing has made its resource"
+        if not self.require(variable is not None, message, HINT_UNSOUND, op, op.input):
+            return None
+        if not reads and variable.value is None:
+            variable.value = op.inputs[1]
+        return variable
+
+    def _named(self, op: Op) -> _Variable:
+        # None: its options are damaged, which was told
+        name, container = (op.attributes.shared_name, op.attributes.container) if op.attributes else ("?", "")
+        self.require(bool(name), "the variable has no name", HINT_UNSOUND, op)
+        variable = self.variables.setdefault(name, _Variable(name, container))
+        message = f"variable {name!r} is in two containers"
+        self.require(variable.container == container, message, HINT_UNSOUND, op)
+        return variable
+
+    def _initialize(self, call: Op) -> None:
+        """Plays the subgraph of a CALL_ONCE, which may only compute constants."""
+        if call.attributes is None:  # its options are damaged, which was told
+            return
+        number = call.attributes.init_subgraph_index
+        message = f"it calls subgraph {number}, of {self.subgraphs}"
+        good = self.require(0 <= number < self.subgraphs, message, HINT_UNSOUND, call)
+        message = "it calls the subgraph that it is in"
+        if not good or not self.require(number != 0, message, HINT_UNSOUND, call):
+            return
+        if number in self.played:  # a second time it assigns the same
+            return
+        self.played.add(number)
+        handles: dict[Tensor, _Variable] = {}
+        known: dict[Tensor, np.ndarray] = {}
+        for op in self.subgraph_ops(number):
+            variable = self._variable(op, handles)
+            values = [t.data if t is not None and t.is_constant else known.get(t) for t in op.inputs]
+            if op.kind == "ASSIGN_VARIABLE" and variable is not None:
+                message = f"subgraph {number} gives {variable.name!r} a value that is no constant"
+                if self.require(values[1] is not None, message, _HINT_INITIALIZE, call):
+                    variable.initial = values[1]
+            elif op.kind in _INITIALIZERS:
+                reason = self._broken(op, values)
+                message = f"subgraph {number}: {op}: {reason}"
+                if self.require(reason is None, message, _HINT_INITIALIZE, call):
+                    known[op.output] = self._families()[op.kind].reference(op, *values)[0]
+            elif op.kind not in ("VAR_HANDLE", "ASSIGN_VARIABLE"):
+                message = f"subgraph {number} has {op.kind}, which initializes no variable"
+                self.require(False, message, _HINT_INITIALIZE, call)
+
+    @staticmethod
+    def _families():
+        return FAMILIES
+
+    def _broken(self, op: Op, values: list[np.ndarray | None]) -> str | None:
+        """Why an operator's output is no known constant: the first rule that it breaks, or its input."""
+        for rule in self._families()[op.kind].rules:
+            problem = rule.problem(op)
+            if problem is not None:
+                return problem.message
+        return "its input is no constant" if values[0] is None else None
+
+    def _state(self, op: Op, variable: _Variable) -> Tensor | None:
+        """The state that stands for a variable; None where nothing ever assigns it."""
+        value = variable.value
+        if value in self.bad:
+            return None
+        message = f"variable {variable.name!r} has no value: nothing assigns it"
+        if variable.state is None and self.require(value is not None, message, _HINT_ASSIGN, op):
+            initial = reset_value(value, value.quant.zero_point[0] if value.quant else 0)
+            given = variable.initial
+            if given is not None:
+                like = (given.dtype, given.size) == (initial.dtype, initial.size)
+                message = f"variable {variable.name!r} is initialized with another dtype or size"
+                if self.require(like, message, HINT_UNSOUND, op):
+                    initial = given.reshape(value.shape)
+            variable.state = Tensor(
+                variable.name, value.shape, value.dtype, value.quant, initial=initial
+            )
+        return variable.state

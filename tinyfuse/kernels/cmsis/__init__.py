@@ -1,0 +1,1 @@
+"""CMSIS-NN's kernels: which calls are exact, and what they take."""

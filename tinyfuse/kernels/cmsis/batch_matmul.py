@@ -1,0 +1,133 @@
+"""CMSIS-NN's product of batches of matrices, since 7.0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Call, Constant, Context, Expr, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import MAX_EXTENT, SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.strided import Walk, strided_copy, walk_of
+from tinyfuse.ops.matmul_scaling import matmul_multiplier
+
+
+class CmsisBatchMatMul(CmsisKernel):
+    """BATCH_MATMUL with up to two leading dimensions that broadcast differently. The output must not
+    overlap an operand.
+
+    The function wants both operands by rows of `depth` elements: a constant one that is stored the
+    other way is turned ahead, others into scratch before the call.
+    """
+
+    name = "arm_batch_matmul_s8"
+    headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+        extents = (*op.output.shape[-2:], _depth(op))
+        return fits and len(leading(op)) <= 2 and max(extents) <= MAX_EXTENT
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.data)).reshape(-1), "int8_t")
+            for i, tensor in enumerate(op.inputs)
+            if tensor.is_constant
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        turned = sum(_aligned(op.inputs[i].bytes) for i in (0, 1) if _turn(op, i) is not None)
+        return _aligned(sums_scratch(op.output.shape[-1], context)) + turned
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        (rows, columns), depth = op.output.shape[-2:], _depth(op)
+        multiplier, shift = matmul_multiplier(op)
+        batches = leading(op)
+        pairs = [(1, 1)] * (2 - len(batches)) + batches
+        left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
+        sums = sums_scratch(columns, context)
+        statements, operands = self._operands(op, site, _aligned(sums))
+        fields = {
+            "input_offset": -op.inputs[0].zero_point,
+            "filter_offset": -op.inputs[1].zero_point,
+            "output_offset": op.output.zero_point,
+            "activation": {"min": -128, "max": 127},
+        }
+        return (
+            *statements,
+            Let("cmsis_nn_context", "context", {"buf": site.scratch if sums else "NULL", "size": sums}),
+            Let("cmsis_nn_bmm_params", "params", {"fc_params": fields}),
+            Let("cmsis_nn_per_tensor_quant_params", "quantization", {"multiplier": multiplier, "shift": shift}),
+            dims("left", left[0], left[1], rows, depth),
+            dims("right", right[0], right[1], columns, depth),
+            dims("output", both[0], both[1], rows, columns),
+            Call(
+                self.name,
+                ("&context", "&params", "&quantization", "&left_dims", operands[0], "&right_dims", operands[1],
+                 "&output_dims", site.outputs[0].pointer),
+                SUCCESS,
+            ),
+        )  # fmt: skip
+
+    @staticmethod
+    def _operands(op: Op, site: Site, start: int) -> tuple[list[Statement], list[Expr]]:
+        """What turns operands into scratch from byte `start` on, and where both then lie."""
+        statements: list[Statement] = []
+        pointers: list[Expr] = []
+        for i, view in enumerate(site.inputs):
+            walk = _turn(op, i)
+            if view is None:
+                pointers.append(site.constant(f"operand{i}"))
+            elif walk is None:
+                pointers.append(view.pointer)
+            else:
+                pointers.append(f"(int8_t *)({site.scratch} + {start})")
+                statements += strided_copy(walk, f"turn{i}", view.pointer, f"{site.scratch} + {start}")
+                start += _aligned(op.inputs[i].bytes)
+        return statements, pointers
+
+
+def sums_scratch(columns: int, context: Context) -> int:
+    """Bytes that ctx.buf must have: a sum a column of the right matrix, on MVE alone."""
+    return 4 * columns if context.target.mve else 0
+
+
+def leading(op: Op) -> list[tuple[int, int]]:
+    """Extents (of the first operand, of the second) of the leading dimensions, neighbours in one that
+    both operands walk through, or that one of them repeats."""
+    shapes = [tensor.shape[:-2] for tensor in op.inputs]
+    rank = max(map(len, shapes))
+    found: list[tuple[int, int]] = []
+    for a, b in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True):
+        if a == b == 1:
+            continue
+        if found and (_kind(a, b) == _kind(*found[-1])):
+            found[-1] = (found[-1][0] * a, found[-1][1] * b)
+        else:
+            found.append((a, b))
+    return found
+
+
+def _kind(a: int, b: int) -> tuple[bool, bool]:
+    return a == 1, b == 1
+
+
+def _depth(op: Op) -> int:
+    return op.inputs[0].shape[-2 if op.attributes.adj_x else -1]
+
+
+def _by_depth(op: Op, index: int, data: np.ndarray) -> np.ndarray:
+    """A view of an operand's data whose last dimension is the one that is summed over."""
+    stored_so = op.attributes.adj_y if index == 1 else not op.attributes.adj_x
+    return data if stored_so else data.swapaxes(-1, -2)
+
+
+def _turn(op: Op, index: int) -> Walk | None:
+    """How a run-time operand that is stored the other way is turned; None where it can stay."""
+    tensor: Tensor = op.inputs[index]
+    data = np.empty(tensor.shape, np.int8)  # its memory is never touched
+    walk = walk_of(_by_depth(op, index, data), data)
+    return None if tensor.is_constant or walk.in_order else walk
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 16) * 16

@@ -1,0 +1,87 @@
+"""CMSIS-NN's convolution."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import (
+    SUCCESS,
+    CmsisRows,
+    activation,
+    channel_constants,
+    dims,
+    function_context,
+    image,
+    per_channel,
+    tile,
+)
+from tinyfuse.kernels.cmsis.conv_paths import (
+    all_calls,
+    convolve_exact,
+    convolve_path,
+    convolve_scratch,
+    middle_call,
+    whole_call,
+)
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.convolution import geometry
+
+
+class CmsisConv(CmsisRows):
+    """CONV_2D. The output must not overlap the input: the order of the outputs differs by path."""
+
+    name = "arm_convolve_wrapper_s8"
+    stack_bytes = 1280
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op))
+
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return channel_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(convolve_scratch(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
+
+
+def image_call(
+    function: str, params_type: str, params: dict[str, int], op: Op, site: Site, scratch: int
+) -> tuple[Statement, ...]:
+    """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual."""
+    call, source = whole_call(op), image(geometry(op).window, site)
+    filters = call.out_c if op.kind == "CONV_2D" else 1
+    filter_c = call.kernel_c if op.kind == "CONV_2D" else call.out_c
+    fields = {  # for a row those of cmsis_conv_paths.row_call
+        "input_offset": -op.input.zero_point,
+        "output_offset": op.output.zero_point,
+        **params,
+        "stride": tile(1 if site.row is not None else call.stride_h, call.stride_w),
+        "padding": tile(source.pad_top, call.pad_w),
+        "dilation": tile(call.dilation_h, call.dilation_w),
+        "activation": activation(op),
+    }
+    return (
+        *source.statements,
+        function_context(site, scratch),
+        Let(params_type, "params", fields),
+        per_channel(site),
+        dims("input", 1, source.rows, call.in_w, call.in_c),
+        dims("filter", filters, call.kernel_h, call.kernel_w, filter_c),
+        dims("bias", 1, 1, 1, call.out_c),
+        dims("output", 1, source.out_rows, call.out_w, call.out_c),
+        Call(
+            function,
+            ("&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
+             site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
+             site.outputs[0].pointer),
+            SUCCESS,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,208 @@
+"""Which path arm_convolve_wrapper_s8 takes for a call, what scratch that needs, and where it errs.
+
+Read from the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0; tests/test_cmsis_scratch.py compares
+with the library's own getters, tests/test_cmsis_nn.py its results with the reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.cmsis.common import MAX_EXTENT, row_extents
+from tinyfuse.ops.convolution import geometry
+
+#: what a tap reads: a column of the input, or the zero point
+_PADDING = -1
+
+
+@dataclass(frozen=True)
+class ConvCall:
+    """The extents that one call passes: an image, or one output row with its window as the image.
+
+    kernel_c is a filter's channels: in_c / groups, or 1 for a depthwise convolution.
+    """
+
+    in_h: int
+    in_w: int
+    in_c: int
+    out_h: int
+    out_w: int
+    out_c: int
+    kernel_h: int
+    kernel_w: int
+    kernel_c: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int
+    dilation_w: int
+    pad_h: int
+    pad_w: int
+
+    @property
+    def undilated(self) -> bool:
+        return self.dilation_h == self.dilation_w == 1
+
+
+def whole_call(op: Op) -> ConvCall:
+    """The call for the whole output of a CONV_2D or DEPTHWISE_CONV_2D."""
+    g = geometry(op)
+    return ConvCall(
+        g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.kernel_h, g.kernel_w,
+        op.inputs[1].shape[3] if op.kind == "CONV_2D" else 1, g.stride_h, g.stride_w,
+        # one tap has no dilation; saying so lets CMSIS-NN take its fast paths
+        g.dilation_h if g.kernel_h > 1 else 1, g.dilation_w if g.kernel_w > 1 else 1,
+        g.pad_top, g.pad_left,
+    )  # fmt: skip
+
+
+def all_calls(op: Op) -> list[ConvCall]:
+    """The whole call, and every different call for one row."""
+    whole = whole_call(op)
+    return [whole] + [
+        row_call(whole, rows, pad_top)
+        for rows, pad_top in sorted(row_extents(geometry(op).window, whole.out_h, whole.in_h))
+    ]
+
+
+def middle_call(op: Op, by_row: bool) -> ConvCall:
+    """The whole call, or that for a row in the middle of the image."""
+    whole = whole_call(op)
+    return row_call(whole, whole.kernel_h, 0) if by_row else whole
+
+
+def row_call(whole: ConvCall, rows: int, pad_top: int) -> ConvCall:
+    """One output row: its vertical stride means nothing, and 1 keeps the path for stride 1 open."""
+    return replace(whole, in_h=rows, out_h=1, stride_h=1, pad_h=pad_top)
+
+
+def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
+    """"1x1 fast", "1x1", "1xn" or "general"."""
+    whole_filters = call.in_c == call.kernel_c or version < (6, 0)
+    pointwise = (call.pad_h, call.pad_w, call.kernel_h, call.kernel_w) == (0, 0, 1, 1)
+    if pointwise and call.undilated and whole_filters:
+        return "1x1 fast" if call.stride_h == call.stride_w == 1 else "1x1"
+    if call.in_h == 1 and call.kernel_h == 1 and call.dilation_w == 1 and whole_filters:
+        if version == (4, 0):
+            return "1xn" if call.out_w % 4 == 0 else "general"
+        return "1xn" if call.stride_w * call.in_c % 4 == 0 else "general"
+    return "general"
+
+
+def convolve_scratch(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf must have."""
+    path, version = convolve_path(call, context.cmsis_nn), context.cmsis_nn
+    if path.startswith("1x1"):
+        return 0
+    if path == "1xn" and context.target.mve:
+        if version < (6, 0):
+            return 0
+        left, middle, right = _one_row_parts(call)
+        if left + middle + right == call.out_w:
+            pad = call.pad_w
+            pad_right = right if _odd_padding(call) else pad
+            return call.in_c * max(call.kernel_w + pad, call.kernel_w - 1 + pad_right)
+    return general_scratch(call, context)
+
+
+def general_scratch(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf of arm_convolve_s8 must have: columns of what outputs read."""
+    columns, version = call.in_c * call.kernel_h * call.kernel_w, context.cmsis_nn
+    if not context.target.mve:
+        return 4 * (_round_up(columns, 4) if version >= (5, 0) else columns)
+    return 4 * _round_up(columns, 16 if version >= (6, 0) else 8)
+
+
+def convolve_exact(call: ConvCall, context: Context) -> bool:
+    """Whether CMSIS-NN computes what TensorFlow Lite Micro's reference does."""
+    if call.kernel_c != call.in_c and context.cmsis_nn < (6, 0):
+        return False  # no groups
+    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_EXTENT:
+        return False
+    if call.kernel_h * call.kernel_w * call.kernel_c > 2 * MAX_EXTENT:
+        return False
+    path = convolve_path(call, context.cmsis_nn)
+    if path == "1x1 fast":  # takes the output's extents from the input's
+        return (call.in_h, call.in_w) == (call.out_h, call.out_w)
+    if path == "1x1":  # reads past the input where there is padding below or at the right
+        inside_h = (call.out_h - 1) * call.stride_h < call.in_h
+        return inside_h and (call.out_w - 1) * call.stride_w < call.in_w
+    if path == "1xn" and context.target.mve:  # knows one output row without padding above
+        return (call.out_h, call.pad_h) == (1, 0) and _one_row_exact(call, context.cmsis_nn)
+    return True
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+# --- the path for one row on MVE -------------------------------------------------------------
+
+
+def _odd_padding(call: ConvCall) -> int:
+    """C's remainder of the whole padding by 2: it takes the sign of the padding."""
+    total = (call.out_w - 1) * call.stride_w + call.kernel_w - call.in_w
+    return total % 2 if total >= 0 else -(-total % 2)
+
+
+def _one_row_parts(call: ConvCall) -> tuple[int, int, int]:
+    """How many outputs CMSIS-NN 4.1 and later believe to read padding left, none, padding right."""
+    odd, pad, stride = _odd_padding(call), call.pad_w, call.stride_w
+    # C's division truncates; a dividend is below 0 only where the stride is 1
+    right = max(1, (pad + odd + stride - 1) // stride) if pad + odd != 0 else 0
+    left = max(1, (pad + stride - 1) // stride) if pad != 0 else 0
+    return left, max(call.out_w - left - right, 0), right
+
+
+def _one_row_exact(call: ConvCall, version: tuple[int, int]) -> bool:
+    """Whether every output reads the columns that it should."""
+    true = [_true_taps(call, x) for x in range(call.out_w)]
+    if version == (4, 0):
+        # four outputs at a time; each leaves out the taps before the first and behind the last column
+        return all(any(tap != _PADDING for tap in taps) for taps in true)
+    total = (call.out_w - 1) * call.stride_w + call.kernel_w - call.in_w
+    if 2 * call.pad_w + _odd_padding(call) != total:
+        return False  # refused
+    left, middle, right = _one_row_parts(call)
+    if left + middle + right != call.out_w:
+        return version >= (6, 0)  # the general path; before, refused
+    if version < (6, 0):
+        return _skipped_taps_exact(call, true, left, middle)
+    return _copied_taps_exact(call, true, left, middle)
+
+
+def _true_taps(call: ConvCall, x: int) -> list[int]:
+    start = x * call.stride_w - call.pad_w
+    taps = range(start, start + call.kernel_w)
+    return [tap if 0 <= tap < call.in_w else _PADDING for tap in taps]
+
+
+def _skipped_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
+    """4.1 and 5.0 skip the taps before the first column for `left` outputs, none for `middle`, and
+    those behind the last column for the rest."""
+    for x, taps in enumerate(true):
+        columns = [tap for tap in taps if tap != _PADDING]
+        if x < left:
+            expected = taps[:1] == [_PADDING] and taps[-1] != _PADDING
+        elif x < left + middle:
+            expected = _PADDING not in taps
+        else:
+            expected = taps[0] != _PADDING
+        if not columns or not expected:
+            return False
+    return True
+
+
+def _copied_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
+    """6.0 and 7.0 copy both ends with their padding into scratch, and read windows of the copies."""
+    k, pad, stride = call.kernel_w, call.pad_w, call.stride_w
+    right = call.out_w - left - middle
+    start = stride * (left + middle) - pad
+    pad_right = right if _odd_padding(call) else pad
+    begin = [_PADDING] * pad + list(range(k))
+    end = list(range(start, start + k - 1)) + [_PADDING] * pad_right
+    taps = [begin[stride * i : stride * i + k] for i in range(left)]
+    taps += [list(range(x * stride - pad, x * stride - pad + k)) for x in range(left, left + middle)]
+    taps += [end[stride * i : stride * i + k] for i in range(right)]
+    return taps == true

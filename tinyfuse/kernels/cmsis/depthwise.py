@@ -1,0 +1,83 @@
+"""CMSIS-NN's depthwise convolution."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Constant, Context, Site, Statement
+from tinyfuse.kernels.cmsis.common import MAX_EXTENT, CmsisRows, channel_constants
+from tinyfuse.kernels.cmsis.conv import image_call
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.convolution import geometry
+
+#: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
+_MVE_BLOCK = 124
+
+
+class CmsisDepthwise(CmsisRows):
+    """DEPTHWISE_CONV_2D. The output must not overlap the input: MVE goes by blocks of channels."""
+
+    name = "arm_depthwise_conv_wrapper_s8"
+    stack_bytes = 1280
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
+
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return channel_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(depthwise_scratch(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return depthwise_path(middle_call(op, by_row), context)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        params = {"ch_mult": op.attributes.depth_multiplier}
+        scratch = self.scratch(op, context)
+        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, scratch)
+
+
+def depthwise_path(call: ConvCall, context: Context) -> str:
+    """"convolution", "3x3", "opt" or "general"."""
+    if context.target.mve and context.cmsis_nn >= (7, 0) and call.in_c == 1 and call.out_c > 1:
+        return "convolution"
+    if call.in_c != call.out_c or not call.undilated:
+        return "general"
+    small = call.kernel_h == call.kernel_w == 3 and call.pad_h <= 1 and call.pad_w <= 1
+    return "3x3" if small and not context.target.mve else "opt"
+
+
+def depthwise_scratch(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf must have."""
+    path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
+    if path == "convolution":
+        # the weights are transposed behind the convolution's own scratch
+        return convolve_scratch(replace(call, kernel_c=1), context) + call.out_c * taps
+    if path != "opt":  # 4.0's getter wants scratch for 3x3, but the function ignores it
+        return 0
+    if context.target.mve:
+        return 4 * _MVE_BLOCK * taps
+    return 2 * call.in_c * taps if context.target.dsp else 0
+
+
+def _exact(call: ConvCall, context: Context) -> bool:
+    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_EXTENT:
+        return False
+    path = depthwise_path(call, context)
+    if path == "convolution":
+        return convolve_exact(replace(call, kernel_c=1), context)
+    last_row, last_column = (
+        (call.out_h - 1) * call.stride_h - call.pad_h,
+        (call.out_w - 1) * call.stride_w - call.pad_w,
+    )
+    if path == "3x3":  # always reads the middle column: one column of padding at the right is the most
+        return last_column + 1 < call.in_w
+    if path == "opt" and not context.target.mve:  # fills scratch for rows beyond a window's own
+        return call.pad_h <= call.kernel_h and last_row <= call.in_h
+    return True

@@ -1,0 +1,99 @@
+"""CMSIS-NN's addition and multiplication of int8 tensors of one shape, maximum and minimum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Call, Constant, Context, Expr, Let, Pace, Site, Statement, element_paces
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
+from tinyfuse.ops.convolution import clamp_range
+
+
+class _CmsisBinary(CmsisKernel):
+    """Goes forward, element by element: the output may be an operand."""
+
+    by_row, rings = True, True
+    in_place = (0, 1)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        same_shape = all(tensor.shape == op.output.shape for tensor in op.inputs)
+        return super().accepts(op, context) and same_shape and op.output.dtype == "int8"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(f"operand{i}", tensor.data.reshape(-1), "int8_t")
+            for i, tensor in enumerate(op.inputs)
+            if tensor.is_constant
+        )
+
+    def _operands(self, op: Op, site: Site) -> tuple[Expr, ...]:
+        def constant(i: int) -> str:
+            first = site.constant(f"operand{i}")
+            whole = site.row is None or _is_number(op.inputs[i])
+            return first if whole else f"{first} + {site.row} * {extent(op.output, site)}"
+
+        return tuple(constant(i) if view is None else input_pointer(site, i) for i, view in enumerate(site.inputs))
+
+
+class CmsisAdd(_CmsisBinary):
+    """ADD without broadcasting."""
+
+    name = "arm_elementwise_add_s8"
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        (a, a_shift), (b, b_shift), (out, out_shift) = add_multipliers(op)
+        args = (
+            *self._operands(op, site),
+            -op.inputs[0].zero_point, a, a_shift, -op.inputs[1].zero_point, b, b_shift, ADD_SHIFT,
+            site.outputs[0].pointer, op.output.zero_point, out, out_shift, *clamp_range(op),
+            extent(op.output, site),
+        )  # fmt: skip
+        return (Call(self.name, args, SUCCESS),)
+
+
+class CmsisMul(_CmsisBinary):
+    """MUL without broadcasting."""
+
+    name = "arm_elementwise_mul_s8"
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        args = (
+            *self._operands(op, site),
+            -op.inputs[0].zero_point, -op.inputs[1].zero_point, site.outputs[0].pointer,
+            op.output.zero_point, *mul_multiplier(op), *clamp_range(op), extent(op.output, site),
+        )  # fmt: skip
+        return (Call(self.name, args, SUCCESS),)
+
+
+class CmsisMinMax(_CmsisBinary):
+    """MAXIMUM and MINIMUM of int8 tensors of one shape, or of one with a constant number, since 7.0. All
+    elements go as channels of one pixel, which keeps the function's own loops out."""
+
+    def __init__(self, kind: str):
+        self.name = f"arm_{kind.lower()}_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = CmsisKernel.accepts(self, op, context) and context.cmsis_nn >= (7, 0)
+        full = [tensor for tensor in op.inputs if not _is_number(tensor)]
+        return fits and op.output.dtype == "int8" and bool(full) and all(t.shape == op.output.shape for t in full)
+
+    def paces(self, op: Op) -> Mapping[int, Pace]:
+        return element_paces(op, [i for i, tensor in enumerate(op.inputs) if not _is_number(tensor)])
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        numbers = [_is_number(tensor) for tensor in op.inputs]
+        a, b = self._operands(op, site)
+        a_dims, b_dims = ("&one_dims" if number else "&all_dims" for number in numbers)
+        return (
+            Let("cmsis_nn_context", "context", {"buf": "NULL", "size": 0}),
+            *([dims("one", 1, 1, 1, 1)] if any(numbers) else []),
+            dims("all", 1, 1, 1, extent(op.output, site)),
+            Call(self.name, ("&context", a, a_dims, b, b_dims, site.outputs[0].pointer, "&all_dims"), SUCCESS),
+        )
+
+
+def _is_number(tensor: Tensor) -> bool:
+    return tensor.is_constant and tensor.elements == 1

@@ -1,0 +1,110 @@
+"""CMSIS-NN's fully connected layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import (
+    SUCCESS,
+    CmsisKernel,
+    activation,
+    bias_constant,
+    channel_constants,
+    dims,
+    int32s,
+    per_channel,
+    weights_constant,
+)
+from tinyfuse.ops.convolution import bias_values, channel_multipliers
+
+
+def _takes_sums(context: Context) -> bool:
+    """Since 5.0 the MVE code expects each output's sum of weights where others take scratch."""
+    return context.target.mve and context.cmsis_nn >= (5, 0)
+
+
+def _sums(op: Op, context: Context) -> Constant:
+    """The sums of weights that arm_vector_sum_s8 would compute: in flash, as they never change.
+
+    Up to 6.0 the function multiplies them by the input's offset itself; 7.0 wants that done and the
+    bias added.
+    """
+    sums = op.inputs[1].data.astype(np.int64).sum(axis=1)
+    if context.cmsis_nn >= (7, 0):
+        sums = bias_values(op) - op.input.zero_point * sums
+    return int32s("sums", sums)  # wraps as the C does
+
+
+class CmsisFullyConnected(CmsisKernel):
+    """FULLY_CONNECTED with one weight scale. The output must not overlap the input."""
+
+    name = "arm_fully_connected_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        # 4.0 ignores a zero point of the weights
+        quant = op.inputs[1].quant
+        return super().accepts(op, context) and not quant.per_channel and not any(quant.zero_point)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        if not _takes_sums(context):
+            return weights_constant(op), bias_constant(op)
+        if context.cmsis_nn >= (7, 0):
+            return weights_constant(op), _sums(op, context)
+        return weights_constant(op), bias_constant(op), _sums(op, context)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        multipliers, shifts = channel_multipliers(op)
+        fields = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
+        quantization = Let("cmsis_nn_per_tensor_quant_params", "quantization", fields)
+        return _call(self.name, quantization, op, site, context)
+
+
+class CmsisFullyConnectedPerChannel(CmsisKernel):
+    """FULLY_CONNECTED with a weight scale an output, since 7.0."""
+
+    name = "arm_fully_connected_per_channel_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        per_channel = op.inputs[1].quant.per_channel and context.cmsis_nn >= (7, 0)
+        return super().accepts(op, context) and per_channel
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, bias, *quantization = channel_constants(op)
+        return weights, _sums(op, context) if _takes_sums(context) else bias, *quantization
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        return _call(self.name, per_channel(site), op, site, context)
+
+
+def _call(
+    function: str, quantization: Let, op: Op, site: Site, context: Context
+) -> tuple[Statement, ...]:
+    out_c, in_c = op.inputs[1].shape
+    batches = op.output.elements // out_c
+    # the field is a pointer to non-const, though CMSIS-NN only reads
+    buffer = f"(void *){site.constant('sums')}" if _takes_sums(context) else "NULL"
+    bias = "NULL" if _takes_sums(context) and context.cmsis_nn >= (7, 0) else site.constant("bias")
+    fields = {
+        "input_offset": -op.input.zero_point,
+        "filter_offset": 0,
+        "output_offset": op.output.zero_point,
+        "activation": activation(op),
+    }
+    return (
+        Let("cmsis_nn_context", "context", {"buf": buffer, "size": 4 * out_c if buffer != "NULL" else 0}),
+        Let("cmsis_nn_fc_params", "params", fields),
+        quantization,
+        dims("input", batches, 1, 1, in_c),
+        dims("filter", in_c, 1, 1, out_c),
+        dims("bias", 1, 1, 1, out_c),
+        dims("output", batches, 1, 1, out_c),
+        Call(
+            function,
+            ("&context", "&params", "&quantization", "&input_dims", site.inputs[0].pointer,
+             "&filter_dims", site.constant("weights"), "&bias_dims", bias, "&output_dims",
+             site.outputs[0].pointer),
+            SUCCESS,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""CMSIS-NN's LSTM, step by step, since 6.0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
+from tinyfuse.kernels.base import Call, Constant, Context, Let, Loop, Site, Statement
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, int32s
+from tinyfuse.kernels.lstm import folded_biases
+from tinyfuse.ops.lstm_scaling import (
+    CELL,
+    GATES,
+    HIDDEN,
+    cell_clip,
+    cell_multipliers,
+    cell_power,
+    gate_multipliers,
+    hidden_multiplier,
+)
+
+_LOW, _HIGH = RANGE["int16"]
+
+
+class CmsisLstm(CmsisKernel):
+    """The function for whole sequences clears hidden state and cell first; below it lies one for a step,
+    which takes both as they are. The output must not overlap the input."""
+
+    name = "arm_nn_lstm_step_s8"
+    headers = ("arm_nnfunctions.h", "arm_nnsupportfunctions.h", "tinyfuse_copy.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and context.cmsis_nn >= (6, 0)
+        return fits and all(_hidden_fits(op, gate) for gate in GATES) and _entry_fits(op) and cell_power(op) <= 0
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = []
+        for gate, (from_input, from_hidden, _) in GATES.items():
+            of_input, of_hidden = folded_biases(op, gate)
+            found += [
+                Constant(f"{gate}_input", op.inputs[from_input].data.reshape(-1), "int8_t"),
+                Constant(f"{gate}_hidden", op.inputs[from_hidden].data.reshape(-1), "int8_t"),
+                int32s(f"{gate}_input_bias", of_input),
+                int32s(f"{gate}_hidden_bias", of_hidden),
+            ]
+        return tuple(found)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        """Two gates of int16."""
+        return 4 * self._together(op) * op.output.shape[2]
+
+    @staticmethod
+    def _together(op: Op) -> int:
+        """Batches that a call computes: those that lie side by side, at one time."""
+        return op.input.shape[1] if op.attributes.time_major else 1
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        first, second, inputs = op.input.shape
+        units, together = op.output.shape[2], self._together(op)
+        steps, batches = (first, 1) if op.attributes.time_major else (second, first)
+        source, output = site.inputs[0].pointer, site.outputs[0].pointer
+        hidden, cell = site.inputs[HIDDEN].pointer, site.inputs[CELL].pointer
+        step = "t"
+        if batches > 1:
+            hidden, cell = (f"({pointer} + b * {units})" for pointer in (hidden, cell))
+            step = f"(b * {steps} + t)"
+        made = f"{output} + {step} * {together * units}"
+        buffers = Let("cmsis_nn_lstm_context", "buffers", {
+            "temp1": site.scratch, "temp2": f"{site.scratch} + {2 * together * units}", "cell_state": cell,
+        })  # fmt: skip
+        read = f"{source} + {step} * {together * inputs}"
+        body = (
+            # the parameter is a pointer to non-const, though CMSIS-NN only reads
+            Call(self.name, (read, hidden, made, "&params", "(cmsis_nn_lstm_context *)&buffers", 1), SUCCESS),
+            Call("tinyfuse_copy", (made, hidden, together * units)),
+        )
+        each: tuple[Statement, ...] = (buffers, Loop("t", steps, body))
+        return self._params(op, site, together, steps), *(each if batches == 1 else (Loop("b", batches, each),))
+
+    @staticmethod
+    def _params(op: Op, site: Site, together: int, steps: int) -> Let:
+        forget, entry = cell_multipliers(op)
+        shown = hidden_multiplier(op)
+        fields = {
+            "time_major": 1, "batch_size": together, "time_steps": steps,
+            "input_size": op.input.shape[2], "hidden_size": op.output.shape[2],
+            "input_offset": -op.input.zero_point,
+            "forget_to_cell_multiplier": forget[0], "forget_to_cell_shift": forget[1],
+            "input_to_cell_multiplier": entry[0], "input_to_cell_shift": entry[1],
+            "cell_clip": cell_clip(op), "cell_scale_power": cell_power(op),
+            "output_multiplier": shown[0], "output_shift": shown[1],
+            "output_offset": op.inputs[HIDDEN].zero_point,
+        }  # fmt: skip
+        for gate in GATES:
+            of_input, of_hidden = gate_multipliers(op, gate)
+            fields[f"{gate}_gate"] = {
+                "input_multiplier": of_input[0], "input_shift": of_input[1],
+                "input_weights": site.constant(f"{gate}_input"),
+                "input_effective_bias": site.constant(f"{gate}_input_bias"),
+                "hidden_multiplier": of_hidden[0], "hidden_shift": of_hidden[1],
+                "hidden_weights": site.constant(f"{gate}_hidden"),
+                "hidden_effective_bias": site.constant(f"{gate}_hidden_bias"),
+                "activation_type": "ARM_TANH" if gate == "cell" else "ARM_SIGMOID",
+            }  # fmt: skip
+        return Let("cmsis_nn_lstm_params", "params", fields)
+
+
+def _hidden_fits(op: Op, gate: str) -> bool:
+    """Whether what the hidden state adds to a gate never leaves int16: TFLM clamps it before it is added,
+    CMSIS-NN only the sum."""
+    weights = op.inputs[GATES[gate][1]].data.astype(np.int64)
+    low, high = (bound - op.inputs[HIDDEN].zero_point for bound in RANGE["int8"])
+    ends = np.stack([(weights * low).clip(*sign).sum(1) + (weights * high).clip(*sign).sum(1)
+                     for sign in ((None, 0), (0, None))])  # fmt: skip
+    if np.abs(ends).max() >= 2**31:
+        return False
+    sums = multiply_by_quantized_multiplier(ends.astype(np.int32), *gate_multipliers(op, gate)[1])
+    return bool((sums >= _LOW).all() and (sums <= _HIGH).all())
+
+
+def _entry_fits(op: Op) -> bool:
+    """The same of what enters the cell."""
+    largest = np.array([2**30], np.int32)
+    return int(multiply_by_quantized_multiplier(largest, *cell_multipliers(op)[1])[0]) <= _HIGH

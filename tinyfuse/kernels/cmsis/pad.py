@@ -1,0 +1,53 @@
+"""CMSIS-NN's padding, since 7.0."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Context, Site, Statement
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisRows, dims, image
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.pad import amounts, pad_value
+
+
+class CmsisPad(CmsisRows):
+    """PAD and PADV2. By rows the window holds the input's row, or nothing: then the row is padding."""
+
+    name = "arm_pad_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+
+    def window(self, op: Op) -> RowWindow:
+        return RowWindow(1, 1, _amounts(op)[1][0])
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        batch, _, width, channels = (1,) * (4 - len(op.input.shape)) + op.input.shape
+        (front, behind), (top, bottom), (left, right), (first, last) = _amounts(op)
+        if site.row is None:
+            statements, pointer = (), site.inputs[0].pointer
+            height: int | str = _height(op)
+            above: int | str = top
+        else:
+            source = image(self.window(op), site)
+            statements, pointer, height = source.statements, source.pointer, source.rows
+            above, bottom = (f"1 - {height}" if isinstance(height, str) else 1 - height), 0
+        return (
+            *statements,
+            dims("input", batch, height, width, channels),
+            dims("before", front, above, left, first),
+            dims("after", behind, bottom, right, last),
+            Call(
+                self.name,
+                (pointer, site.outputs[0].pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims"),
+                SUCCESS,
+            ),
+        )
+
+
+def _height(op: Op) -> int:
+    return op.input.shape[-3] if len(op.input.shape) > 2 else 1
+
+
+def _amounts(op: Op) -> list[tuple[int, int]]:
+    """(before, after) of four dimensions."""
+    return [(0, 0)] * (4 - len(op.input.shape)) + amounts(op)

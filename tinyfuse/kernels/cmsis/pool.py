@@ -1,0 +1,74 @@
+"""CMSIS-NN's average and maximum pooling."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Context, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import (
+    SUCCESS,
+    CmsisRows,
+    activation,
+    dims,
+    function_context,
+    image,
+    tile,
+)
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.pooling import pool_extents
+
+
+class _CmsisPool(CmsisRows):
+    """The output must not overlap the input."""
+
+    def window(self, op: Op) -> RowWindow:
+        (_, top), _ = _extents(op)
+        return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        _, (out_w, pad_w) = _extents(op)
+        _, _, in_w, channels = op.input.shape
+        (filter_h, filter_w), (stride_h, stride_w) = op.attributes.filter, op.attributes.stride
+        source = image(self.window(op), site)
+        fields = {
+            "stride": tile(stride_h, stride_w),
+            "padding": tile(source.pad_top, pad_w),
+            "activation": activation(op),
+        }
+        return (
+            *source.statements,
+            function_context(site, self.scratch(op, context)),
+            Let("cmsis_nn_pool_params", "params", fields),
+            dims("input", 1, source.rows, in_w, channels),
+            dims("filter", 1, filter_h, filter_w, 1),
+            dims("output", 1, source.out_rows, out_w, channels),
+            Call(
+                self.name,
+                ("&context", "&params", "&input_dims", source.pointer, "&filter_dims", "&output_dims",
+                 site.outputs[0].pointer),
+                SUCCESS,
+            ),
+        )  # fmt: skip
+
+
+class CmsisAveragePool(_CmsisPool):
+    """AVERAGE_POOL_2D."""
+
+    name = "arm_avgpool_s8"
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return average_scratch(op.input.shape[3], context)
+
+
+class CmsisMaxPool(_CmsisPool):
+    """MAX_POOL_2D."""
+
+    name = "arm_max_pool_s8"
+
+
+def average_scratch(channels: int, context: Context) -> int:
+    """Bytes that ctx.buf of an average pooling must have: a sum a channel, on DSP alone."""
+    return 4 * channels if context.target.dsp and not context.target.mve else 0
+
+
+def _extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+    return pool_extents(op)

@@ -1,0 +1,107 @@
+"""CMSIS-NN's SVDF, with a state of int16 and of int8."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
+from tinyfuse.kernels.svdf import svdf_constants
+from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
+
+
+class CmsisSvdf(CmsisKernel):
+    """SVDF whose state and time weights are int16. The output must not overlap the input."""
+
+    name = "arm_svdf_state_s16_s8"
+    state_dtype = "int16"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and op.inputs[4].dtype == self.state_dtype
+        # its left shift multiplies, which must not leave int32; TFLM's wraps
+        largest = 255 * 128 * op.input.shape[1]
+        feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]
+        return fits and largest << max(feature, 0) < 2**31 and time <= 0
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return svdf_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        """What each filter gives, and what each unit does, as int32."""
+        return 4 * (self._filters(op) + op.output.elements)
+
+    @staticmethod
+    def _filters(op: Op) -> int:
+        """Filters of all batches."""
+        return op.input.shape[0] * op.inputs[2].shape[0]
+
+    def sums(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        """The context in front of the others that some variants take."""
+        return ()
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        (batches, inputs), (filters, memory) = op.input.shape, op.inputs[2].shape
+        units, split = op.output.shape[1], 4 * self._filters(op)
+        low, high = np.iinfo(self.state_dtype).min, np.iinfo(self.state_dtype).max
+        sums = self.sums(op, site, context)
+        (of_state, state_shift), (of_output, output_shift) = feature_multiplier(op), time_multiplier(op)
+        params = {
+            "rank": op.attributes.rank, "input_offset": op.input.zero_point,
+            "output_offset": op.output.zero_point,
+            "input_activation": {"min": int(low), "max": int(high)},
+            "output_activation": {"min": -128, "max": 127},
+        }  # fmt: skip
+        buffer, quantization = "cmsis_nn_context", "cmsis_nn_per_tensor_quant_params"
+        return (
+            *sums,
+            Let(buffer, "filters", {"buf": site.scratch, "size": split}),
+            Let(buffer, "units", {"buf": f"{site.scratch} + {split}", "size": 4 * op.output.elements}),
+            Let("cmsis_nn_svdf_params", "params", params),
+            Let(quantization, "to_state", {"multiplier": of_state, "shift": state_shift}),
+            Let(quantization, "to_output", {"multiplier": of_output, "shift": output_shift}),
+            dims("input", batches, inputs, 1, 1),
+            dims("state", batches, memory * filters, 1, 1),
+            dims("features", filters, inputs, 1, 1),
+            dims("time", filters, memory, 1, 1),
+            dims("bias", units, 1, 1, 1),
+            dims("output", batches, units, 1, 1),
+            Call(
+                self.name,
+                (*("&sums" for _ in sums), "&filters", "&units", "&params", "&to_state", "&to_output",
+                 "&input_dims", site.inputs[0].pointer, "&state_dims", site.inputs[4].pointer,
+                 "&features_dims", site.constant("features"), "&time_dims", site.constant("time"),
+                 "&bias_dims", site.constant("bias"), "&output_dims", site.outputs[0].pointer),
+                SUCCESS,
+            ),
+        )  # fmt: skip
+
+
+class CmsisSvdfInt8(CmsisSvdf):
+    """The same with a state and time weights of int8, without a zero point: CMSIS-NN knows none."""
+
+    name = "arm_svdf_s8"
+    state_dtype = "int8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        # 4.0's MVE code writes behind the state
+        sound = not context.target.mve or context.cmsis_nn > (4, 0)
+        return super().accepts(op, context) and sound and op.inputs[4].zero_point == 0
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = super().constants(op, context)
+        if not context.target.mve or context.cmsis_nn < (5, 0):
+            return found
+        sums = op.inputs[1].data.astype(np.int64).sum(axis=1)
+        # from 7.0 on the function wants them times the input's offset
+        return (*found, int32s("sums", -op.input.zero_point * sums if context.cmsis_nn >= (7, 0) else sums))
+
+    def sums(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        """Since 5.0 there is a context for the sums of each filter's weights, which MVE code reads."""
+        if context.cmsis_nn < (5, 0):
+            return ()
+        if not context.target.mve:
+            return (Let("cmsis_nn_context", "sums", {"buf": "NULL", "size": 0}),)
+        # the field is a pointer to non-const, though CMSIS-NN only reads
+        fields = {"buf": f"(void *){site.constant('sums')}", "size": 4 * op.inputs[2].shape[0]}
+        return (Let("cmsis_nn_context", "sums", fields),)

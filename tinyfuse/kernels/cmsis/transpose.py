@@ -1,0 +1,76 @@
+"""CMSIS-NN's transposition, since 7.0."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Context, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
+from tinyfuse.ops.transpose import permutation
+
+#: the MVE code gathers eight elements, a row apart, by offsets of 16 bits
+_MOST_COLUMNS = 0xFFFF // 7
+
+
+class CmsisTranspose(CmsisKernel):
+    """TRANSPOSE of int8, in as few dimensions as there can be."""
+
+    name = "arm_transpose_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == "int8"
+        extents, _ = fewest_dimensions(op)
+        return fits and len(extents) <= 4 and max(extents[-2:]) <= _MOST_COLUMNS
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        extents, order = fewest_dimensions(op)
+        if order == (0, 2, 1):
+            # in four dimensions the MVE code has a fast path for it
+            extents, order = (1, *extents), (0, 1, 3, 2)
+        numbers = ", ".join(f"{d}u" for d in order)
+        return (
+            _dims("input", extents),
+            _dims("output", tuple(extents[d] for d in order)),
+            Let(
+                "cmsis_nn_transpose_params",
+                "params",
+                {"num_dims": len(extents), "permutations": f"(const uint32_t[]){{{numbers}}}"},
+            ),
+            Call(
+                self.name,
+                (site.inputs[0].pointer, site.outputs[0].pointer, "&input_dims", "&output_dims", "&params"),
+                SUCCESS,
+            ),
+        )
+
+
+def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(extents of the input, permutation): the same move of elements without dimensions of 1, and with
+    those in one that stay side by side.
+
+    So two dimensions are never in order, which CMSIS-NN would exchange all the same, as it would the
+    last two of four that are in order.
+    """
+    runs: list[list[int]] = []
+    before = None
+    kept = [d for d, extent in enumerate(op.input.shape) if extent > 1]
+    for d in permutation(op):
+        if d not in kept:
+            continue
+        if before is not None and kept.index(d) == kept.index(before) + 1:
+            runs[-1].append(d)
+        else:
+            runs.append([d])
+        before = d
+    if not runs:
+        return (1,), (0,)
+    by_input = sorted(runs)
+    extents = tuple(prod(op.input.shape[d] for d in run) for run in by_input)
+    return extents, tuple(by_input.index(run) for run in runs)
+
+
+def _dims(name: str, extents: tuple[int, ...]) -> Let:
+    """CMSIS-NN counts dimensions from n on, whatever they mean."""
+    n, h, w, c = extents + (1,) * (4 - len(extents))
+    return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})

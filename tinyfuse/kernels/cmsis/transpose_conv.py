@@ -1,0 +1,176 @@
+"""CMSIS-NN's two ways to compute a transposed convolution, since 7.0.
+
+Its wrapper chooses between them as the kernels here do, but turns the filters at every inference, in
+scratch of their size. They never change, so we turn them ahead and call the function below it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.cmsis.common import (
+    MAX_EXTENT,
+    SUCCESS,
+    CmsisKernel,
+    activation,
+    channel_constants,
+    dims,
+    function_context,
+    per_channel,
+    tile,
+)
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, general_scratch
+from tinyfuse.ops.transpose_conv import as_convolution, paddings
+
+#: up to so many input channels the wrapper takes the rolling buffer
+_FEW_CHANNELS = 16
+
+
+class _CmsisTransposeConv(CmsisKernel):
+    """The output must not overlap the input."""
+
+    stack_bytes = 1280
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+        call = reversed_call(op)
+        extents = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
+        terms = call.kernel_h * call.kernel_w * call.in_c
+        return fits and max(extents) <= MAX_EXTENT and terms <= 2 * MAX_EXTENT
+
+
+class CmsisReverseConv(_CmsisTransposeConv):
+    """Strides up to 2: a convolution of the input with zero points between its pixels, by filters that
+    are turned by 180 degrees."""
+
+    name = "arm_convolve_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and max(op.attributes.stride) <= 2
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        _, *others = channel_constants(_as_convolution(op))
+        turned = np.ascontiguousarray(op.inputs[1].data[:, ::-1, ::-1])
+        return Constant("weights", turned.reshape(-1), "int8_t"), *others
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return general_scratch(reversed_call(op), context)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        call, (stride_h, stride_w) = reversed_call(op), op.attributes.stride
+        fields = {
+            "input_offset": -op.inputs[2].zero_point,
+            "output_offset": op.output.zero_point,
+            "stride": tile(1, 1),
+            "padding": tile(call.pad_h, call.pad_w),
+            "dilation": tile(1, 1),
+            "activation": activation(op),
+        }
+        return (
+            function_context(site, self.scratch(op, context)),
+            Let("cmsis_nn_conv_params", "params", fields),
+            per_channel(site),
+            dims("input", 1, call.in_h, call.in_w, call.in_c),
+            dims("filter", call.out_c, call.kernel_h, call.kernel_w, call.in_c),
+            dims("bias", 1, 1, 1, call.out_c),
+            dims("upscale", 0, stride_h, stride_w, 0),
+            dims("output", 1, call.out_h, call.out_w, call.out_c),
+            Call(
+                self.name,
+                ("&context", "&params", "&quantization", "&input_dims", site.inputs[2].pointer, "&filter_dims",
+                 site.constant("weights"), "&bias_dims", site.constant("bias"), "&upscale_dims", "&output_dims",
+                 site.outputs[0].pointer),
+                SUCCESS,
+            ),
+        )  # fmt: skip
+
+
+class CmsisTransposeConv(_CmsisTransposeConv):
+    """Sums of the output rows that an input row reaches, in a rolling buffer: where the wrapper takes it."""
+
+    name = "arm_transpose_conv_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        few = op.inputs[2].shape[3] <= _FEW_CHANNELS or max(op.attributes.stride) > 2
+        return super().accepts(op, context) and few and rolling_exact(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return channel_constants(_as_convolution(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return rolling_scratch(op)
+
+    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+        _, in_h, in_w, in_c = op.inputs[2].shape
+        out_c, kernel_h, kernel_w, _ = op.inputs[1].shape
+        fields = {
+            "input_offset": -op.inputs[2].zero_point,
+            "output_offset": op.output.zero_point,
+            "stride": tile(*op.attributes.stride),
+            "padding": tile(*_paddings(op)),
+            "dilation": tile(1, 1),
+            "activation": activation(op),
+        }
+        return (
+            function_context(site, self.scratch(op, context)),
+            Let("cmsis_nn_context", "unused", {"buf": "NULL", "size": 0}),
+            Let("cmsis_nn_transpose_conv_params", "params", fields),
+            per_channel(site),
+            dims("input", 1, in_h, in_w, in_c),
+            dims("filter", out_c, kernel_h, kernel_w, in_c),
+            dims("bias", 1, 1, 1, out_c),
+            dims("output", 1, *op.output.shape[1:]),
+            Call(
+                self.name,
+                ("&context", "&unused", "&params", "&quantization", "&input_dims", site.inputs[2].pointer,
+                 "&filter_dims", site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
+                 site.outputs[0].pointer),
+                SUCCESS,
+            ),
+        )  # fmt: skip
+
+
+def reversed_call(op: Op) -> ConvCall:
+    """The convolution that computes the same: of the input a stride apart, by turned filters."""
+    _, in_h, in_w, in_c = op.inputs[2].shape
+    out_c, kernel_h, kernel_w, _ = op.inputs[1].shape
+    (stride_h, stride_w), (top, left) = op.attributes.stride, _paddings(op)
+    return ConvCall(
+        in_h * stride_h, in_w * stride_w, in_c, *op.output.shape[1:3], out_c, kernel_h, kernel_w, in_c,
+        1, 1, 1, 1, kernel_h - 1 - top, kernel_w - 1 - left,
+    )  # fmt: skip
+
+
+def rolling_scratch(op: Op) -> int:
+    """int32 sums of the rows and columns that an input row reaches, at least a stride's."""
+    return 4 * _columns(op) * max(op.inputs[1].shape[1], op.attributes.stride[0]) * op.output.shape[3]
+
+
+def rolling_exact(op: Op) -> bool:
+    """Whether arm_transpose_conv_s8 writes the output's rows and no others, from sums that exist.
+
+    It writes a stride of rows after each input row, however few the output has, then the rest of the
+    last kernel. 7.0.0 loses rows where the padding above is no multiple of the stride.
+    """
+    in_h, out_h, out_w = op.inputs[2].shape[1], *op.output.shape[1:3]
+    kernel_h, stride = op.inputs[1].shape[1], op.attributes.stride[0]
+    top, left = _paddings(op)
+    written = in_h * stride - top
+    rows = 0 <= written <= out_h <= written + max(kernel_h - stride, 0)
+    return rows and top % stride == 0 and left + out_w <= _columns(op)
+
+
+def _columns(op: Op) -> int:
+    """Columns of the rolling buffer."""
+    stride, kernel = op.attributes.stride[1], op.inputs[1].shape[2]
+    return (op.inputs[2].shape[2] - 1) * stride + max(kernel, stride)
+
+
+def _as_convolution(op: Op) -> Op:
+    return as_convolution(op)
+
+
+def _paddings(op: Op) -> tuple[int, int]:
+    return paddings(op)

@@ -1,0 +1,167 @@
+"""Which kernels serve which operator, in order of preference: the one place where meaning meets C.
+
+A new kernel is a file in this package and a name here. The first one of a list that accepts an operator
+computes it, unless the cost table finds another surely faster (tinyfuse/schedule/select.py).
+"""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.activation import Clamp, Lookup
+from tinyfuse.kernels.arg_extreme import ArgExtreme
+from tinyfuse.kernels.base import Kernel
+from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
+from tinyfuse.kernels.cast import Cast, FloatFunction
+from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
+from tinyfuse.kernels.cmsis.conv import CmsisConv
+from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
+from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
+from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
+from tinyfuse.kernels.cmsis.lstm import CmsisLstm
+from tinyfuse.kernels.cmsis.pad import CmsisPad
+from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
+from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax
+from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
+from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
+from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.conv import (
+    ConvRow,
+    PackedConvRow,
+    Pointwise,
+    PointwiseColumnRow,
+    PointwiseColumnWideRow,
+    PointwiseRow,
+)
+from tinyfuse.kernels.copy import Copy
+from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.each_image import EachImage
+from tinyfuse.kernels.elementwise import binary_kernels
+from tinyfuse.kernels.feed_rows import FeedRow
+from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
+from tinyfuse.kernels.gather import GatherSlices
+from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
+from tinyfuse.kernels.logic import Not
+from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
+from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.pad import Pad, PadRow
+from tinyfuse.kernels.pool import PoolRow
+from tinyfuse.kernels.quantize import Convert
+from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
+from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
+from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.kernels.softmax import SoftmaxWhole
+from tinyfuse.kernels.strided import StridedCopy
+from tinyfuse.kernels.svdf import SvdfWhole
+from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.cast import RESULTS, SOURCES
+from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.logic import COMPARISONS
+from tinyfuse.ops.mirror_pad import mirror_indexes
+from tinyfuse.ops.movement import Movement
+from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
+from tinyfuse.ops.resize import bilinear_places, nearest_indexes
+from tinyfuse.ops.unary import UnaryOperator
+
+
+def kernels_of(kind: str) -> tuple[Kernel, ...]:
+    """The kernels of an operator kind, the preferred first; those of the families of images for one image."""
+    return KERNELS.get(kind, ())
+
+
+def kernels_for(op: Op) -> tuple[Kernel, ...]:
+    """The kernels of `op`'s kind, made fit for it: a batch of images takes those of one image in a loop."""
+    kernels = kernels_of(op.kind)
+    if isinstance(FAMILIES[op.kind], ImageOperator) and op.input.shape[0] != 1:
+        return tuple(EachImage(kernel) for kernel in kernels)
+    return kernels
+
+
+def _indexed(indexes) -> tuple[Kernel, ...]:
+    return IndexedRow(indexes), IndexedCopy(indexes)
+
+
+def _binary(kind: str, *more: Kernel) -> tuple[Kernel, ...]:
+    return *binary_kernels(kind), *binary_kernels(kind, "int32"), *more
+
+
+_MOVED = {
+    kind: (StridedCopy(family.data_input, family.views),)
+    for kind, family in FAMILIES.items()
+    if isinstance(family, Movement)
+}
+
+#: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
+KERNELS: dict[str, tuple[Kernel, ...]] = {
+    **_MOVED,
+    **{kind: (Clamp(), Lookup()) for kind, family in FAMILIES.items() if isinstance(family, UnaryOperator)},
+    **{family.kind: _binary(family.kind) for family in COMPARISONS},
+    "CONV_2D": (
+        MvePointwise(), MveConvRow(),
+        Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
+        PackedConvRow(), ConvRow(),
+        CmsisConv(),
+    ),
+    "DEPTHWISE_CONV_2D": (
+        MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+    ),
+    "FULLY_CONNECTED": (
+        MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+        CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+    ),
+    "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+    "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
+    "AVERAGE_POOL_2D": (PoolRow("average"), CmsisAveragePool()),
+    "MAX_POOL_2D": (PoolRow("max"), CmsisMaxPool()),
+    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(),),
+    "L2_NORMALIZATION": (L2Normalize(),),
+    "RESHAPE": (Copy(),),
+    "SQUEEZE": (Copy(),),
+    "EXPAND_DIMS": (Copy(),),
+    "ADD": _binary("ADD", CmsisAdd()),
+    "SUB": _binary("SUB"),
+    "MUL": _binary("MUL", CmsisMul()),
+    "MAXIMUM": _binary("MAXIMUM", CmsisMinMax("MAXIMUM")),
+    "MINIMUM": _binary("MINIMUM", CmsisMinMax("MINIMUM")),
+    "SQUARED_DIFFERENCE": binary_kernels("SQUARED_DIFFERENCE"),
+    "PRELU": binary_kernels("PRELU"),
+    "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
+    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
+    "LOGICAL_NOT": (Not(),),
+    "NEG": (FloatFunction("NEG"),),
+    "SQUARE": (FloatFunction("SQUARE"),),
+    "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
+    "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
+    "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
+    "MEAN": (ReduceSum(),),
+    "SUM": (ReduceSum(),),
+    "REDUCE_MAX": (ReduceExtreme(),),
+    "REDUCE_MIN": (ReduceExtreme(),),
+    "ARG_MAX": (ArgExtreme(),),
+    "ARG_MIN": (ArgExtreme(),),
+    "PAD": (PadRow(), Pad(), CmsisPad()),
+    "PADV2": (PadRow(), Pad(), CmsisPad()),
+    "MIRROR_PAD": _indexed(mirror_indexes),
+    "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
+    "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
+    "GATHER": (GatherSlices(),),
+    "CONCATENATION": (Concatenate(),),
+    "PACK": (PackWhole(),),
+    "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
+    "SVDF": (SvdfWhole(), CmsisSvdf(), CmsisSvdfInt8()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
+    "READ_VARIABLE": (ReadVariable(),),
+    "ASSIGN_VARIABLE": (AssignVariable(),),
+    "ROW_SUM": (RowSumRow(),),
+    "AVERAGE_OF_SUM": (AverageOfSumRow(),),
+    "ROW_MACS": (RowMacsRow(),),
+    "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
+    "MEAN_OF_SUM": (MeanOfSumRow(),),
+    "RING_PUSH": (RingPush(),),
+    "FEED_ROWS": (FeedRow(),),
+}  # fmt: skip

@@ -1,0 +1,29 @@
+"""What runs, and where: the complete result of compilation, and the checker that shares no code with its makers."""
+
+from tinyfuse.plan.plan import (
+    ARENA_ALIGN,
+    FEED_STATE,
+    FEED_STATE_BYTES,
+    STATE_ALIGN,
+    Group,
+    Plan,
+    Reordering,
+    Stage,
+    Storage,
+    constant_key,
+    states_bytes,
+)
+
+__all__ = [
+    "ARENA_ALIGN",
+    "FEED_STATE",
+    "FEED_STATE_BYTES",
+    "Group",
+    "Plan",
+    "Reordering",
+    "STATE_ALIGN",
+    "Stage",
+    "Storage",
+    "constant_key",
+    "states_bytes",
+]

@@ -1,0 +1,390 @@
+"""An independent checker of plans: it shares no code with the scheduler or the planner.
+
+It plays the whole plan on a byte map of the arena. Every byte carries the name of the value (tensor
+and byte) that was last written to it; before a stage reads a row, each byte of that row must still
+carry its name. That covers placement, lifetimes, rings, overlaps and scratch in one rule, whatever
+formula they came from.
+
+Where no code runs for an operator (RESHAPE, a view), the bytes of its outputs must carry the names that
+its inputs' have in their places. Which these are, its reference says, which moves numbers for us; nothing
+is taken from where the plan stores them. Nor from what the plan says of windows and scratch: the rows that a
+stage reads, and the bytes that its kernel scribbles on, are those of plan/contracts.py.
+
+What it plays is the plan. It doesn't see the C that is printed from it: verify.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.arena.check import check_placement
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.kernels.base import Pace
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
+from tinyfuse.plan.contracts import rows_read, scratch_needed
+
+#: bytes of a row that are stamped at a time, or turns of a call that are looked at: each takes eight bytes
+_PART = 1 << 20
+
+#: what a call leaves in its scratch: no value's number, nor what feed states carry
+_SCRATCH = -9
+
+
+def verify_plan(plan: Plan) -> None:
+    """InternalFault, naming the tensor, where any value is overwritten before its last use."""
+    check_placement(plan.buffers, plan.overlaps, plan.placement)
+    _check_states(plan)
+    _check_feed(plan)
+    _Player(plan).play()
+
+
+def _check_states(plan: Plan) -> None:
+    """Every state of the graph has bytes of its own in the state's memory, and what is done to states
+    keeps the order of the graph."""
+    order = [op for group in plan.groups for op in group.ops if op.states]
+    in_file = [op.index for op in order if op.index >= 0]
+    if order != [op for op in plan.graph.ops if op.states] or in_file != sorted(in_file):
+        raise _fault("operators on states changed places")
+    if set(plan.states) != set(plan.graph.states):
+        raise _fault("states without a place, or places without a state")
+    taken = np.zeros(plan.state_bytes, bool)
+    for tensor, offset in plan.states.items():
+        place = taken[offset : offset + tensor.bytes]
+        if offset % 4 or place.size != tensor.bytes or place.any():
+            raise _fault(f"{tensor}: misplaced")
+        place[:] = True
+
+
+def _check_feed(plan: Plan) -> None:
+    """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
+    a number for each other stage that counts to its output's height."""
+    group = plan.fed_group
+    if group is None:
+        return
+    if len(group.stages) < 2:
+        raise _fault(f"{group.stages[0].op}: nothing takes the rows that are fed")
+    rows = max(stage.op.output.shape[1] for stage in group.stages)
+    number = next(size for size in (1, 2, 4) if rows < 256**size)
+    sizes = {buffer.name: buffer.bytes for buffer in plan.buffers}
+    if sizes[FEED_STATE] < 8 or sizes[group.counters] < number * (len(group.stages) - 1):
+        raise _fault(f"group {group.index}: no room for what the calls that feed rows keep")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """`bytes` bytes of the computed value number `value`, from its byte `start` on."""
+
+    value: int
+    start: int
+    bytes: int
+
+
+class _Player:
+    """The arena as an array of value numbers, one a byte; 0 is junk."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.bytes = np.zeros(plan.arena_bytes, np.int64)
+        self.contents: dict[Tensor, tuple[_Run, ...]] = {}
+        self.oldest: dict[Tensor, int] = {}  # the row that a sliding ring begins with
+        self.size = {buffer.name: buffer.bytes for buffer in plan.buffers}
+
+    def play(self) -> None:
+        self._name_values()
+        for tensor in self.plan.graph.inputs:
+            self._write_whole(tensor)
+        for group in self.plan.groups:
+            self._check_scratch(group)
+            self._play_feed_state(group, start=group is self.plan.fed_group)
+            if group.stages[0].by_row:
+                self._play_rows(group)
+            else:
+                self._play_call(group)
+            self._play_feed_state(group)
+        for tensor in self.plan.graph.outputs:
+            self._read_whole(tensor, "the caller")
+
+    def _name_values(self) -> None:
+        """What every tensor holds: a value of its own, or what an operator without code makes of others."""
+        scheduled = {op for group in self.plan.groups for op in group.ops}
+        for tensor in self.plan.graph.inputs:
+            self._name_computed(tensor)
+        for op in self.plan.graph.ops:
+            if op in scheduled:
+                for tensor in op.outputs:
+                    self._name_computed(tensor)
+            else:
+                self._name_moved(op)
+
+    def _name_computed(self, tensor: Tensor) -> None:
+        self.contents[tensor] = (_Run(len(self.contents) + 1, 0, tensor.bytes),)
+
+    def _name_moved(self, op: Op) -> None:
+        """The outputs of an operator that only moves elements: its reference moves their numbers."""
+        begins: dict[Tensor, int] = {}
+        end = 0
+        for tensor in op.activations:
+            begins[tensor], end = end, end + tensor.elements
+        numbers = [
+            np.arange(begins[t], begins[t] + t.elements, dtype=np.int32).reshape(t.shape) if t in begins else t and t.data
+            for t in op.inputs
+        ]
+        runs = [run for tensor in op.activations for run in self.contents[tensor]]
+        for output, moved in zip(op.outputs, FAMILIES[op.kind].reference(op, *numbers), strict=True):
+            moved, item = moved.reshape(-1), ITEM_BYTES[output.dtype]
+            if moved.size != output.elements:
+                raise _fault(f"{op}: {output} has elements of nowhere")
+            cuts = [0, *_breaks(moved), moved.size]
+            self.contents[output] = tuple(
+                run
+                for first, behind in zip(cuts, cuts[1:], strict=False)
+                for run in _part(runs, int(moved[first]) * item, (behind - first) * item)
+            )
+
+    def _rows(self, tensor: Tensor) -> int:
+        """Rows into which this checker cuts a tensor: its height if it has one."""
+        return tensor.shape[1] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else 1
+
+    def _span(self, tensor: Tensor, row: int) -> slice:
+        storage = self.plan.storage[tensor]
+        rows = self._rows(tensor)
+        size = tensor.bytes // rows
+        slot = 0
+        if storage.slides:
+            slot = row - self.oldest.get(tensor, 0)
+            if not 0 <= slot < storage.ring_rows:
+                raise _fault(f"{tensor}: row {row} is outside its sliding ring")
+        elif rows > 1:
+            slot = row % storage.ring_rows
+        begin = storage.offset + slot * size
+        if not 0 <= begin <= self.size[storage.buffer] - size:
+            raise _fault(f"{tensor}: row {row} outside its buffer")
+        start = self.plan.placement.offsets[storage.buffer] + begin
+        return slice(start, start + size)
+
+    def _write(self, tensor: Tensor, row: int) -> None:
+        start = self.plan.offset(tensor)
+        if start % min(ITEM_BYTES[tensor.dtype], 4):
+            raise _fault(f"{tensor} at {start} is not aligned")
+        for part, stamp in self._stamps(tensor, row):
+            self.bytes[part] = stamp
+
+    def _read(self, tensor: Tensor, row: int, reader: str) -> None:
+        for part, stamp in self._stamps(tensor, row):
+            if (self.bytes[part] != stamp).any():
+                raise _fault(f"{reader} reads row {row} of {tensor}: overwritten, or not made yet")
+
+    def _stamps(self, tensor: Tensor, row: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """What each byte of a row carries, a part of the row at a time."""
+        span, size = self._span(tensor, row), tensor.bytes // self._rows(tensor)
+        at = span.start
+        for run in _part(self.contents[tensor], row * size, size):
+            base = run.value * (1 << 32) + run.start
+            for start in range(0, run.bytes, _PART):
+                end = min(start + _PART, run.bytes)
+                yield slice(at + start, at + end), np.arange(base + start, base + end)
+            at += run.bytes
+
+    def _write_whole(self, tensor: Tensor) -> None:
+        for row in range(self._rows(tensor)):
+            self._write(tensor, row)
+
+    def _read_whole(self, tensor: Tensor, reader: str) -> None:
+        for row in range(self._rows(tensor)):
+            self._read(tensor, row, reader)
+
+    def _check_scratch(self, group: Group) -> None:
+        for stage, name in zip(group.stages, group.scratch, strict=True):
+            needed = scratch_needed(stage.op, stage.kernel, stage.by_row, self.plan.context)
+            there = self.size[name] if name else 0
+            if there < needed:
+                raise _fault(f"{stage.op}: {stage.kernel.name} needs {needed} bytes of scratch and has {there}")
+            if name and self.plan.placement.offsets[name] % 16:
+                raise _fault(f"{stage.op}: its scratch is not aligned to 16")
+
+    def _scribble_scratch(self, group: Group, stage: int) -> None:
+        name = group.scratch[stage]
+        if name:
+            start = self.plan.placement.offsets[name]
+            self.bytes[start : start + self.size[name]] = _SCRATCH
+
+    def _keep_scratch(self, group: Group, stage: int) -> None:
+        """What the call wrote must have left its scratch alone, which it reads until it ends."""
+        name = group.scratch[stage]
+        if name:
+            start = self.plan.placement.offsets[name]
+            if (self.bytes[start : start + self.size[name]] != _SCRATCH).any():
+                raise _fault(f"{group.stages[stage].op}: its output is written over its scratch")
+
+    def _play_feed_state(self, group: Group, start: bool = False) -> None:
+        """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
+        that is fed, the state of the inference from that group to the end."""
+        fed = self.plan.fed_group
+        if fed is None or group.index < fed.index:
+            return
+        for number, name in enumerate((FEED_STATE, fed.counters)):
+            if name == FEED_STATE or group is fed:
+                offset = self.plan.placement.offsets[name]
+                found = self.bytes[offset : offset + self.size[name]]
+                if start:
+                    found[:] = -1 - number
+                if (found != -1 - number).any():
+                    raise _fault(f"group {group.index}: {name} was overwritten")
+
+    def _play_call(self, group: Group) -> None:
+        (stage,) = group.stages
+        self._scribble_scratch(group, 0)
+        for tensor in stage.op.activations:
+            self._read_whole(tensor, str(stage.op))
+        paces = stage.kernel.paces(stage.op)
+        for output in stage.op.outputs:
+            self._write_whole(output)
+        self._keep_scratch(group, 0)
+        for i, tensor in enumerate(stage.op.inputs):
+            if tensor not in stage.op.activations:
+                continue
+            if i in paces:
+                self._check_pace(stage.op, tensor, paces[i], self._bytes_of(tensor), self._bytes_of(stage.op.output))
+            else:
+                # a kernel without a pace may read any input byte at any time
+                self._read_whole(tensor, f"{stage.op} (at no known pace)")
+
+    def _bytes_of(self, tensor: Tensor) -> range:
+        """Where a whole tensor lies."""
+        return range(self.plan.offset(tensor), self.plan.offset(tensor) + tensor.bytes)
+
+    def _check_pace(self, op: Op, source: Tensor, pace: Pace, read: range, written: range) -> None:
+        """No turn of a call that goes through the bytes `read` of the source, while it writes the bytes
+        `written`, writes over what it, or a later turn, still reads."""
+        count = -(-len(read) // pace.read)
+        if count * pace.written < len(written):
+            raise _fault(f"{op}: its pace ends before the output does")
+        for first in range(0, count, _PART):
+            turns = np.arange(first, min(first + _PART, count))
+            unread = read.start + (turns + pace.buffered) * pace.read
+            begin = written.start + turns * pace.written
+            behind = np.minimum(begin + pace.written, written.stop)
+            intact = (behind <= unread) | (begin >= read.stop) | (unread >= read.stop)
+            if not intact.all():
+                turn = turns[~intact][0] + pace.buffered
+                raise _fault(f"{op} overwrites {source} before turn {turn} has read it")
+
+    def _play_rows(self, group: Group) -> None:
+        """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""
+        done = [0] * len(group.stages)
+        maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
+        consumers = {
+            s: [(c, i) for c, other in enumerate(group.stages) for i, t in enumerate(other.op.inputs) if t is stage.op.output]
+            for s, stage in enumerate(group.stages)
+        }
+
+        reads = [self._reads(stage) for stage in group.stages]
+
+        def window(s: int, i: int) -> range:
+            """The rows that the plan says: what the generated loop goes by."""
+            rows = group.stages[s].windows[i]
+            height = group.stages[s].op.inputs[i].shape[1]
+            start = done[s] * rows.stride - rows.pad_top
+            places = range(0, height * rows.spread, rows.spread)  # of the input's rows
+            return range(bisect_left(places, start), bisect_left(places, start + rows.kernel))
+
+        def lacks(s: int) -> bool:
+            return any(
+                s_in is not None and window(s, i).stop > done[s_in]
+                for i, tensor in enumerate(group.stages[s].op.inputs)
+                if (s_in := maker.get(tensor)) is not None
+            )
+
+        def finished(s: int) -> bool:
+            return done[s] == group.stages[s].op.output.shape[1]
+
+        def wanted(s: int) -> bool:
+            return group.stages[s].op.output in group.outputs or any(
+                not finished(c) and window(c, i).stop > done[s] for c, i in consumers[s]
+            )
+
+        while True:
+            ready = [s for s in range(len(done)) if not finished(s) and wanted(s) and not lacks(s)]
+            if not ready:
+                break
+            s = ready[-1]
+            windows = {
+                tensor: window(s, i) if rows is None else rows[done[s]] for tensor, (i, rows) in reads[s].items()
+            }
+            self._play_row(group, s, done[s], windows)
+            self._play_feed_state(group)
+            done[s] += 1
+            for tensor in windows:
+                if self.plan.storage[tensor].slides:
+                    waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
+                    self._slide(tensor, min(waiting, default=done[maker[tensor]]), done[maker[tensor]])
+        for s, stage in enumerate(group.stages):
+            if stage.op.output in group.outputs and not finished(s):
+                raise _fault(f"{stage.op}: rows missing")
+
+    @staticmethod
+    def _reads(stage: Stage) -> dict[Tensor, tuple[int, tuple[range, ...] | None]]:
+        """Per tensor: which input it is, and the rows that each output row reads, None where only the plan
+        knows."""
+        return {
+            tensor: (i, rows_read(stage.op, i))
+            for i, tensor in enumerate(stage.op.inputs)
+            if tensor in stage.op.activations
+        }
+
+    def _slide(self, tensor: Tensor, oldest: int, made: int) -> None:
+        """Rows from `oldest` on move down, the first of them to the ring's start."""
+        if oldest > self.oldest.get(tensor, 0):
+            rows = [self.bytes[self._span(tensor, row)].copy() for row in range(oldest, made)]
+            self.oldest[tensor] = oldest
+            for row, found in enumerate(rows, oldest):
+                self.bytes[self._span(tensor, row)] = found
+
+    def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
+        """Stage `s` reads its windows, writes row `row`, and its windows must have survived that; but for the
+        first row of one that its kernel goes through at a pace."""
+        stage = group.stages[s]
+        self._scribble_scratch(group, s)
+        if stage.kernel.accumulates and row > 0:
+            self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
+        reader, paces = str(stage.op), stage.kernel.paces(stage.op)
+        for tensor, rows in windows.items():
+            for r in rows:
+                self._read(tensor, r, reader)
+        self._write(stage.op.output, row)
+        self._keep_scratch(group, s)
+        for tensor, rows in windows.items():
+            uses = [i for i, other in enumerate(stage.op.inputs) if other is tensor]
+            pace = paces.get(uses[0]) if len(uses) == 1 else None
+            for r in rows:
+                if pace is not None and r == rows.start:
+                    spans = self._span(tensor, r), self._span(stage.op.output, row)
+                    self._check_pace(stage.op, tensor, pace, *(range(span.start, span.stop) for span in spans))
+                else:
+                    self._read(tensor, r, f"{reader} (while it writes)")
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the checker of plans", what)
+
+
+def _breaks(numbers: np.ndarray) -> Iterator[int]:
+    """The indexes of numbers that are not one more than the number before them."""
+    for start in range(1, numbers.size, _PART):
+        steps = np.diff(numbers[start - 1 : start - 1 + _PART + 1])
+        yield from (np.flatnonzero(steps != 1) + start).tolist()
+
+
+def _part(runs: Sequence[_Run], start: int, size: int) -> Iterator[_Run]:
+    """Of runs one behind the other, the `size` bytes from byte `start` on."""
+    for run in runs:
+        first, behind = max(start, 0), min(start + size, run.bytes)
+        if first < behind:
+            yield _Run(run.value, run.start + first, behind - first)
+        start -= run.bytes

@@ -1,0 +1,232 @@
+"""What runs, and where: the complete result of compilation, from which everything is printed.
+
+A Plan is made once (tinyfuse.compiler) and never patched. `emit` turns it into C, `report` into
+text or JSON; neither decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tinyfuse.arena import Buffer, Overlap, Placement
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.kernels.base import Constant, Context, Kernel
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.options import Options
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One operator inside a group, with the kernel that computes it.
+
+    by_row     the kernel is called once an output row; else once for the whole output
+    windows    per operator input: the rows an output row reads, or None (constants, whole calls)
+    constants  the kernel's packed arrays
+    """
+
+    op: Op
+    kernel: Kernel
+    by_row: bool
+    windows: tuple[RowWindow | None, ...]
+    constants: tuple[Constant, ...]
+    scratch_bytes: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where a tensor lives: from byte `offset` of the arena buffer `buffer` on, which is its own, or that
+    of a tensor whose part it is; `ring_rows` is how many of the tensor's rows are kept (its height, unless
+    the tensor only exists as a ring inside a group).
+
+    Row r lies in slot r % ring_rows; where the ring `slides`, in slot r less the oldest row that a
+    reader still needs.
+    """
+
+    buffer: str
+    ring_rows: int
+    slides: bool = False
+    offset: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A fusion group: operators that become one C function.
+
+    inputs, outputs   activations that cross the group's border
+    scratch           per stage: the name of its scratch buffer, or None
+    counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
+                      stage behind the first has made, between calls; else None
+    """
+
+    index: int
+    stages: tuple[Stage, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    scratch: tuple[str | None, ...]
+    counters: str | None = None
+
+    @property
+    def counter_bytes(self) -> int:
+        """Bytes of one of the `counters`: 1, 2 or 4."""
+        rows = max(stage.op.output.shape[1] for stage in self.stages)
+        return 1 if rows < 1 << 8 else 2 if rows < 1 << 16 else 4
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        return tuple(stage.op for stage in self.stages)
+
+    @property
+    def states(self) -> tuple[Tensor, ...]:
+        """The states that its operators read or write, in order of first use."""
+        return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))
+
+    @property
+    def macs(self) -> int:
+        return sum(stage.macs for stage in self.stages)
+
+    @property
+    def scratch_bytes(self) -> int:
+        return max((stage.scratch_bytes for stage in self.stages), default=0)
+
+    @property
+    def traffic_bytes(self) -> int:
+        """Bytes of arena tensors that the group reads and writes; rings do not count."""
+        return sum(tensor.bytes for tensor in self.inputs + self.outputs)
+
+    @property
+    def unfused_traffic_bytes(self) -> int:
+        """The same for its operators run one by one."""
+        return sum(t.bytes for op in self.ops for t in op.activations + op.outputs)
+
+
+@dataclass(frozen=True)
+class Reordering:
+    """What a plan would take whose operators ran in the order of the file: bytes of arena, predicted
+    instructions (None where a kernel was not measured)."""
+
+    arena_bytes: int
+    instructions: int | None
+
+
+def _array_bytes(placed: int) -> int:
+    return max(ARENA_ALIGN, -(-placed // 4) * 4)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Everything that generation needs. `storage` covers every activation, parts of others included.
+
+    `states` gives the byte offset of every state from the start of the state's memory.
+    `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
+    inputs and outputs, but for an input that is fed by rows. `reordering` is there where the operators
+    run in another order than the file's.
+    """
+
+    source: Graph
+    graph: Graph
+    context: Context
+    options: Options
+    groups: tuple[Group, ...]
+    storage: dict[Tensor, Storage]
+    buffers: tuple[Buffer, ...]
+    overlaps: tuple[Overlap, ...]
+    placement: Placement
+    states: dict[Tensor, int]
+    warnings: tuple[str, ...]
+    reordering: Reordering | None = None
+
+    @cached_property
+    def arena_bytes(self) -> int:
+        """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
+        return _array_bytes(self.placement.arena_bytes)
+
+    @cached_property
+    def arena_lower_bound(self) -> int:
+        """No placement of this schedule gives a smaller `arena_bytes`."""
+        return _array_bytes(self.placement.lower_bound)
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Size of the state that outlives a run, 0 where there is none."""
+        return states_bytes(self.states)
+
+    @property
+    def ram_bytes(self) -> int:
+        """Arena and one state together."""
+        return self.arena_bytes + self.state_bytes
+
+    @cached_property
+    def initial_values(self) -> dict[Tensor, Constant]:
+        """What a reset copies from flash: the states whose bytes are not all the same."""
+        found = {}
+        for tensor in self.states:
+            data = np.ascontiguousarray(tensor.initial).reshape(-1).view(np.uint8)
+            if (data != data[0]).any():
+                found[tensor] = Constant("initial", data, "uint8_t")
+        return found
+
+    @cached_property
+    def fed_group(self) -> Group | None:
+        """The group that takes the rows of an input as they come (`--feed-rows`)."""
+        return next((group for group in self.groups if group.counters), None)
+
+    @property
+    def fed(self) -> Tensor | None:
+        """The input that is fed by rows."""
+        return self.fed_group.stages[0].op.output if self.fed_group else None
+
+    @property
+    def macs(self) -> int:
+        return sum(group.macs for group in self.groups)
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of constant data in flash, equal arrays counted once."""
+        return sum(data.nbytes for data in self.unique_constants.values())
+
+    @cached_property
+    def unique_constants(self) -> dict[tuple, object]:
+        """Constant arrays by content: equal arrays of equal type are stored once."""
+        of_stages = [c for group in self.groups for stage in group.stages for c in stage.constants]
+        return {constant_key(c): c.data for c in (*of_stages, *self.initial_values.values())}
+
+    @property
+    def cmsis_nn_functions(self) -> set[str]:
+        """The CMSIS-NN functions that the module's calls name."""
+        kernels = (stage.kernel for group in self.groups for stage in group.stages)
+        return {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
+
+    @property
+    def uses_cmsis_nn(self) -> bool:
+        return bool(self.cmsis_nn_functions)
+
+    def offset(self, tensor: Tensor) -> int:
+        """Byte offset of a tensor's memory from the arena's start."""
+        storage = self.storage[tensor]
+        return self.placement.offsets[storage.buffer] + storage.offset
+
+
+#: the buffer with a mark that an inference is under way, and how many rows it was fed
+FEED_STATE, FEED_STATE_BYTES = "feed", 8
+
+#: alignment of the arena's start: what the widest vector load of any target likes
+ARENA_ALIGN = 16
+
+#: alignment of the state's start and of every state in it: word loads
+STATE_ALIGN = 4
+
+
+def states_bytes(offsets: dict[Tensor, int]) -> int:
+    """Size of the memory that holds states at those offsets, rounded up so that an array of it keeps
+    the alignment."""
+    end = max((offset + tensor.bytes for tensor, offset in offsets.items()), default=0)
+    return -(-end // STATE_ALIGN) * STATE_ALIGN
+
+
+def constant_key(constant: Constant) -> tuple:
+    """Two constants with this key equal are one array in flash."""
+    return (constant.ctype, constant.align, constant.data.dtype.str, constant.data.tobytes())

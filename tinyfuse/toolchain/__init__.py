@@ -1,0 +1,1 @@
+"""What is looked for outside: CMSIS-NN, CMSIS-Packs and their devices."""

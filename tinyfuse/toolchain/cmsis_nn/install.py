@@ -1,0 +1,25 @@
+"""`tinyfuse cmsis-nn install`: CMSIS-NN as a CMSIS-Pack, where `find_cmsis_nn` looks for it."""
+
+from __future__ import annotations
+
+from tinyfuse.errors import ToolMissing
+from tinyfuse.toolchain.cmsis_nn.find import find_cmsis_nn
+from tinyfuse.toolchain.cmsis_nn.tree import Tree
+from tinyfuse.toolchain.pack_manager import Say, download_pack
+
+
+def install(version: str | None, say: Say) -> Tree:
+    """The tree of Arm's pack CMSIS-NN in that version ("6.0"; None: the latest), downloaded into
+    cmsis-pack-manager's cache unless it is there, with CMSIS core where it needs that.
+
+    ToolMissing where something can't be downloaded, UsageError for a version that doesn't exist or
+    that tinyfuse can't use.
+    """
+    pack = download_pack("ARM", "CMSIS-NN", version, say)
+    try:
+        tree = find_cmsis_nn(str(pack))
+    except ToolMissing:  # 4.0 includes headers of CMSIS core
+        download_pack("ARM", "CMSIS", None, say)
+        tree = find_cmsis_nn(str(pack))
+    assert tree is not None
+    return tree

@@ -1,0 +1,177 @@
+"""Microcontrollers by name: core, FPU, RAM and flash from the data of CMSIS-Packs.
+
+The data is what cmsis-pack-manager keeps of the packs' descriptions; what it leaves out (whether a
+Cortex-M33 has DSP, a Cortex-M55 MVE) is read from the descriptions themselves.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as xml
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.targets import all_targets, target_of_core
+from tinyfuse.toolchain.pack_manager import Say, index_url, open_cache, update_descriptions
+
+#: targets of cores that are licensed with or without DSP or MVE
+_WITH_OPTIONS = ("cortex-m33", "cortex-m55", "cortex-m85")
+#: how many names a message lists
+_LISTED = 12
+
+
+@dataclass(frozen=True)
+class Device:
+    """A microcontroller, or one core of it.
+
+    name    of the pack's device, "STM32L4R5ZITx", or with the core's "STM32H745ZITx:CM7"
+    target  a name of `tinyfuse targets`
+    ram, flash  bytes of the largest stretch of memory of each sort
+    pack    "Keil::STM32L4xx_DFP 2.6.1"
+    """
+
+    name: str
+    target: str
+    ram: int
+    flash: int
+    pack: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.target}, {self.ram:,} bytes RAM, {self.flash:,} bytes flash ({self.pack})"
+
+
+def find_device(name: str, say: Say) -> Device:
+    """The device of that name; the beginning of names will do where all they begin are alike, and
+    NAME:CORE picks one of several cores.
+
+    Without any device data in the cache it is downloaded. UsageError where no device, or more than
+    one sort of device, has that name, and for a core that tinyfuse has no target for.
+    """
+    part, _, core = name.upper().partition(":")
+    found = matching(part, say)
+    found = [entry for entry in found if entry["name"].upper() == part] or found
+    if not found:
+        raise UsageError(
+            f"no device is called {name!r} in the CMSIS-Pack data at hand; `tinyfuse devices --update` gets "
+            "newer data, `tinyfuse devices PART` lists names"
+        )
+    cores = [device for entry in found for device in _devices(entry)]
+    chosen = [d for d in cores if not core or d.name.upper().endswith(f":{core}")]
+    if not chosen:
+        raise UsageError(f"{name!r} has no such core; there are {_listed(d.name for d in cores)}")
+    if len({(d.target, d.ram, d.flash) for d in chosen}) > 1:
+        raise UsageError(f"{name!r} can be different devices; name one: {_listed(d.name for d in chosen)}")
+    return chosen[0]
+
+
+def matching(part: str, say: Say, update: bool = False) -> list[dict]:
+    """The cached entries of the devices whose name begins with `part`, in any case, by name."""
+    index = update_descriptions(say) if update else open_cache().index or update_descriptions(say)
+    if not index:
+        raise ToolMissing("device data", f"{index_url()} can't be reached; name a --target instead")
+    return [index[name] for name in sorted(index) if name.upper().startswith(part.upper())]
+
+
+def all_devices(part: str, say: Say, update: bool) -> list[Device]:
+    """Every device whose name begins with `part` and that a target fits."""
+    found = []
+    for entry in matching(part, say, update):
+        try:
+            found += _devices(entry)
+        except UsageError:
+            continue
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = sorted(set(names))
+    more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
+    return ", ".join(every[:_LISTED]) + more
+
+
+def _devices(entry: dict) -> list[Device]:
+    """A device for each of the entry's cores."""
+    pack = entry["from_pack"]
+    processors = entry["processors"]
+    devices = []
+    for processor in processors:
+        if processor.get("unit", 0) > 0:  # the same core again
+            continue
+        core = processor.get("name")
+        regions = [m for m in entry["memories"].values() if m.get("p_name") in (None, core)]
+        devices.append(
+            Device(
+                name=entry["name"] if len(processors) == 1 or not core else f"{entry['name']}:{core}",
+                target=_target(entry, processor),
+                ram=_largest(m for m in regions if m["access"]["read"] and m["access"]["write"]),
+                flash=_largest(m for m in regions if m["access"]["read"] and not m["access"]["write"]),
+                pack=f"{pack['vendor']}::{pack['pack']} {pack['version']}",
+            )
+        )
+    return devices
+
+
+def _largest(regions: Iterable[dict]) -> int:
+    """Bytes of the largest stretch of memory, regions that touch or overlap taken together."""
+    largest = start = end = 0
+    for first, size in sorted((m["start"], m["size"]) for m in regions):
+        if first > end:
+            start = first
+        end = max(end, first + size)
+        largest = max(largest, end - start)
+    return largest
+
+
+def _target(entry: dict, processor: dict) -> str:
+    """The target, with its variant, of one core."""
+    core, fpu = processor["core"], processor["fpu"]
+    name = target_of_core(core)
+    if name is None:
+        raise UsageError(f"{entry['name']} has a {core}; tinyfuse has no target for it")
+    options = _options(entry, processor.get("name")) if name in _WITH_OPTIONS else {}
+    wanted = ""
+    if name == "cortex-m7" and fpu == "SinglePrecision":
+        wanted = "+nofp.dp"
+    elif fpu == "None" and name not in ("cortex-m0plus", "cortex-m3"):
+        wanted = "+nofp"
+    if name == "cortex-m33" and options.get("Ddsp") == "NO_DSP":
+        wanted += "+nodsp"
+    if options.get("Dmve") == "NO_MVE":
+        wanted = "+nomve"
+    if name + wanted not in all_targets():
+        raise UsageError(f"{entry['name']} has a {core} ({', '.join(options.values()) or fpu}); tinyfuse has no {name}{wanted}")
+    return name + wanted
+
+
+def _options(entry: dict, core: str | None) -> dict[str, str]:
+    """The attributes Ddsp and Dmve of a device's processor: its own, else its subfamily's, else its family's."""
+    pack = entry["from_pack"]
+    path = Path(open_cache().data_path, f"{pack['vendor']}.{pack['pack']}.{pack['version']}.pdsc")
+    found: dict[str, str] = {}
+    for level in _levels(_families(path), entry["name"]):
+        for processor in level.findall("processor"):
+            if processor.get("Pname") in (None, core):
+                found |= {key: value for key in ("Ddsp", "Dmve") if (value := processor.get(key))}
+    return found
+
+
+@cache
+def _families(description: Path) -> list[xml.Element]:
+    try:
+        return xml.parse(description).getroot().findall("devices/family")
+    except (OSError, xml.ParseError):
+        return []
+
+
+def _levels(elements: list[xml.Element], name: str) -> list[xml.Element]:
+    """The elements from a family down to the device or variant of that name; none where it isn't there."""
+    for element in elements:
+        if name in (element.get("Dname"), element.get("Dvariant")):
+            return [element]
+        inner = [child for child in element if child.tag in ("subFamily", "device", "variant")]
+        below = _levels(inner, name)
+        if below:
+            return [element, *below]
+    return []

@@ -1,0 +1,72 @@
+"""Comparing what the firmware computed with what the oracle says, element for element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tinyfuse.emit.header import stack_bound
+from tinyfuse.plan import Plan
+from tinyfuse.verify.emulation.result import Outcome
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The first element that differs: run, output tensor, its index, and both values."""
+
+    run: int
+    tensor: str
+    index: tuple[int, ...]
+    expected: int | float
+    computed: int | float
+
+    def __str__(self) -> str:
+        return (
+            f"first difference: run {self.run}, output {self.tensor!r} {list(self.index)}: "
+            f"computed {self.computed}, expected {self.expected}"
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """elements: how many were compared; mismatches: how many differ in any bit."""
+
+    elements: int
+    mismatches: int
+    first: Mismatch | None
+
+
+def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[bytes]]) -> Comparison:
+    """Every element of every output of every run. Floats are compared as bits, NaN as NaN."""
+    elements = mismatches = 0
+    first = None
+    for run, (wanted_outputs, found_outputs) in enumerate(zip(expected, computed, strict=True)):
+        for tensor, wanted, data in zip(plan.graph.outputs, wanted_outputs, found_outputs, strict=True):
+            elements += tensor.elements
+            if len(data) != tensor.bytes:  # the module says a wrong size, which is a problem of its own
+                mismatches += tensor.elements
+                continue
+            found = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
+            wanted = np.asarray(wanted, tensor.dtype).reshape(tensor.shape)
+            different = ~same_bits(found, wanted)
+            mismatches += int(different.sum())
+            if first is None and different.any():
+                index = tuple(int(i) for i in np.argwhere(different)[0])
+                first = Mismatch(run, tensor.name, index, wanted[index].item(), found[index].item())
+    return Comparison(elements, mismatches, first)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "f":
+        return (a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))
+    return a == b
+
+
+def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:
+    """A line for each promise of the module that a run broke, whatever the outputs are; `opt` is the level of
+    optimization that it was built with."""
+    bound = stack_bound(plan, optimized=opt != "O0")
+    if outcome.stack_bytes is None or outcome.stack_bytes <= bound:
+        return outcome.guards
+    return [*outcome.guards, f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}"]

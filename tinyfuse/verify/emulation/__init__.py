@@ -1,0 +1,48 @@
+"""Runs a generated module on an emulated Cortex-M, or on this machine, and returns its outputs.
+
+    emulator = find_emulator("auto", target)
+    firmware = build_firmware(module, inputs, target, ..., emulator.name)
+    outcome = emulator.run(firmware, time_limit=60)
+"""
+
+from __future__ import annotations
+
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.targets import Target
+from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.verify.emulation.host import Host
+from tinyfuse.verify.emulation.qemu import Qemu
+from tinyfuse.verify.emulation.renode import Renode
+from tinyfuse.verify.emulation.result import Emulator, Firmware, Outcome
+
+__all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "find_emulator"]
+
+EMULATORS = ("auto", "renode", "qemu", "host")
+
+
+def find_emulator(kind: str, target: Target) -> Emulator:
+    """The emulator of that kind, one of EMULATORS.
+
+    "auto" is this machine for the target "host", else QEMU, which faults where an access meets no
+    memory; Renode, which only logs it, where QEMU is not installed or has no board with the target's
+    core. ToolMissing with how to get the program; UsageError where the emulator can't run the target.
+    """
+    if kind not in EMULATORS:
+        raise UsageError(f"unknown emulator {kind!r}; known: {', '.join(EMULATORS)}")
+    if kind == "host" or (kind == "auto" and target.cpu is None):
+        return Host()
+    if kind == "auto":
+        try:
+            return find_emulator("qemu", target)
+        except (ToolMissing, UsageError) as no_qemu:
+            try:
+                return find_emulator("renode", target)
+            except (ToolMissing, UsageError):
+                raise no_qemu from None
+    if kind == "renode":
+        emulator = Renode()
+        emulator.check(target)
+        return emulator
+    if target.qemu_machine is None:
+        raise UsageError(f"QEMU has no board for {target.name}; use another --emulator")
+    return Qemu()

@@ -1,0 +1,264 @@
+"""Builds the verification firmware: module, CMSIS-NN, inputs and harness, in one ELF file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.targets import Target
+from tinyfuse.toolchain.packages import how_to_get
+from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.board import weights_memory
+from tinyfuse.verify.emulation.cache import ObjectCache
+from tinyfuse.verify.emulation.elf import group_symbols, linked_sections, symbol_size
+from tinyfuse.verify.emulation.interface import Interface
+from tinyfuse.verify.emulation.result import Firmware
+
+_FIRMWARE = Path(__file__).resolve().parent / "firmware"
+_JOBS = 2
+_WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
+_SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+
+# In the board's largest memory.
+_INPUTS = """\
+    .section .inputs, "aw"
+    .balign 16
+    .globl tinyfuse_inputs, tinyfuse_inputs_end
+tinyfuse_inputs:
+    .incbin "inputs.bin"
+tinyfuse_inputs_end:
+    .section .note.GNU-stack, "", %progbits
+"""
+
+
+@dataclass(frozen=True)
+class ModuleFiles:
+    """A generated module: `sources` are the .c files in `folder`, `name` the prefix of its
+    functions ("kws"), `prefix` that of its macros ("KWS"), `flags` more flags of the compiler."""
+
+    name: str
+    prefix: str
+    folder: Path
+    sources: tuple[str, ...]
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler for one target; `flags` hold for compiling every file and for linking, the level of
+    optimization `opt` ("O2") among them."""
+
+    program: str
+    version: str
+    opt: str
+    flags: tuple[str, ...]
+
+    def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
+        """Runs it in `folder`; EmulationFailed with its first messages where it fails on `what`."""
+        command = [self.program, *self.flags, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        if done.returncode == 0:
+            return
+        if re.search(r"string\.h: No such file|nano\.specs", done.stderr):
+            raise ToolMissing("newlib", how_to_get("newlib"))
+        overflow = re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr)
+        if overflow:
+            raise UsageError(
+                f"{what} exceeds the {overflow[1]} of the emulated board by {overflow[2]} bytes"
+                " (hint: --emulator host runs the model's portable kernels on this machine)"
+            )
+        messages = "\n  ".join(done.stderr.splitlines()[:12])
+        raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
+
+
+def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
+    """The target's cross compiler at the level `opt` ("O2"), or for "host" this machine's compiler with its
+    sanitizers (and O1, whatever `opt` says)."""
+    if emulator == "host":
+        candidates = [os.environ.get("CC", ""), "gcc", "clang"]
+        missing = ToolMissing("gcc", how_to_get("gcc"))
+        # Sanitizers see most before the optimizer has used what it may assume.
+        opt, flags = "O1", ("-fno-omit-frame-pointer", *_SANITIZERS)
+    else:
+        candidates = ["arm-none-eabi-gcc"]
+        missing = ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
+        flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
+    program = find_program(*candidates)
+    if program is None:
+        raise missing
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    return Compiler(program, version.split("\n", 1)[0], opt, (f"-{opt}", *flags))
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One file to compile; `part` is "module", "library" (objects are cached), "harness" or "interface"
+    (sizes are not counted)."""
+
+    part: str
+    source: Path
+    flags: tuple[str, ...]
+
+
+def build_firmware(
+    module: ModuleFiles,
+    inputs: list[list[np.ndarray]],
+    target: Target,
+    cmsis_nn_sources: Iterable[Path],
+    include_dirs: Iterable[Path],
+    work: Path,
+    emulator: str,
+    opt: str = "O3",
+    defines: Iterable[str] = (),
+    frames: int | None = None,
+    debug: bool = True,
+    interface: Interface | None = None,
+) -> Firmware:
+    """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
+
+    A module with state takes `frames`: the runs of a stream, as tinyfuse/verify/streams.py makes them. With an
+    `interface` its checks are part of the firmware.
+    `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
+    for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
+    the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
+    emulated board, EmulationFailed where a file does not compile.
+    """
+    assert inputs, "firmware without runs"
+    compiler = find_compiler(target, emulator, opt)
+    work.mkdir(parents=True, exist_ok=True)
+    work, folder = work.resolve(), module.folder.resolve()
+    include_dirs = [Path(path).resolve() for path in include_dirs]
+
+    # The second inference is the one that is measured: there must be one.
+    fed = inputs if len(inputs) > 1 else inputs * 2
+    (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
+    (work / "inputs.S").write_text(_INPUTS)
+
+    define = [f"-D{text}" for text in defines]
+    # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
+    information = ("-g1" if emulator == "host" else "-g",) if debug else ()
+    own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
+    harness = (
+        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
+        *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
+        f"-DRUNS={len(fed)}",
+        *([f"-DFRAMES={frames}"] if frames is not None else []),
+        *(["-DCONSOLE_UART"] if emulator == "renode" else []),
+    )
+    # CMSIS-NN's Helium assembly does not compile without optimization
+    library = ("-w", "-O1") if opt == "O0" else ("-w",)
+    port = "port_host.c" if emulator == "host" else "port_cortex_m.c"
+    units = [
+        *(_Unit("module", folder / name, own) for name in module.sources),
+        *(_Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
+        *(_Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
+        _Unit("harness", work / "inputs.S", ()),
+        *(_Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
+    ]
+    objects = _compile(compiler, units, include_dirs, work)
+    firmware = Firmware(
+        work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt
+    )
+    if emulator == "host":
+        compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
+        return firmware
+    _link(compiler, objects, firmware.elf, target, work)
+    made = {unit.source: path for unit, path in zip(units, objects)}
+    sized = firmware.elf
+    if interface:
+        # without the checks: what they alone call is not in every firmware
+        sized = work / "sized.elf"
+        _link(compiler, [p for unit, p in zip(units, objects) if unit.part != "interface"], sized, target, work)
+    measured = {path for unit, path in zip(units, objects) if unit.part in ("module", "library")}
+    code_bytes, weight_bytes, static_bytes = _sizes(_map(sized), measured)
+    memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
+    return replace(
+        firmware,
+        code_bytes=code_bytes,
+        weight_bytes=weight_bytes,
+        ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
+        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name) if debug else {},
+    )
+
+
+def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
+    """The names of the files of the interface's checks, written into `work`."""
+    if interface is None:
+        return []
+    (work / "interface.c").write_text(interface.source)
+    (work / "weights_table.S").write_text(interface.weights_table(".quad" if emulator == "host" else ".word"))
+    return ["interface.c", "weights_table.S"]
+
+
+def _compile(
+    compiler: Compiler, units: Sequence[_Unit], include_dirs: Sequence[Path], work: Path
+) -> list[Path]:
+    """The object files of `units`, in their order."""
+    cache = ObjectCache([compiler.version, *compiler.flags], include_dirs)
+    system = [option for path in include_dirs for option in ("-isystem", path)]
+
+    def compile_one(number: int, unit: _Unit) -> Path:
+        # The number keeps files of one name apart; the linker script knows *_weights.o.
+        path = work / f"{number}_{unit.source.stem}.o"
+        cached = unit.part == "library"
+        if not (cached and cache.fetch(unit.source, unit.flags, path)):
+            compiler.run(
+                [*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work
+            )
+            if cached:
+                cache.store(unit.source, unit.flags, path)
+        return path
+
+    with ThreadPoolExecutor(_JOBS) as pool:
+        return list(pool.map(compile_one, range(len(units)), units))
+
+
+def _link(
+    compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path
+) -> None:
+    weights = sum(path.stat().st_size for path in objects if _has_weights(path))
+    (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
+    layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
+    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_map(elf).name}")
+    compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
+
+
+def _map(elf: Path) -> Path:
+    return elf.with_suffix(".map")
+
+
+def _memory_map(target: Target, constants: str) -> str:
+    """The text of memory.ld; the weights lie in the memory `constants`."""
+    memories = {"FLASH": target.flash, "RAM": target.ram, "BULK": target.bulk}
+    lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
+    aliases = {"CONSTANTS": constants} | ({} if target.bulk else {"BULK": "RAM"})
+    lines = ["MEMORY", "{", *lines, "}"]
+    # an alias of an alias is none
+    return "\n".join([*lines, *(f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()), ""])
+
+
+def _has_weights(object_file: Path) -> bool:
+    return object_file.name.endswith("_weights.o")
+
+
+def _sizes(map_file: Path, objects: set[Path]) -> tuple[int, int, int]:
+    """Linked bytes of `objects`: code and its constants, weights, static RAM."""
+    code = weights = ram = 0
+    for section, size, path in linked_sections(map_file):
+        if path not in objects:
+            continue
+        if section.startswith((".data", ".bss", "COMMON")):
+            ram += size
+        elif section.startswith(".rodata") and _has_weights(path):
+            weights += size
+        elif section.startswith((".text", ".rodata")):
+            code += size
+    return code, weights, ram

@@ -1,0 +1,498 @@
+/* Verification firmware: gives a generated module the embedded inputs and writes all of its outputs.
+
+   It writes one record a line, for tinyfuse/verify/emulation/result.py:
+     output RUN INDEX HEX               the next bytes of an output
+     guard RUN before|after OFFSET      a byte outside of the arena changed, OFFSET from the arena
+     state RUN before|after OFFSET      the same of the state
+     misuse RUN STATUS TEXT             a call that must be refused returned STATUS
+     promise TEXT                       a promise of the header that does not hold
+     weights NAME                       an array that has other bytes than the plan says
+     changed RUN TEXT                   memory of the harness changed; RUN -1: when is not known
+     trying TEXT                        what is called next, which a faulty module may not survive
+     error TEXT                         the run can't go on
+     crash TEXT                         a fault handler was entered
+     result runs=R bytes=N crc=C ticks=T stack=S
+   with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
+   beyond one instruction, and the bytes of stack of the others (decimal, or "none": not measured).
+
+   Every even run starts from an arena full of junk and initializes it; an odd run uses it as the
+   run before left it, as an application would.
+
+   A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and
+   then in batches of random length; on the way it is called in ways that it must refuse.
+
+   Where the module has a state, two instances of it take turns (tinyfuse/verify/streams.py): every second run
+   is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
+   before and behind the state of the run, the other instance's too, must not change.
+
+   Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
+   with state, FRAMES; interface.c and a table of weights may be linked to it. */
+#include "verify.h"
+
+#include <string.h>
+
+#include MODULE_HEADER
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+#define MODULE(name) PASTE(MODULE_NAME, name)
+#define MODULE_MACRO(name) PASTE(MODULE_PREFIX, name)
+
+#define ARENA_BYTES MODULE_MACRO(ARENA_BYTES)
+#define ARENA_ALIGN MODULE_MACRO(ARENA_ALIGN)
+/* The inputs of all runs, one after the other (inputs.S). */
+extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
+
+/* The arena between its guards. A guard is an odd multiple of the promised alignment, so that the
+   arena has that alignment and no better one. What is in the guards differs from run to run: a module
+   that reads beyond its arena computes something else. */
+#define GUARD (513 * ARENA_ALIGN)
+#define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps it from the other variables */
+static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN))) IN_ARENA;
+static uint8_t *const arena = memory + GUARD;
+
+/* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
+uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
+
+#ifdef FRAMES
+#define STATE_BYTES MODULE_MACRO(STATE_BYTES)
+enum {
+    INSTANCES = 2,
+    STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
+    STATES = INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD
+};
+static uint8_t states[STATES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN)))) IN_ARENA;
+static uint8_t *state; /* of the run */
+uint8_t tinyfuse_state_bytes[STATE_BYTES];
+#define FIRST_STATE (&states[STATE_GUARD])
+#else
+#define FIRST_STATE NULL
+#endif
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+static char line[256];
+static size_t line_length;
+
+static void put_char(char c)
+{
+    if (line_length < sizeof line) {
+        line[line_length++] = c;
+    }
+}
+
+static void put_text(const char *text)
+{
+    while (*text != '\0') {
+        put_char(*text++);
+    }
+}
+
+static void put_hex(uint32_t value, int digits)
+{
+    while (digits-- > 0) {
+        put_char("0123456789abcdef"[(value >> (4 * digits)) & 15u]);
+    }
+}
+
+static void put_number(int64_t value)
+{
+    char digits[20];
+    int count = 0;
+    uint64_t rest = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
+
+    if (value < 0) {
+        put_char('-');
+    }
+    do {
+        digits[count++] = (char)('0' + (int)(rest % 10u));
+        rest /= 10u;
+    } while (rest != 0u);
+    while (count > 0) {
+        put_char(digits[--count]);
+    }
+}
+
+static void put_field(const char *text, int64_t value)
+{
+    put_text(text);
+    put_number(value);
+}
+
+/* A figure, or "none" for what was not measured. */
+static void put_measured(const char *text, int64_t value)
+{
+    put_text(text);
+    if (value == NOT_MEASURED) {
+        put_text("none");
+    } else {
+        put_number(value);
+    }
+}
+
+static void end_line(void)
+{
+    put_char('\n');
+    port_write(line, line_length);
+    line_length = 0;
+}
+
+static void fail(const char *text, int64_t value)
+{
+    put_text("error ");
+    put_field(text, value);
+    end_line();
+    port_exit(1);
+}
+
+static void put_record(const char *kind, const char *text)
+{
+    put_text(kind);
+    put_text(text);
+    end_line();
+}
+
+void promise(int kept, const char *text)
+{
+    if (!kept) {
+        put_record("promise ", text);
+    }
+}
+
+void trying(const char *call)
+{
+    put_record("trying ", call);
+}
+
+/* --- outputs ---------------------------------------------------------------------------------- */
+
+static uint32_t crc = 0xFFFFFFFFu;
+static int64_t bytes_written;
+
+/* CRC-32 as in zlib, four bits at a time, without the inversions at both ends. */
+static uint32_t crc_of(uint32_t before, uint8_t byte)
+{
+    static const uint32_t table[16] = {
+        0x00000000u, 0x1DB71064u, 0x3B6E20C8u, 0x26D930ACu, 0x76DC4190u, 0x6B6B51F4u, 0x4DB26158u, 0x5005713Cu,
+        0xEDB88320u, 0xF00F9344u, 0xD6D6A3E8u, 0xCB61B38Cu, 0x9B64C2B0u, 0x86D3D2D4u, 0xA00AE278u, 0xBDBDF21Cu,
+    };
+
+    before ^= byte;
+    before = (before >> 4) ^ table[before & 15u];
+    return (before >> 4) ^ table[before & 15u];
+}
+
+static void write_output(int run, size_t index)
+{
+    enum { BYTES_A_LINE = 40 };
+    const uint8_t *bytes = MODULE(output)(arena, index);
+    size_t length = MODULE(output_bytes)(index);
+
+    for (size_t start = 0; start < length; start += BYTES_A_LINE) {
+        put_field("output ", run);
+        put_field(" ", (int64_t)index);
+        put_char(' ');
+        for (size_t i = start; i < length && i < start + BYTES_A_LINE; ++i) {
+            put_hex(bytes[i], 2);
+            crc = crc_of(crc, bytes[i]);
+            ++bytes_written;
+        }
+        end_line();
+    }
+}
+
+/* --- weights ---------------------------------------------------------------------------------- */
+
+static void check_weights(const struct weights *array)
+{
+    for (; array->start != NULL; ++array) {
+        uint32_t found = 0xFFFFFFFFu;
+
+        for (uintptr_t at = 0; at < array->bytes; ++at) {
+            found = crc_of(found, array->start[at]);
+        }
+        if ((uint32_t)~found != array->crc) {
+            put_record("weights ", array->name);
+        }
+    }
+}
+
+/* --- arena and guards ------------------------------------------------------------------------- */
+
+/* Differs from run to run, so that no module writes the expected byte by chance every time. */
+static uint8_t pattern(int run, size_t position)
+{
+    return (uint8_t)((position * 37u) ^ (position >> 8) ^ ((unsigned)run * 101u) ^ 0xA5u);
+}
+
+static void paint(int run, uint8_t *of, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; ++i) {
+        of[i] = pattern(run, i);
+    }
+}
+
+/* `record` and `name` begin the record; `origin` is what its offset counts from. */
+static void check_guard(int run, const char *record, const char *name, const uint8_t *of, size_t from,
+                        size_t to, size_t origin)
+{
+    port_allow(&of[from], to - from);
+    for (size_t i = from; i < to; ++i) {
+        if (of[i] != pattern(run, i)) {
+            put_field(record, run);
+            put_text(name);
+            put_number((int64_t)i - (int64_t)origin);
+            end_line();
+            return;
+        }
+    }
+}
+
+/* --- state ------------------------------------------------------------------------------------ */
+
+#ifdef FRAMES
+static uint8_t kept[INSTANCES][STATE_BYTES]; /* each instance's state while it waits */
+
+/* Puts the state of the run's instance to its place, among junk that nobody may touch. */
+static void enter_state(int run)
+{
+    const int instance = run % INSTANCES;
+    const size_t at = (size_t)(STATE_GUARD + instance * (STATE_GUARD + STATE_BYTES));
+    int status;
+
+    state = &states[at];
+    paint(run, states, 0, STATES);
+    if (run / INSTANCES % FRAMES == 0) {
+        status = MODULE(reset)(state);
+        if (status != MODULE_MACRO(OK)) {
+            fail("reset returned ", status);
+        }
+    } else {
+        memcpy(state, kept[instance], STATE_BYTES);
+    }
+    port_forbid(states, at);
+    port_forbid(&states[at + STATE_BYTES], STATES - at - STATE_BYTES);
+}
+
+static void leave_state(int run)
+{
+    const size_t at = (size_t)(state - states);
+
+    check_guard(run, "state ", " before ", states, 0, at, at);
+    check_guard(run, "state ", " after ", states, at + STATE_BYTES, STATES, at);
+    memcpy(kept[run % INSTANCES], state, STATE_BYTES);
+}
+#endif
+
+static void check_inside(const char *what, const void *start, size_t bytes)
+{
+    uintptr_t offset = (uintptr_t)start - (uintptr_t)arena;
+
+    if (offset > ARENA_BYTES || bytes > ARENA_BYTES - offset) {
+        fail(what, (int64_t)offset);
+    }
+}
+
+/* --- one inference ----------------------------------------------------------------------------- */
+
+#if MODULE_MACRO(FEED_ROWS)
+
+/* What infer() is told of the run, and of the input that is fed: all its rows. */
+static int this_run;
+static const uint8_t *fed_rows;
+static size_t fed_index;
+
+enum { FED_ROWS = MODULE_MACRO(FEED_ROWS) };
+
+static void refused(int status, int expected, const char *what)
+{
+    if (status != expected) {
+        put_field("misuse ", this_run);
+        put_field(" ", status);
+        put_char(' ');
+        put_text(what);
+        end_line();
+    }
+}
+
+static int feed(size_t row, size_t count)
+{
+    return MODULE(feed_rows)(arena, (const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)),
+                             count);
+}
+
+/* Between 1 and `most`, in a fixed random order: a linear congruential generator, whose state is the
+   caller's as no static variable may change in a run. */
+static size_t random_count(uint32_t *state, size_t most)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return 1u + (*state >> 8) % most;
+}
+
+static int infer(void *same_arena)
+{
+    const int timed = this_run == 1;
+    uint32_t random = (uint32_t)this_run;
+    size_t row = 0;
+    int status;
+
+    (void)same_arena;
+    if (!timed) {
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows before begin");
+        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish before begin");
+        if (this_run > 1 && MODULE_MACRO(INPUTS) == 1) { /* given up; begin uses other inputs up */
+            (void)MODULE(begin)(arena);
+            (void)feed(0, random_count(&random, FED_ROWS));
+        }
+    }
+    status = MODULE(begin)(arena);
+    while (row < FED_ROWS && status == MODULE_MACRO(OK)) {
+        const size_t left = FED_ROWS - row;
+        const size_t count = timed ? left : this_run == 0 ? 1u : random_count(&random, left);
+
+        if (!timed) {
+            refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
+            refused(feed(0, (size_t)-1), MODULE_MACRO(ERROR_ROWS), "far too many rows");
+            refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ROWS), "too few rows");
+            refused(MODULE(feed_rows)(arena, NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
+            refused(MODULE(feed_rows)(arena, NULL, 0), MODULE_MACRO(OK), "an empty batch");
+        }
+        status = feed(row, count);
+        row += count;
+    }
+    if (!timed) {
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row behind the last");
+    }
+    if (status == MODULE_MACRO(OK)) {
+        status = MODULE(finish)(arena);
+    }
+    if (!timed) {
+        refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish again");
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows behind finish");
+    }
+    return status;
+}
+
+#else
+
+#define infer MODULE(run) /* itself: it is counted to the instruction */
+
+#endif
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+static void put_changed(int run, const char *name, uintptr_t address)
+{
+    put_field("changed ", run);
+    put_char(' ');
+    put_text(name);
+    if (address != 0u) {
+        put_field(", arena[", (int64_t)address - (int64_t)(uintptr_t)arena);
+        put_char(']');
+    }
+    end_line();
+}
+
+/* One inference whose stack is measured; a module has no variables, and none of the harness's are its. */
+static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
+{
+    const uint32_t before = port_sum_of_variables();
+    int64_t stack_of_run;
+    const int status = port_run_for_stack(infer, RUN_ARGUMENTS, &stack_of_run);
+
+    if (port_sum_of_variables() != before) {
+        put_changed(run, "a static variable", 0);
+    }
+    *stack = stack_of_run > *stack ? stack_of_run : *stack;
+    return status;
+}
+
+int main(void)
+{
+    enum { AFTER = GUARD + ARENA_BYTES, END = AFTER + GUARD };
+    const uint8_t *input = tinyfuse_inputs;
+    int64_t ticks = NOT_MEASURED, stack = NOT_MEASURED;
+    size_t input_bytes = 0;
+    uintptr_t address;
+    const char *changed;
+
+    port_watch();
+    if (check_interface != NULL) {
+        check_weights(tinyfuse_weights);
+        check_interface(arena, FIRST_STATE);
+    }
+    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+        input_bytes += MODULE(input_bytes)(i);
+    }
+    if (input_bytes * RUNS != (size_t)(tinyfuse_inputs_end - tinyfuse_inputs)) {
+        fail("the module wants other input bytes a run than were given: ", (int64_t)input_bytes);
+    }
+    for (int run = 0; run < RUNS; ++run) {
+        int status;
+
+        paint(run, memory, 0, GUARD);
+        paint(run, memory, AFTER, END);
+        port_forbid(memory, GUARD);
+        port_forbid(&memory[AFTER], GUARD);
+        if (run % 2 == 0) {
+            paint(run, memory, GUARD, AFTER);
+            status = MODULE(init)(arena, ARENA_BYTES);
+            if (status != MODULE_MACRO(OK)) {
+                fail("init returned ", status);
+            }
+        }
+        for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+            void *destination = MODULE(input)(arena, i);
+
+#if MODULE_MACRO(FEED_ROWS)
+            if (destination == NULL) {
+                this_run = run;
+                fed_rows = input;
+                fed_index = i;
+                input += MODULE(input_bytes)(i);
+                continue;
+            }
+#endif
+            check_inside("an input lies outside of the arena, offset ", destination,
+                         MODULE(input_bytes)(i));
+            memcpy(destination, input, MODULE(input_bytes)(i));
+            input += MODULE(input_bytes)(i);
+        }
+#ifdef FRAMES
+        enter_state(run);
+#endif
+        if (run == 1) {
+            status = port_run_for_ticks(infer, RUN_ARGUMENTS, &ticks);
+        } else {
+            status = run_for_stack(run, RUN_ARGUMENTS, &stack);
+        }
+        if (status != MODULE_MACRO(OK)) {
+            fail("run returned ", status);
+        }
+#ifdef FRAMES
+        leave_state(run);
+#endif
+        check_guard(run, "guard ", " before ", memory, 0, GUARD, GUARD);
+        check_guard(run, "guard ", " after ", memory, AFTER, END, GUARD);
+        for (size_t i = 0; i < MODULE_MACRO(OUTPUTS); ++i) {
+            check_inside("an output lies outside of the arena, offset ", MODULE(output)(arena, i),
+                         MODULE(output_bytes)(i));
+            write_output(run, i);
+        }
+    }
+    changed = port_changed(&address);
+    if (changed != NULL) {
+        put_changed(-1, changed, address);
+    }
+    if (check_refusals != NULL) {
+        check_refusals(arena, FIRST_STATE);
+    }
+    put_field("result runs=", RUNS);
+    put_field(" bytes=", bytes_written);
+    put_text(" crc=");
+    put_hex(~crc, 8);
+    put_measured(" ticks=", ticks);
+    put_measured(" stack=", stack);
+    end_line();
+    port_exit(0);
+}

@@ -1,0 +1,27 @@
+"""This machine as the "emulator": the module runs natively, under sanitizers."""
+
+from __future__ import annotations
+
+import platform
+import re
+
+from tinyfuse.verify.emulation.process import run_limited
+from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
+
+
+class Host:
+    name = "host"
+    version = platform.machine()
+
+    def run(self, firmware: Firmware, time_limit: float) -> Outcome:
+        """See `Emulator.run`; what a sanitizer finds is an EmulationFailed with its report."""
+        code, log = run_limited(
+            [str(firmware.elf)],
+            time_limit,
+            # No heap is used, and the leak checker can't run under a debugger.
+            env={"ASAN_OPTIONS": "exitcode=99:detect_leaks=0", "UBSAN_OPTIONS": "exitcode=99"},
+        )
+        if code not in (0, 1):
+            report = re.search(r"^.*(ERROR: AddressSanitizer|runtime error).*(\n.*){0,9}", log, re.M)
+            raise failed(f"the module's run ended with code {code}", report[0] if report else log)
+        return parse_outcome(log, firmware, tick_ns=1)

@@ -1,0 +1,90 @@
+"""The inputs that a module is verified with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.ops.gather import gather_extents
+
+
+def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
+    """inputs[run][index] for the graph's inputs: all at their smallest value, all at their largest,
+    all at their zero point, then random ones (`seed` is for numpy's default_rng), which take turns: over the
+    whole range; the ends of the range alone, which drives sums far; one value a channel, as flat images
+    have; and within a quarter of the range.
+
+    With fewer than three runs the first is random. Floats go over what the QUANTIZE that reads them
+    can represent and a quarter beyond; every fourth lies halfway between two stored values.
+    """
+    generator = np.random.default_rng(seed)
+
+    def random(number: int = 0) -> list[np.ndarray]:
+        return [_KINDS[number % len(_KINDS)](graph, tensor, generator) for tensor in graph.inputs]
+
+    fixed = [
+        [np.full(t.shape, _corners(graph, t)[corner], t.dtype) for t in graph.inputs]
+        for corner in range(3)
+    ]
+    if runs < 3:
+        return [random(), *fixed][:runs]
+    return fixed + [random(number) for number in range(runs - 3)]
+
+
+def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
+    """The smallest and the largest value of an input, and what stands for zero."""
+    if tensor.dtype == "float32":
+        scale, zero_point, low, high = _quantized_to(graph, tensor)
+        beyond = (high - low) / 4
+        return (low - beyond - zero_point) * scale, (high + beyond - zero_point) * scale, 0.0
+    if tensor.dtype == "bool":
+        return False, True, False
+    for op in graph.consumers.get(tensor, ()):
+        if op.kind == "GATHER" and tensor is op.inputs[1]:  # other indexes end a run
+            return 0, gather_extents(op).slices - 1, 0
+    info = np.iinfo(tensor.dtype)
+    return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
+
+
+def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
+    low, high, _ = _corners(graph, tensor)
+    if tensor.dtype != "float32":
+        return generator.integers(low, high, tensor.shape, tensor.dtype, endpoint=True)
+    scale = np.float32(_quantized_to(graph, tensor)[0])
+    values = generator.uniform(low, high, tensor.shape).astype(np.float32)
+    halfway = (np.floor(values / scale) + np.float32(0.5)) * scale
+    return np.where(generator.integers(0, 4, tensor.shape) == 0, halfway, values)
+
+
+def _ends(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
+    """The smallest or the largest value in every element."""
+    low, high, _ = _corners(graph, tensor)
+    return np.where(generator.integers(0, 2, tensor.shape) == 0, low, high).astype(tensor.dtype)
+
+
+def _flat(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
+    """One value in all places of a channel."""
+    values = _uniform(graph, tensor, generator)
+    if values.ndim < 2:
+        return values
+    return np.ascontiguousarray(np.broadcast_to(values.reshape(-1, values.shape[-1])[0], values.shape))
+
+
+def _narrow(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
+    """A quarter of the range, somewhere in it."""
+    low, high, _ = _corners(graph, tensor)
+    values = _uniform(graph, tensor, generator).astype(np.float64)
+    squeezed = low + (values - low) / 4 + generator.uniform(0, 0.75) * (float(high) - float(low))
+    return (squeezed if tensor.dtype == "float32" else np.floor(squeezed)).astype(tensor.dtype)
+
+
+_KINDS = (_uniform, _ends, _flat, _narrow)
+
+
+def _quantized_to(graph: Graph, tensor: Tensor) -> tuple[float, int, int, int]:
+    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float."""
+    for op in graph.consumers.get(tensor, ()):
+        if op.kind == "QUANTIZE":
+            return op.output.scale, op.output.zero_point, *RANGE[op.output.dtype]
+    return 1 / 128, 0, *RANGE["int8"]

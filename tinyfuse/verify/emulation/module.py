@@ -1,0 +1,72 @@
+"""From a plan to verification firmware: emits the module into a folder and builds it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from tinyfuse.emit import emit
+from tinyfuse.emit.output_folder import write_folder
+from tinyfuse.plan import Plan
+from tinyfuse.toolchain.cmsis_nn import Tree
+from tinyfuse.verify.emulation.board import check_board
+from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
+from tinyfuse.verify.emulation.interface import interface
+from tinyfuse.verify.emulation.result import Firmware
+
+#: what the group hooks put into the code: a label and no instruction, for `tinyfuse profile`
+_LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
+
+
+def _hooks(prefix: str) -> tuple[str, ...]:
+    return tuple(
+        f'-D{prefix}_GROUP_{hook.upper()}(index)='
+        f'__asm volatile("tinyfuse_group_{hook}_" #index "_%=:" : )'
+        for hook in ("begin", "end")
+    )
+
+
+def group_border(symbol: str) -> tuple[str, int] | None:
+    """("begin" or "end", number of the group) for a symbol that a group hook made."""
+    match = _LABEL.fullmatch(symbol)
+    return (match[1], int(match[2])) if match else None
+
+
+def build_module(
+    plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, opt: str, work: Path,
+    frames: int = 1, only_size: bool = False,
+) -> Firmware:
+    """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
+
+    `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
+    runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
+    state; a module of which `only_size` is wanted is built without debug information, and its interface is not
+    held against the plan. Errors as build_firmware; UsageError at once where the board lacks memory.
+    """
+    assert emulator == "host" or plan.context.target.cpu is not None
+    if emulator != "host":
+        run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
+        ram = plan.arena_bytes + 5 * plan.state_bytes
+        check_board(plan.context.target, plan.weight_bytes, ram, run_bytes, len(inputs))
+    name = plan.options.name
+    prefix = name.upper()
+    folder = work / "module"
+    write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
+    return build_firmware(
+        ModuleFiles(
+            name, prefix, folder, (f"{name}.c", f"{name}_weights.c"),
+            ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else _hooks(prefix),
+        ),
+        inputs,
+        plan.context.target,
+        tree.closure(plan.cmsis_nn_functions) if tree else [],
+        tree.include_dirs if tree else [],
+        work / "build",
+        emulator,
+        opt,
+        frames=frames if plan.states else None,
+        debug=not only_size,
+        interface=None if only_size else interface(plan),
+    )

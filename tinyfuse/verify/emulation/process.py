@@ -1,0 +1,69 @@
+"""Runs a program under a time limit that also ends what it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tinyfuse.verify.emulation.result import failed
+
+
+def run_limited(
+    command: Sequence[str | Path],
+    time_limit: float,
+    env: Mapping[str, str] | None = None,
+    done: Callable[[str], bool] | None = None,
+) -> tuple[int, str]:
+    """(exit code, standard output and error as one text) of a program without input.
+
+    Where `done` is given it is asked now and then, with the text so far, whether the program may be
+    ended. EmulationFailed after `time_limit` seconds, and where it can't be started. In every case the
+    program and its children are gone when this returns.
+    """
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=None if env is None else {**os.environ, **env},
+                start_new_session=True,
+            )
+        except OSError as error:  # no program of this machine
+            raise failed(f"{command[0]} can't be started: {error.strerror}", "") from None
+
+        def text() -> str:
+            # The program shares the file's position, so it must not be moved.
+            size = os.fstat(output.fileno()).st_size
+            return os.pread(output.fileno(), size, 0).decode("utf-8", "replace")
+
+        try:
+            deadline = time.monotonic() + time_limit
+            while not (done and done(text())):
+                try:
+                    # Without a question to ask there is nothing to wake up for.
+                    process.wait(min(0.1 if done else time_limit, deadline - time.monotonic()))
+                    break
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() >= deadline:
+                        reason = f"{Path(command[0]).name} did not end within {time_limit:g} s"
+                        raise failed(reason, text()) from None
+        finally:
+            _end(process)
+        return process.returncode, text()
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Ends a process group: politely, so that it removes its temporary files, then for good."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(2)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            pass

@@ -1,0 +1,46 @@
+"""QEMU's system emulator: semihosting console, SysTick that counts instructions (-icount)."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cached_property
+
+from tinyfuse.errors import ToolMissing
+from tinyfuse.toolchain.packages import how_to_get
+from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.process import run_limited
+from tinyfuse.verify.emulation.result import Firmware, Outcome, parse_outcome
+
+
+class Qemu:
+    name = "qemu"
+
+    def __init__(self) -> None:
+        program = find_program("qemu-system-arm")
+        if program is None:
+            raise ToolMissing("qemu-system-arm", how_to_get("qemu-system-arm"))
+        self.program = program
+
+    @cached_property
+    def version(self) -> str:
+        text = subprocess.run([self.program, "--version"], capture_output=True, text=True).stdout
+        return text.split("\n", 1)[0]
+
+    def run(self, firmware: Firmware, time_limit: float, options: tuple[str, ...] = ()) -> Outcome:
+        """See `Emulator.run`; `options` are more of QEMU's."""
+        assert firmware.target.qemu_machine is not None and firmware.target.qemu_tick_ns is not None
+        # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick
+        # is as many instructions as it has nanoseconds.
+        code, log = run_limited(
+            [
+                self.program,
+                *("-machine", firmware.target.qemu_machine),
+                *("-display", "none", "-monitor", "none", "-serial", "none"),
+                *("-semihosting-config", "enable=on,target=native"),
+                *("-icount", "shift=0,align=off,sleep=off"),
+                *("-kernel", str(firmware.elf)),
+                *options,
+            ],
+            time_limit,
+        )
+        return parse_outcome(log, firmware, firmware.target.qemu_tick_ns)

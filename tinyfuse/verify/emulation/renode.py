@@ -1,0 +1,197 @@
+"""Renode: a platform made from the target's description, and a UART as the console.
+
+Renode's exit code says nothing and RunFor does not return after a CPU abort, so the verdict is what
+the firmware wrote, and the host's clock limits the run. An access where no memory is does not fault:
+Renode logs it and goes on, so its log is read, too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.targets import Target
+from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.process import run_limited
+from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_outcome
+
+#: the first nightly builds that run MVE code of CMSIS-NN
+_MVE_SINCE = "20260525"
+
+# One instruction takes one tick of the SysTick.
+_PLATFORM = """\
+nvic: IRQControllers.NVIC @ sysbus 0xE000E000
+    priorityMask: 0xF0
+    systickFrequency: 100000000
+    IRQ -> cpu@0
+
+cpu: CPU.CortexM @ sysbus
+    cpuType: "{target.renode_cpu}"
+    nvic: nvic
+    PerformanceInMips: 100
+
+flash: Memory.MappedMemory @ sysbus {target.flash[0]:#010x}
+    size: {target.flash[1]:#x}
+
+ram: Memory.MappedMemory @ sysbus {target.ram[0]:#010x}
+    size: {target.ram[1]:#x}
+
+uart0: UART.TrivialUart @ sysbus 0x40000000
+"""
+
+_BULK = """
+bulk: Memory.MappedMemory @ sysbus {target.bulk[0]:#010x}
+    size: {target.bulk[1]:#x}
+"""
+
+# RunFor takes seconds of virtual time; the firmware ends long before, in test_exit.
+_SCRIPT = """\
+mach create "tinyfuse"
+machine LoadPlatformDescription {platform}
+uart0 CreateFileBackend {uart} true
+sysbus LoadELF {elf}
+cpu VectorTableOffset {vectors:#010x}
+cpu AddHook `sysbus GetSymbolAddress "test_exit"` "self.IsHalted = True"
+emulation RunFor "100000"
+quit
+"""
+
+
+#: what ends a path in the Monitor, or would be read as part of it (Renode's Tokenizer.cs)
+_NO_PATH = re.compile(r"[;\\]|(?! )\s")
+
+#: what Renode logs of an access outside every memory, and of code that leaves them
+_STRAYED = re.compile(r"^.*(non existing peripheral|CPU abort).*$", re.M)
+
+_GET = (
+    "https://renode.io, or pip install git+https://github.com/antmicro/renode-run and"
+    " renode-run download; RENODE_PATH may name it"
+)
+
+
+def platform_description(target: Target) -> str:
+    """A platform (.repl) with the target's core and memories."""
+    return (_PLATFORM + (_BULK if target.bulk else "")).format(target=target)
+
+
+def script(target: Target, elf: Path, platform: Path, uart: Path) -> str:
+    """A script (.resc) that runs `elf` and writes its console to the new file `uart`."""
+    assert target.flash is not None
+    return _SCRIPT.format(
+        platform=_path(platform), uart=_path(uart), elf=_path(elf), vectors=target.flash[0]
+    )
+
+
+def _path(path: Path) -> str:
+    """A path as the Monitor reads it: absolute, spaces escaped. UsageError where it can't read it."""
+    text = str(path.resolve())
+    found = _NO_PATH.search(text)
+    if found:
+        raise UsageError(
+            f"Renode's Monitor can't read {text!r}: it has {found[0]!r} in it; set TMPDIR to another folder,"
+            " or use --emulator qemu"
+        )
+    return "@" + text.replace(" ", "\\ ")
+
+
+class Renode:
+    name = "renode"
+
+    def __init__(self, path: str | None = None):
+        """Finds Renode: at `path`, at RENODE_PATH (both a program or its folder), on PATH, or where
+        renode-run installed it. ToolMissing where there is none."""
+        self.program = _find(path)
+
+    @cached_property
+    def version(self) -> str:
+        """Number and build in one line; ToolMissing where the program doesn't run."""
+        try:
+            code, said = self._call(["--version"], 60)
+        except EmulationFailed as error:
+            raise self._broken(str(error)) from None
+        if code != 0 or not said.strip():
+            first = said.strip().partition("\n")[0]
+            raise self._broken(f"--version ended with code {code}" + (f": {first}" if first else ""))
+        build = re.search(r"^ *build: (\S+)", said, re.M)
+        return said.strip().split("\n")[0].rstrip() + (f", build {build[1]}" if build else "")
+
+    def _broken(self, reason: str) -> ToolMissing:
+        return ToolMissing("a Renode that runs", f"{self.program}: {reason}; {_GET}")
+
+    def check(self, target: Target) -> None:
+        """Before anything is built: UsageError where this Renode can't run the target's code, or can't
+        read the paths that it will be given; ToolMissing where it doesn't run."""
+        if target.renode_cpu is None:
+            raise UsageError(f"Renode has no {target.name}; use another --emulator")
+        built = re.search(r"-(\d{8})\d{4}\b", self.version)
+        if target.mve and not (built and built[1] >= _MVE_SINCE):
+            raise UsageError(
+                f"{self.version} can't run {target.name}'s MVE code; use --emulator qemu, or a"
+                f" nightly build of Renode from {_MVE_SINCE} on"
+            )
+        _path(Path(tempfile.gettempdir()))
+
+    def run(self, firmware: Firmware, time_limit: float) -> Outcome:
+        """See `Emulator.run`."""
+        folder = firmware.elf.parent
+        uart, platform = folder / "uart.txt", folder / "platform.repl"
+        resc = folder / "verify.resc"
+        uart.unlink(missing_ok=True)
+        platform.write_text(platform_description(firmware.target))
+        resc.write_text(script(firmware.target, firmware.elf, platform, uart))
+
+        def console() -> str:
+            return uart.read_text(errors="replace") if uart.exists() else ""
+
+        ended = False
+
+        def done(log: str) -> bool:
+            nonlocal ended
+            # Another thread writes the log: it gets until the next question.
+            before, ended = ended, re.search(r"^(result|error|crash) .*\n", console(), re.M) is not None
+            return before or _STRAYED.search(log) is not None
+
+        try:
+            _, log = self._call(
+                ["--disable-gui", "--console", "--plain", "-e", f"include {_path(resc)}"], time_limit, done
+            )
+        except EmulationFailed as error:
+            raise failed(str(error), console()) from None
+        strayed = _STRAYED.search(log)
+        if strayed:
+            raise failed("an access, or the code, outside every memory of the board, as Renode's log says", strayed[0])
+        if not console():
+            raise failed("the firmware wrote nothing under Renode", log)
+        return parse_outcome(console(), firmware, tick_ns=1)
+
+    def _call(
+        self, arguments: list[str], time_limit: float, done: Callable[[str], bool] | None = None
+    ) -> tuple[int, str]:
+        """run_limited(); its temporary files, which a killed Renode leaves behind, are removed."""
+        with tempfile.TemporaryDirectory(prefix="tinyfuse-renode-") as folder:
+            return run_limited([self.program, *arguments], time_limit, {"TMPDIR": folder}, done)
+
+
+def _find(path: str | None) -> Path:
+    given = path or os.environ.get("RENODE_PATH")
+    if given:
+        program = Path(given, "renode") if Path(given).is_dir() else Path(given)
+        if not (program.is_file() and os.access(program, os.X_OK)):
+            raise UsageError(f"{given} is not Renode's program or folder")
+        return program
+    found = find_program("renode")
+    if found:
+        return Path(found)
+    installer = find_program("renode-run")
+    if installer:
+        # Its "exec" would download Renode unasked; "default" names the folder it has, if any.
+        code, output = run_limited([installer, "default"], 60)
+        program = Path(output.strip().rpartition("\n")[2], "renode")
+        if code == 0 and program.is_file():
+            return program
+    raise ToolMissing("Renode", _GET)

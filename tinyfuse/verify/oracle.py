@@ -1,0 +1,177 @@
+"""Who says what a model computes: TensorFlow Lite Micro, LiteRT, or our own numpy references.
+
+TensorFlow Lite Micro (TFLM) is the reference for every bit. LiteRT's reference kernels agree with it
+but for FULLY_CONNECTED, which they round once where TFLM rounds twice, so LiteRT stands in only
+where TFLM can't run a model, and that is said.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+import tinyfuse
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.verify.emulation.process import run_limited
+
+ORACLES = ("auto", "tflm", "litert", "reference")
+
+_TIME_LIMIT = 600.0
+
+
+class Oracle(Protocol):
+    """`run_streams` maps inputs[stream][frame][index] to outputs[stream][frame][index]: arrays with the
+    dtypes and shapes of the graph's inputs and outputs. A stream begins with the state of a new
+    interpreter and hands it from frame to frame. `run_all` does so for streams of one frame, `run` for
+    one; many in one call are faster."""
+
+    name: str
+    version: str
+    warnings: tuple[str, ...]
+
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]: ...
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]: ...
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]: ...
+
+
+def make_oracle(kind: str, model_bytes: bytes, graph: Graph) -> Oracle:
+    """The oracle of that kind, one of ORACLES, for the file `model_bytes` that `graph` was read from.
+
+    "auto" takes the first of the three that is installed and can run the model, and warns where it
+    isn't TFLM. ToolMissing where an interpreter isn't installed, UsageError where it can't run the
+    model.
+    """
+    if kind == "reference":
+        return ReferenceOracle(graph)
+    if kind in _INTERPRETERS:
+        return InterpreterOracle(kind, model_bytes, graph)
+    if kind != "auto":
+        raise UsageError(f"unknown oracle {kind!r}; known: {', '.join(ORACLES)}")
+    reasons: list[str] = []
+    for interpreter in _INTERPRETERS:
+        try:
+            oracle: Oracle = InterpreterOracle(interpreter, model_bytes, graph)
+            break
+        except (ToolMissing, UsageError) as error:
+            reasons.append(str(error).splitlines()[0])
+    else:
+        oracle = ReferenceOracle(graph)
+    if reasons:
+        oracle.warnings = (f"compared with {oracle.name}, not with TFLM: {'; '.join(reasons)}",)
+    return oracle
+
+
+#: kind -> what is imported, and the package that has it
+_INTERPRETERS = {
+    "tflm": ("tflite_micro", "tflite-micro"),
+    "litert": ("ai_edge_litert", "ai-edge-litert"),
+}
+
+
+class _Runs:
+    """Runs without a stream around them."""
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        return self.run_all([inputs])[0]
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        return [frames[0] for frames in self.run_streams([[run] for run in inputs])]
+
+
+class InterpreterOracle(_Runs):
+    """An interpreter from PyPI, in a process of its own."""
+
+    def __init__(self, kind: str, model_bytes: bytes, graph: Graph):
+        module, package = _INTERPRETERS[kind]
+        if importlib.util.find_spec(module) is None:
+            raise ToolMissing(package, f"pip install {'--pre ' if kind == 'tflm' else ''}{package}")
+        self.name = kind
+        self.version = version(package)
+        self.warnings: tuple[str, ...] = ()
+        self._model = model_bytes
+        self._outputs = graph.outputs
+        # CALL_ONCE runs once an interpreter, whatever is reset
+        self._afresh = bool(graph.states)
+        tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
+        # More than enough: every tensor twice (scratch), and TFLM's own structures.
+        self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
+        # A model that can't be run is found here; some fail only in an inference.
+        self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs])
+
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
+            Path(folder, "model.tflite").write_bytes(self._model)
+            named = {
+                f"{s}_{f}_{i}": array
+                for s, stream in enumerate(inputs)
+                for f, frame in enumerate(stream)
+                for i, array in enumerate(frame)
+            }
+            np.savez(Path(folder, "inputs.npz"), **named)
+            worker = Path(__file__).with_name("oracle_worker.py")
+            # -P: modules beside the worker must not hide others' of the same name.
+            command = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
+            command += ["afresh" if self._afresh else "again", folder]
+            code, log = run_limited(command, _TIME_LIMIT)
+            if code != 0:
+                end = f"killed by signal {-code}" if code < 0 else ""
+                reasons = [line.strip() for line in [*log.splitlines(), end] if line.strip()]
+                raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-3:])}")
+            with np.load(Path(folder, "outputs.npz")) as arrays:
+                return [
+                    [
+                        [self._checked(arrays[f"{s}_{f}_{i}"], t) for i, t in enumerate(self._outputs)]
+                        for f in range(len(stream))
+                    ]
+                    for s, stream in enumerate(inputs)
+                ]
+
+    def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
+        if (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
+            raise UsageError(
+                f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}"
+            )
+        return array
+
+
+class ReferenceOracle(_Runs):
+    """The exact references of our own operator families: no witness from outside."""
+
+    name = "reference"
+    version = tinyfuse.__version__
+
+    def __init__(self, graph: Graph):
+        self.warnings: tuple[str, ...] = ()
+        self._graph = graph
+
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        streams = []
+        for stream in inputs:
+            states = {tensor: tensor.initial for tensor in self._graph.states}
+            streams.append([self._frame(frame, states) for frame in stream])
+        return streams
+
+    def _frame(self, inputs: list[np.ndarray], states: dict[Tensor, np.ndarray]) -> list[np.ndarray]:
+        """The outputs of one run; `states` are advanced."""
+        values = dict(zip(self._graph.inputs, inputs, strict=True))
+        for op in self._graph.ops:
+            family = FAMILIES[op.kind]
+            arguments = [
+                None if t is None else t.data if t.is_constant else states[t] if t.is_state else values[t]
+                for t in op.inputs
+            ]
+            results = family.reference(op, *arguments)
+            values.update(zip(op.outputs, results))
+            updated = (op.inputs[i] for i in family.updates)
+            states.update(zip(updated, results[len(op.outputs) :], strict=True))
+        return [t.data if t.is_constant else values[t] for t in self._graph.outputs]

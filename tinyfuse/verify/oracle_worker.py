@@ -1,0 +1,86 @@
+"""Runs an interpreter of TensorFlow Lite on many inputs, as a process of its own: an interpreter may
+abort on a model it doesn't like. Started by tinyfuse.verify.oracle as a script, so it imports nothing of it.
+
+    python oracle_worker.py tflm|litert ARENA_BYTES afresh|again FOLDER
+
+FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.npz is written there. A
+model with state gets a new interpreter for every stream ("afresh"), one without keeps the first.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
+
+
+def tflm(model: bytes, arena_bytes: int) -> Inference:
+    from tflite_micro.python.tflite_micro import runtime
+
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes)
+
+    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        for index, array in enumerate(inputs):
+            interpreter.set_input(array, index)
+        interpreter.invoke()
+        outputs: list[np.ndarray] = []
+        while True:
+            # The interpreter doesn't tell how many outputs there are.
+            try:
+                outputs.append(np.array(interpreter.get_output(len(outputs))))
+            except IndexError:
+                return outputs
+
+    return infer
+
+
+def litert(model: bytes, arena_bytes: int) -> Inference:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(
+        model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF
+    )
+
+    allocated = False
+
+    def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        nonlocal allocated
+        details = interpreter.get_input_details()
+        if not allocated:
+            for detail, array in zip(details, inputs, strict=True):
+                # A batch of -1 in the file has become 1.
+                interpreter.resize_tensor_input(detail["index"], array.shape)
+            interpreter.allocate_tensors()
+            interpreter.reset_all_variables()
+            allocated = True
+        for detail, array in zip(details, inputs, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+    return infer
+
+
+def main(kind: str, arena_bytes: str, interpreters: str, folder: str) -> None:
+    model = Path(folder, "model.tflite").read_bytes()
+    runs: dict[tuple[int, int], dict[int, np.ndarray]] = {}
+    with np.load(Path(folder, "inputs.npz")) as arrays:
+        for name in arrays.files:
+            stream, frame, index = map(int, name.split("_"))
+            runs.setdefault((stream, frame), {})[index] = arrays[name]
+    outputs, infer = {}, None
+    for (stream, frame), inputs in sorted(runs.items()):
+        if infer is None or (frame == 0 and interpreters == "afresh"):
+            infer = {"tflm": tflm, "litert": litert}[kind](model, int(arena_bytes))
+        for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
+            outputs[f"{stream}_{frame}_{index}"] = array
+    np.savez(Path(folder, "outputs.npz"), **outputs)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")

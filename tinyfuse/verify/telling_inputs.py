@@ -1,0 +1,62 @@
+"""Inputs whose outputs tell something: a model that gives one constant for all of them proves little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tinyfuse.ir import Graph
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import Oracle
+from tinyfuse.verify.streams import join, split
+
+#: how many other draws are tried, and how many times the runs where their number is open
+_DRAWS, _LONGER = 3, 4
+
+Arrays = list[list[np.ndarray]]
+
+
+def telling_inputs(
+    graph: Graph, oracle: Oracle, runs: int, frames: int | None, seed: int, fixed: bool
+) -> tuple[Arrays, Arrays, int | None]:
+    """(inputs, the oracle's outputs, frames of a stream): the first draw in which every output changes from
+    run to run, else the one in which most do. Where `fixed` is False more runs are tried last."""
+    best = None
+    for number, length, draw in _draws(runs, frames, seed, fixed):
+        inputs = input_set(graph, number, draw)
+        outputs = join(oracle.run_streams(split(inputs, length)), length)
+        still = len(unchanging(graph, outputs))
+        if best is None or still < best[0]:
+            best = still, inputs, outputs, length
+        if still == 0:
+            break
+    assert best is not None
+    return best[1:]
+
+
+def _draws(runs: int, frames: int | None, seed: int, fixed: bool) -> Iterator[tuple[int, int | None, int]]:
+    """(runs, frames, seed) in the order of trial."""
+    for draw in range(seed, seed + 1 + _DRAWS):
+        yield runs, frames, draw
+    if not fixed:
+        yield runs * _LONGER, None if frames is None else frames * _LONGER, seed
+
+
+def doubts(graph: Graph, outputs: Arrays) -> list[str]:
+    """A warning for each output that tells nothing."""
+    return [
+        f"output {name!r} is the same in all {len(outputs)} runs, whatever computes it: give more --runs, another --seed"
+        for name in unchanging(graph, outputs)
+    ]
+
+
+def unchanging(graph: Graph, outputs: Arrays) -> list[str]:
+    """The names of the outputs that are the same in every run; of a single run none is known."""
+    if len(outputs) < 2:
+        return []
+    return [
+        tensor.name
+        for index, tensor in enumerate(graph.outputs)
+        if all(run[index].tobytes() == outputs[0][index].tobytes() for run in outputs)
+    ]
