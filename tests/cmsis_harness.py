@@ -24,7 +24,7 @@ from tinyfuse.targets import Target, load_target
 from tinyfuse.toolchain.cmsis_nn import Tree, find_cmsis_nn
 from tinyfuse.verify.emulation.cache import ObjectCache
 
-_FIRMWARE = Path(__file__).resolve().parents[1] / "tinyfuse" / "emulation" / "firmware"
+_FIRMWARE = Path(__file__).resolve().parents[1] / "tinyfuse" / "verify" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 #: room for the largest input, output and scratch of a case
 _ROOM = 1 << 17

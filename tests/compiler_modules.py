@@ -24,7 +24,7 @@ from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.ops import FAMILIES
+from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.select import whole_kernel
 from tinyfuse.targets import load_target
@@ -90,7 +90,7 @@ def _one_each(target: str) -> list[Op]:
     """The first operator of the cases for each kernel, and for each of its paths."""
     context, found = Context(load_target(target), library="tinyfuse"), {}
     for op in (*convolutions(), *(op for ops in NAMED.values() for op in ops.values())):
-        if FAMILIES[op.kind].kernels:
+        if kernels_of(op.kind):
             kernel, by_row = whole_kernel(op, context)
             found.setdefault((kernel.name, kernel.path(op, by_row, context)), op)
     return list(found.values())

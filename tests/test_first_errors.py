@@ -23,7 +23,7 @@ from tinyfuse.frontend.check import check
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.targets import load_target
-from tinyfuse.toolchain import packages as tools
+from tinyfuse.toolchain import packages
 
 
 def small() -> bytes:
@@ -320,12 +320,12 @@ def test_missing_tools_are_told_for_the_system(monkeypatch, system, release, pro
 
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(platform, "freedesktop_os_release", of_this_machine)
-    assert command in tools.how_to_get(program)
+    assert command in packages.how_to_get(program)
 
 
 def test_every_tool_is_known_everywhere() -> None:
-    """No system lacks a command, and no file beside tools.py has one of its own."""
+    """No system lacks a command, and no file beside packages.py has one of its own."""
     for program in ("arm-none-eabi-gcc", "newlib", "arm-none-eabi-objdump", "qemu-system-arm", "gcc", "cmake"):
-        assert tools.how_to_get(program)
-    sources = Path(tools.__file__).parent.rglob("*.py")
-    assert [p.name for p in sources if re.search(r"apt(-get)? install|\"apt-get", p.read_text())] == ["tools.py"]
+        assert packages.how_to_get(program)
+    sources = Path(packages.__file__).parents[1].rglob("*.py")
+    assert [p.name for p in sources if re.search(r"apt(-get)? install|\"apt-get", p.read_text())] == ["packages.py"]

@@ -159,7 +159,8 @@ def test_hostile_tensor_names_give_exact_clean_c() -> None:
 
 def test_hostile_tensor_names_stay_in_their_places(tmp_path: Path) -> None:
     """Printable ASCII alone, no line too long to read; the header is C++ too."""
-    files = emit(plan_of(badly_named()), with_selftest=True)
+    plan = plan_of(badly_named())
+    files = emit(plan, embedded_selftest(plan))
     for name, text in files.items():
         assert not set(text) - {"\n", *map(chr, range(32, 127))}, name
         assert "??" not in text, name

@@ -15,7 +15,7 @@ from tinyfuse.cli.main import main
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 
-_FIRMWARE = Path(__file__).resolve().parents[1] / "tinyfuse" / "emulation" / "firmware"
+_FIRMWARE = Path(__file__).resolve().parents[1] / "tinyfuse" / "verify" / "emulation" / "firmware"
 TARGET = load_target("cortex-m4")
 
 PROJECT = """\

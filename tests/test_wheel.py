@@ -99,7 +99,7 @@ def installed(wheel: Path, tmp_path_factory) -> Path:
     (packages / "here.pth").write_text("\n".join(dict.fromkeys((here["purelib"], here["platlib"]))) + "\n")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
     done(*pip, "install", "-q", "--no-deps", "--no-index", "--ignore-installed", wheel)
-    assert (packages / "tinyfuse" / "cli.py").is_file()
+    assert (packages / "tinyfuse" / "compiler.py").is_file()
     assert done(python, "-P", "-c", "import tinyfuse; print(tinyfuse.__file__)", cwd=folder).startswith(str(packages))
     return python
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
+#: the folder of the package itself
+PACKAGE = Path(__file__).resolve().parent
 
 
 def resource_dir(name: str) -> Path:
     """The folder of that name ("templates", "targets", "runtime_c", "firmware")."""
-    for base in (_PACKAGE / "_data", _PACKAGE.parent):
+    for base in (PACKAGE / "_data", PACKAGE.parent):
         if (base / name).is_dir():
             return base / name
     raise AssertionError(f"this installation lacks its {name} folder")

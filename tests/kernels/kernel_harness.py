@@ -21,7 +21,7 @@ from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statem
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
-_FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
+_FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "verify" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 
 

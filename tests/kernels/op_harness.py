@@ -28,7 +28,7 @@ from tinyfuse.targets import Target
 #: where the named cases run
 TARGETS = ("host", "cortex-m4", "cortex-m55")
 
-_FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "emulation" / "firmware"
+_FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "verify" / "emulation" / "firmware"
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 
 

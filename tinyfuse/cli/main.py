@@ -16,6 +16,7 @@ from tinyfuse.cli.terminal import Ending, print_json, progress
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import CMSIS_NN_VERSIONS, COMPILER_OPTS, FUSION, KERNELS, OPTIMIZE, WEIGHTS
 from tinyfuse.plugin import plugins
+from tinyfuse.resources import PACKAGE
 from tinyfuse.targets import all_targets
 
 _EXAMPLES = """\b
@@ -402,4 +403,4 @@ def doctor(as_json):
 @main.command("cmake-dir", hidden=True)
 def cmake_dir():
     """Print the folder of tinyfuse.cmake, for include() in a CMakeLists.txt."""
-    click.echo(Path(__file__).resolve().parent / "cmake")
+    click.echo(PACKAGE / "cmake")

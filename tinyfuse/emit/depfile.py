@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tinyfuse.errors import UsageError
+from tinyfuse.resources import PACKAGE
 
 #: changes with every version of tinyfuse: what another one generates may differ
-_VERSION = Path(__file__).resolve().with_name("__init__.py")
+_VERSION = PACKAGE / "__init__.py"
 
 
 def depfile_text(target: Path, sources: Iterable[Path]) -> str:
