@@ -96,8 +96,8 @@ def test_arenas_decide_and_estimates_only_order() -> None:
     assert [plan.arena_bytes for _, plan in offered.front()] == [35, 60, 100]
 
 
-def test_balanced_spends_six_percent() -> None:
-    offered = choices((100, 100, 1000), (50, 50, 1060), (40, 40, 1061))
+def test_balanced_spends_seven_percent() -> None:
+    offered = choices((100, 100, 1000), (50, 50, 1070), (40, 40, 1071))
     assert offered.choose("balanced", None).arena_bytes == 50
 
 

@@ -56,7 +56,7 @@ def generation_options(command):
                   "rows: groups that stream rows.")
     @click.option("--optimize", type=click.Choice(OPTIMIZE), default="balanced", show_default=True,
                   help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least "
-                  "RAM; balanced: the least RAM within 6 % of the fewest instructions. With --kernels cmsis-nn, balanced "
+                  "RAM; balanced: the least RAM within 7 % of the fewest instructions. With --kernels cmsis-nn, balanced "
                   "and ram fuse every depthwise and pointwise pair.")
     @click.option("--weights", type=click.Choice(WEIGHTS), default="packed", show_default=True,
                   help="unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.")
