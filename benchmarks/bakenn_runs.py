@@ -124,7 +124,13 @@ def _run(data: bytes, row: Row, macs: int, setting: str, opt: str, corners: int)
         folders = {header.parent for header in (work / "made").rglob("*.h")}
         firmware = build_firmware(
             ModuleFiles("net", "NET", wrapper, ("net.c",), tuple(f"-isystem{f}" for f in sorted(folders))),
-            inputs, target, sorted((work / "made").rglob("*.c")), sorted(folders), work / "build", "qemu", opt,
+            inputs,
+            target,
+            sorted((work / "made").rglob("*.c")),
+            sorted(folders),
+            work / "build",
+            "qemu",
+            opt,
         )
         outcome = find_emulator("qemu", target).run(firmware, 600)
     expected = expected_outputs(data, graph, inputs, corners)
@@ -134,7 +140,16 @@ def _run(data: bytes, row: Row, macs: int, setting: str, opt: str, corners: int)
         for wanted, found in zip(run, outputs, strict=True)
     )
     return Row(
-        row.tool, row.setting, row.model, row.target, outcome.instructions,
-        round(outcome.instructions / macs, 3), arena, firmware.ram_bytes, outcome.stack_bytes,
-        firmware.code_bytes, firmware.weight_bytes, exact,
+        row.tool,
+        row.setting,
+        row.model,
+        row.target,
+        outcome.instructions,
+        round(outcome.instructions / macs, 3),
+        arena,
+        firmware.ram_bytes,
+        outcome.stack_bytes,
+        firmware.code_bytes,
+        firmware.weight_bytes,
+        exact,
     )

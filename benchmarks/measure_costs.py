@@ -93,9 +93,7 @@ def main() -> int:
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure_all(
-    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None
-) -> tuple[list[Sample], str]:
+def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None) -> tuple[list[Sample], str]:
     """Samples of every kernel, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
@@ -174,7 +172,9 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
     """The profile of a plan's inference at -O2, and the compiler."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work, core = Path(folder), plan.context.target
-        firmware = build_module(plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work)
+        firmware = build_module(
+            plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work
+        )
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, plan.arena_bytes, core.mve)
         _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
@@ -214,9 +214,7 @@ def fit_all(samples: list[Sample]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
         if sample.instructions > around:
             by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
-    kernels = {
-        key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST
-    }
+    kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
     return loop, kernels
 
 

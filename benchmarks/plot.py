@@ -10,8 +10,12 @@ from rows import Row
 
 _PANEL, _GAP, _LEFT, _TOP = 200, 46, 60, 84
 _COLORS = {
-    "tinyfuse": "#d1495b", "TFLM": "#2e6f9e", "bakeNN": "#8a6fb3", "TVM": "#3f8f5f",
-    "TinyEngine": "#b8862b", "TinyEngine float": "#d8b365",
+    "tinyfuse": "#d1495b",
+    "TFLM": "#2e6f9e",
+    "bakeNN": "#8a6fb3",
+    "TVM": "#3f8f5f",
+    "TinyEngine": "#b8862b",
+    "TinyEngine float": "#d8b365",
 }
 _GREY = "#6b7280"
 
@@ -95,6 +99,5 @@ def _short(value: float) -> str:
 
 def _text(x: float, y: float, text: str, color: str = "#111827", size: int = 11, anchor: str = "start") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}" text-anchor="{anchor}">'
-        f"{escape(text)}</text>"
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
     )

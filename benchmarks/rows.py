@@ -34,10 +34,19 @@ def recorded_rows(peers: dict) -> list[Row]:
     """The rows of peers.json."""
     return [
         Row(
-            row["tool"], "", row["model"], row["target"], row["instructions"],
-            round(row["instructions"] / peers["models"][row["model"]]["macs"], 3), None, row["ram_bytes"],
-            row["stack_bytes"], row["flash_code_bytes"], row["flash_weight_bytes"],
-            row["max_difference"] == 0, recorded=True,
+            row["tool"],
+            "",
+            row["model"],
+            row["target"],
+            row["instructions"],
+            round(row["instructions"] / peers["models"][row["model"]]["macs"], 3),
+            None,
+            row["ram_bytes"],
+            row["stack_bytes"],
+            row["flash_code_bytes"],
+            row["flash_weight_bytes"],
+            row["max_difference"] == 0,
+            recorded=True,
         )
         for row in peers["rows"]
     ]

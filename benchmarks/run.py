@@ -36,8 +36,13 @@ TARGETS = ("cortex-m4", "cortex-m55")
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--models", type=Path, default=HERE.parent.parent / "shared" / "models", metavar="DIR",
-                        help="folder of the MLPerf Tiny models (peers.json has the file names)")
+    parser.add_argument(
+        "--models",
+        type=Path,
+        default=HERE.parent.parent / "shared" / "models",
+        metavar="DIR",
+        help="folder of the MLPerf Tiny models (peers.json has the file names)",
+    )
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="of these models, as kws")
     parser.add_argument("--targets", nargs="+", choices=TARGETS, default=list(TARGETS))
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`")
@@ -59,14 +64,22 @@ def jobs(args: argparse.Namespace, peers: dict) -> Iterator[tuple[str, Callable[
         for target in args.targets:
             for options in tinyfuse_runs.SETTINGS:
                 what = f"{model} {target} tinyfuse {tinyfuse_runs.title(options)}"
-                yield what, lambda p=path, m=model, n=about["macs"], t=target, o=options: tinyfuse_runs.measure(
-                    p, m, n, t, o, args.cmsis_nn, args.compiler_opt, args.corners)
+                yield (
+                    what,
+                    lambda p=path, m=model, n=about["macs"], t=target, o=options: tinyfuse_runs.measure(
+                        p, m, n, t, o, args.cmsis_nn, args.compiler_opt, args.corners
+                    ),
+                )
         if bakenn and "cortex-m4" in args.targets:
             import bakenn_runs
 
             for setting in bakenn_runs.SETTINGS:
-                yield f"{model} cortex-m4 bakeNN {setting}", lambda p=path, m=model, n=about["macs"], \
-                    s=setting: bakenn_runs.measure(p, m, n, s, "O3", args.corners)
+                yield (
+                    f"{model} cortex-m4 bakeNN {setting}",
+                    lambda p=path, m=model, n=about["macs"], s=setting: bakenn_runs.measure(
+                        p, m, n, s, "O3", args.corners
+                    ),
+                )
 
 
 def head(args: argparse.Namespace) -> list[str]:

@@ -6,7 +6,16 @@ from rows import Row
 from tinyfuse_runs import DEFAULT, title
 
 _TITLES = (
-    "tool", "setting", "instructions", "per MAC", "arena", "static RAM", "stack", "code", "weights", "exact",
+    "tool",
+    "setting",
+    "instructions",
+    "per MAC",
+    "arena",
+    "static RAM",
+    "stack",
+    "code",
+    "weights",
+    "exact",
 )
 
 
@@ -27,7 +36,10 @@ def markdown(rows: list[Row], head: list[str], tools: dict[str, str]) -> str:
 
 def summary(rows: list[Row]) -> list[str]:
     """A table of a line a model and core: tinyfuse as it comes beside the tools that are exact on it."""
-    lines = ["| model, core | tinyfuse: instructions / static RAM | TFLM (recorded) | bakeNN, CMSIS-NN |", "|---|---:|---:|---:|"]
+    lines = [
+        "| model, core | tinyfuse: instructions / static RAM | TFLM (recorded) | bakeNN, CMSIS-NN |",
+        "|---|---:|---:|---:|",
+    ]
     for model, target in dict.fromkeys((row.model, row.target) for row in rows):
         here = [row for row in rows if (row.model, row.target) == (model, target) and row.exact]
         cells = []
@@ -43,8 +55,13 @@ def _cells(row: Row) -> list[str]:
     if row.failure:
         return [tool, row.setting, f"none: {row.failure.replace('|', '/')}", *[""] * 7]
     figures = (
-        row.instructions, row.instructions_per_mac, row.arena_bytes, row.ram_bytes, row.stack_bytes,
-        row.flash_code_bytes, row.flash_weight_bytes,
+        row.instructions,
+        row.instructions_per_mac,
+        row.arena_bytes,
+        row.ram_bytes,
+        row.stack_bytes,
+        row.flash_code_bytes,
+        row.flash_weight_bytes,
     )
     return [tool, row.setting, *map(_figure, figures), {True: "yes", False: "no", None: ""}[row.exact]]
 

@@ -55,8 +55,14 @@ def title(setting: dict[str, str]) -> str:
 
 
 def measure(
-    path: Path, model: str, macs: int, target: str, options: dict[str, str],
-    cmsis_nn: str | None, opt: str, corners: int,
+    path: Path,
+    model: str,
+    macs: int,
+    target: str,
+    options: dict[str, str],
+    cmsis_nn: str | None,
+    opt: str,
+    corners: int,
 ) -> Row:
     """The row of one generation; a failure is a row too."""
     setting = title(options)
@@ -78,7 +84,16 @@ def _run(plan: Plan, tree, path: Path, row: Row, macs: int, opt: str, corners: i
     comparison = compare(plan, expected, outcome.outputs)
     broken = problems(plan, firmware.opt, outcome)
     return Row(
-        row.tool, row.setting, row.model, row.target, outcome.instructions,
-        round(outcome.instructions / macs, 3), plan.arena_bytes, firmware.ram_bytes, outcome.stack_bytes,
-        firmware.code_bytes, firmware.weight_bytes, comparison.mismatches == 0 and not broken,
+        row.tool,
+        row.setting,
+        row.model,
+        row.target,
+        outcome.instructions,
+        round(outcome.instructions / macs, 3),
+        plan.arena_bytes,
+        firmware.ram_bytes,
+        outcome.stack_bytes,
+        firmware.code_bytes,
+        firmware.weight_bytes,
+        comparison.mismatches == 0 and not broken,
     )

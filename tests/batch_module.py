@@ -145,7 +145,9 @@ def write_batch(folder: Path, plans: Sequence[Plan]) -> ModuleFiles:
         files |= emit(plan)
         sources += [f"{name}.c", f"{name}_weights.c"]
         prefix = name.upper()
-        rows.append(f"    {{{position}u, {prefix}_ARENA_BYTES, {prefix}_INPUTS, {prefix}_OUTPUTS, {API.format(n=name)}}},")
+        rows.append(
+            f"    {{{position}u, {prefix}_ARENA_BYTES, {prefix}_INPUTS, {prefix}_OUTPUTS, {API.format(n=name)}}},"
+        )
         position = -(-(position + plan.arena_bytes) // ARENA_ALIGN) * ARENA_ALIGN + GUARD
     files["batch.h"] = _HEADER.format(
         arena_bytes=position, align=ARENA_ALIGN,

@@ -81,9 +81,7 @@ def run_cases(cases: list[Case], context: Context, tree: Tree, folder: Path) -> 
     return [Result(*line) for line in lines]
 
 
-def run_program(
-    text: str, functions: set[str], target: Target, tree: Tree, folder: Path
-) -> list[list[int]]:
+def run_program(text: str, functions: set[str], target: Target, tree: Tree, folder: Path) -> list[list[int]]:
     """Runs a C program with `functions` of CMSIS-NN on the target: the numbers of its "case" lines."""
     folder.mkdir(parents=True, exist_ok=True)
     # sections.ld takes *_weights.o to CONSTANTS: the RAM, as the M55's flash is small

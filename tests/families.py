@@ -9,7 +9,9 @@ from __future__ import annotations
 from random_graphs import Sketch, Value
 
 
-def _inverted_residual(s: Sketch, x: Value, filters: int, expansion: int, stride: int, swish=False, gate=False) -> Value:
+def _inverted_residual(
+    s: Sketch, x: Value, filters: int, expansion: int, stride: int, swish=False, gate=False
+) -> Value:
     """MobileNetV2's block; with hard-swish and squeeze-and-excitation MobileNetV3's."""
     kernel = (5, 5) if gate else (3, 3)
     activation = "NONE" if swish else "RELU6"

@@ -154,7 +154,16 @@ def c_problem(module: dict[str, str]) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         for name, text in module.items():
             Path(folder, name).write_text(text)
-        flags = ["-std=c99", "-fsyntax-only", "-DTINYFUSE_ANY_CPU", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
+        flags = [
+            "-std=c99",
+            "-fsyntax-only",
+            "-DTINYFUSE_ANY_CPU",
+            "-Wall",
+            "-Wextra",
+            "-Wconversion",
+            "-Wpedantic",
+            "-Werror",
+        ]
         done = subprocess.run(["gcc", *flags, "net.c", "net_weights.c"], cwd=folder, capture_output=True, text=True)
     return done.stderr[:2000] if done.returncode else None
 
@@ -181,7 +190,9 @@ def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
             if isinstance(error, KeyboardInterrupt):
                 raise
             frame = traceback.extract_tb(error.__traceback__)[-1]
-            keep(f"{type(error).__name__}-{Path(frame.filename).stem}-{frame.lineno}", name, data, traceback.format_exc())
+            keep(
+                f"{type(error).__name__}-{Path(frame.filename).stem}-{frame.lineno}", name, data, traceback.format_exc()
+            )
             continue
         figures["read"] += bool(result)
         if isinstance(result, dict):

@@ -89,7 +89,12 @@ _TEXTS = [
     ("accessor", ".c", r"return (?=\((?:const )?\w+ \*\){n}_(?:in|out)put\(arena, \d+\);$)", "return 1 + "),
     ("accessor", ".c", r"default: return (?:NULL|0u);", "default: return {wrong};"),
     ("message", ".c", r'case {N}_ERROR_\w+: return "(?P<drop>.*)";', "unknown error"),
-    ("macro", ".h", r"^#define {N}_(?:\w+_(?:BYTES|ALIGN|RANK|ELEMENTS)|INPUTS|OUTPUTS|FEED_ROWS) (?P<number>\d+)$", None),
+    (
+        "macro",
+        ".h",
+        r"^#define {N}_(?:\w+_(?:BYTES|ALIGN|RANK|ELEMENTS)|INPUTS|OUTPUTS|FEED_ROWS) (?P<number>\d+)$",
+        None,
+    ),
     ("macro", ".h", r"^#define {N}_\w+_ZERO_POINT \((?P<number>-?\d+)\)$", None),
     ("macro", ".h", r"^#define {N}_\w+_SHAPE \{(?:\d+, )*(?P<number>\d+)\}$", None),
     ("macro", ".h", r"^#define {N}_\w+_SCALE \d*\.\d*?(?P<number>\d)(?=\d{0,3}f$)", None),

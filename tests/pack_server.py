@@ -41,7 +41,9 @@ class PackServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def add(self, vendor: str, name: str, versions: list[str], contents: str = "", packs: dict[str, dict] | None = None) -> None:
+    def add(
+        self, vendor: str, name: str, versions: list[str], contents: str = "", packs: dict[str, dict] | None = None
+    ) -> None:
         """A pack with its releases, the newest first; `contents` is XML of its description, `packs` the
         files (name -> bytes) of each version that can be downloaded."""
         releases = "".join(f'<release version="{v}">notes</release>' for v in versions)
@@ -70,7 +72,7 @@ def device(name: str, processors: list[dict[str, str]], memories: list[Memory], 
     """XML of a device: attributes of its processors, memories, names of variants."""
     cores = "".join(f"<processor {_attributes(p)}/>" for p in processors)
     regions = "".join(
-        f'<memory {_attributes({"id": i, "start": hex(start), "size": hex(size), "default": "1"})}/>'
+        f"<memory {_attributes({'id': i, 'start': hex(start), 'size': hex(size), 'default': '1'})}/>"
         for i, start, size in memories
     )
     kinds = "".join(f'<variant Dvariant="{v}"/>' for v in variants)

@@ -81,7 +81,9 @@ class Sketch:
             **_options(stride, padding, dilation, activation),
         )  # fmt: skip
 
-    def depthwise(self, x: Value, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE", multiplier=1):
+    def depthwise(
+        self, x: Value, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE", multiplier=1
+    ):
         rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
         channels = x.shape[3] * multiplier
         return self._layer(
@@ -161,7 +163,9 @@ class Sketch:
         shape = list(values[0].shape)
         shape[axis] = sum(value.shape[axis] for value in values)
         y = self.value(shape, values[0].scale, values[0].zero_point)
-        self.model.op("CONCATENATION", [v.index for v in values], [y.index], axis=axis, fused_activation_function="NONE")
+        self.model.op(
+            "CONCATENATION", [v.index for v in values], [y.index], axis=axis, fused_activation_function="NONE"
+        )
         return y
 
     def requantize_to(self, x: Value, like: Value) -> Value:
@@ -240,7 +244,9 @@ class Sketch:
         bias = self.rng.integers(-5000, 5001, filters).astype(np.int32)
         self.names += 1
         w = self.model.tensor(f"w{self.names}", weights.shape, "int8", scales, np.zeros(filters), 0, weights)
-        b = self.model.tensor(f"b{self.names}", (filters,), "int32", scales * np.float32(x.scale), np.zeros(filters), 0, bias)
+        b = self.model.tensor(
+            f"b{self.names}", (filters,), "int32", scales * np.float32(x.scale), np.zeros(filters), 0, bias
+        )
         y = self.value(shape, float(np.float32(x.scale * 0.01 * 3000 * np.sqrt(c * weights[0, ..., 0].size) / 128)))
         self.model.op(
             "TRANSPOSE_CONV", [self.constant(shape), w, x.index, b], [y.index], padding="SAME",

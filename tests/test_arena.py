@@ -48,8 +48,7 @@ def brute_force(buffers: list[Buffer], overlaps: list[Overlap]) -> int:
                 s
                 for s in aligned
                 if all(
-                    s - offsets[o.name] >= apart(o, buffer) or offsets[o.name] - s >= apart(buffer, o)
-                    for o in others
+                    s - offsets[o.name] >= apart(o, buffer) or offsets[o.name] - s >= apart(buffer, o) for o in others
                 )
             )
         top = max(offsets[b.name] + b.bytes for b in buffers)
@@ -436,9 +435,7 @@ def test_the_map_shows_what_shares_bytes_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
-@pytest.mark.parametrize(
-    "problem", [crowd(150, 40, seed=5), crowd(90, 1, seed=6), streaming_chain(200, seed=7)]
-)
+@pytest.mark.parametrize("problem", [crowd(150, 40, seed=5), crowd(90, 1, seed=6), streaming_chain(200, seed=7)])
 def test_pictures_of_many_buffers(problem, width: int) -> None:
     buffers, overlaps = problem
     buffers = [replace(buffer, owner="ä<&>\n" + 100 * "x") for buffer in buffers]

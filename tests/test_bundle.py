@@ -41,7 +41,17 @@ def test_a_bundle_builds_alone(tmp_path: Path, target: str) -> None:
     if tree is None or not all(map(shutil.which, ("arm-none-eabi-gcc", "cmake", "ninja"))):
         pytest.skip("needs arm-none-eabi-gcc, cmake, ninja and a CMSIS-NN")
     (tmp_path / "net.tflite").write_bytes(separable())
-    command = ["gen", tmp_path / "net.tflite", "--target", target, "-o", tmp_path / "net", "--kernels", "cmsis-nn", "--bundle"]
+    command = [
+        "gen",
+        tmp_path / "net.tflite",
+        "--target",
+        target,
+        "-o",
+        tmp_path / "net",
+        "--kernels",
+        "cmsis-nn",
+        "--bundle",
+    ]
     result = CliRunner().invoke(main, list(map(str, command)), catch_exceptions=False)
     assert result.exit_code == 0, result.output
     licences = [path for path in (tmp_path / "net" / "cmsis-nn").rglob("*") if path.name.upper().startswith("LICENSE")]

@@ -235,8 +235,7 @@ def test_gen_json_is_what_the_docs_say_and_its_hashes_are_the_files(folder: Path
     assert_keys(value, expected_keys("Every answer about a model", "report, and gen", without=("pareto",)))
     assert value["output"] == "out"
     written = {
-        name: hashlib.sha256((folder / "out" / name).read_bytes()).hexdigest()
-        for name in files_below(folder / "out")
+        name: hashlib.sha256((folder / "out" / name).read_bytes()).hexdigest() for name in files_below(folder / "out")
     }
     assert value["files"] == written
     manifest = json.loads((folder / "out" / "manifest.json").read_text())
@@ -588,11 +587,14 @@ def test_report_draws_the_arena_and_the_rows() -> None:
     done = tinyfuse_("report", "small.tflite", "--target", "host", "--svg", "a.svg", "--rows-svg", "r.svg")
     assert done.exit_code == 0
     texts = [
-        [e.text for e in ElementTree.parse(name).iter("{http://www.w3.org/2000/svg}text")] for name in ("a.svg", "r.svg")
+        [e.text for e in ElementTree.parse(name).iter("{http://www.w3.org/2000/svg}text")]
+        for name in ("a.svg", "r.svg")
     ]
     assert texts[0][0].startswith("Arena: ")
     assert any("DEPTHWISE_CONV_2D" in text for text in texts[1])
-    tinyfuse_("report", "small.tflite", "--target", "host", "--fusion", "none", "--kernels", "cmsis-nn", "--rows-svg", "n.svg")
+    tinyfuse_(
+        "report", "small.tflite", "--target", "host", "--fusion", "none", "--kernels", "cmsis-nn", "--rows-svg", "n.svg"
+    )
     ElementTree.parse("n.svg")
 
 
@@ -605,5 +607,7 @@ def test_the_commands_of_the_docs_draw_their_pictures(folder: Path) -> None:
 
 
 def test_every_picture_of_the_docs_is_shown() -> None:
-    shown = {name for page in (ROOT / "docs").glob("*.md") for name in re.findall(r"\(images/(.*?)\)", page.read_text())}
+    shown = {
+        name for page in (ROOT / "docs").glob("*.md") for name in re.findall(r"\(images/(.*?)\)", page.read_text())
+    }
     assert shown == {picture.name for picture in (ROOT / "docs/images").iterdir()}

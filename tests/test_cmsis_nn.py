@@ -153,9 +153,7 @@ def test_closure_and_bundle(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
 def test_the_bundle_compiles_and_links_alone(wanted: str, target: str, tmp_path: Path) -> None:
     tree = tree_or_skip(wanted)
-    functions = tree.functions() & {
-        kernel.name for family in FAMILIES.values() for kernel in kernels_of(family.kind)
-    }
+    functions = tree.functions() & {kernel.name for family in FAMILIES.values() for kernel in kernels_of(family.kind)}
     assert {"arm_convolve_wrapper_s8", "arm_depthwise_conv_wrapper_s8", "arm_max_pool_s8"} <= functions
     for name, path in bundle(tree, functions).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -429,7 +427,9 @@ def test_networks(network: str, functions: set[str], target: str) -> None:
 
 def test_no_group_takes_a_kernel_of_cmsis_nn_away() -> None:
     """Behind the transposed convolution, which CMSIS-NN computes whole, a QUANTIZE would make a group."""
-    ours, theirs = (plan_of(NETWORKS["u_net"](), "cortex-m4", kernels=k, fusion="basic") for k in ("tinyfuse", "cmsis-nn"))
+    ours, theirs = (
+        plan_of(NETWORKS["u_net"](), "cortex-m4", kernels=k, fusion="basic") for k in ("tinyfuse", "cmsis-nn")
+    )
     kinds = [[stage.op.kind for stage in group.stages] for group in ours.groups]
     assert ["TRANSPOSE_CONV", "QUANTIZE"] in kinds
     assert "arm_transpose_conv_s8" in theirs.cmsis_nn_functions
@@ -450,5 +450,7 @@ def test_what_only_a_later_version_can_is_said(tmp_path: Path) -> None:
         return report(request, lambda text: None).facts["warnings"]
 
     (told,) = warnings("5.0")
-    assert told.startswith("op 0 CONV_2D 'y': arm_convolve_wrapper_s8 of CMSIS-NN 5.0 can't compute it, that of 6.0 can: tinyfuse_")
+    assert told.startswith(
+        "op 0 CONV_2D 'y': arm_convolve_wrapper_s8 of CMSIS-NN 5.0 can't compute it, that of 6.0 can: tinyfuse_"
+    )
     assert warnings("6.0") == warnings("5.0", "tinyfuse") == []

@@ -24,9 +24,7 @@ def build(folder: Path, name: str, target: str, *flags: str) -> Path:
     sketch = Sketch(3)
     x = sketch.value((1, 9, 8, 5))
     y = sketch.conv(sketch.depthwise(sketch.conv(x, 8, (3, 3)), (3, 3)), 7, (1, 1))
-    (folder / "model.tflite").write_bytes(
-        sketch.build([x], [sketch.fully_connected(sketch.depthwise(y, (5, 2)), 6)])
-    )
+    (folder / "model.tflite").write_bytes(sketch.build([x], [sketch.fully_connected(sketch.depthwise(y, (5, 2)), 6)]))
     arguments = ["gen", folder / "model.tflite", "--target", target, "--name", name, "-o", folder / "module"]
     result = CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output

@@ -84,6 +84,8 @@ def test_the_headers_macro_follows_the_level(tmp_path: Path) -> None:
     (tmp_path / "net.h").write_text(emit(plan)["net.h"])
     (tmp_path / "stack.c").write_text('#include "net.h"\nstack NET_STACK_BYTES\n')
     for opt in COMPILER_OPTS[:-1]:  # the host's gcc may be one without -Oz
-        text = subprocess.run(["gcc", f"-{opt}", "-E", "-P", "stack.c"], cwd=tmp_path, capture_output=True, text=True).stdout
+        text = subprocess.run(
+            ["gcc", f"-{opt}", "-E", "-P", "stack.c"], cwd=tmp_path, capture_output=True, text=True
+        ).stdout
         assert text.split()[-2:] == ["stack", str(stack_bound(plan, optimized=opt != "O0"))]
     assert stack_bound(plan, optimized=True) < stack_bound(plan, optimized=False)

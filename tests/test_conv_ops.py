@@ -35,9 +35,7 @@ def test_explicit_padding_equals_same() -> None:
     family = FAMILIES["CONV_2D"]
     assert not broken_rules(explicit)
     arguments = (data, *(t.data for t in op.inputs[1:]))
-    np.testing.assert_array_equal(
-        family.reference(op, *arguments)[0], family.reference(explicit, *arguments)[0]
-    )
+    np.testing.assert_array_equal(family.reference(op, *arguments)[0], family.reference(explicit, *arguments)[0])
 
 
 def test_narrowed_clamp() -> None:
@@ -46,9 +44,7 @@ def test_narrowed_clamp() -> None:
     narrow = replace(op, attributes=replace(op.attributes, clamp=(-5, 9)))
     arguments = (random_input(op, rng), *(t.data for t in op.inputs[1:]))
     wide = FAMILIES[op.kind].reference(op, *arguments)[0]
-    np.testing.assert_array_equal(
-        FAMILIES[op.kind].reference(narrow, *arguments)[0], np.clip(wide, -5, 9)
-    )
+    np.testing.assert_array_equal(FAMILIES[op.kind].reference(narrow, *arguments)[0], np.clip(wide, -5, 9))
 
 
 def test_absent_options_take_the_schemas_defaults() -> None:

@@ -218,7 +218,9 @@ def test_the_bounded_form_is_requantization_to_the_ends_of_int32() -> None:
         steps = (rng.choice([-1, 1], 3) * (last - 0.5 - rng.integers(0, max(1, last // 8) + 1, 3))) / scale
         bias = np.clip(steps, 2**14 - 2**31, 2**31 - 2**14).astype(np.int64)
         x = replace(plain.input, quant=Quant((scale * 2.0**10,), (int(rng.integers(-128, 128)),)))
-        w = replace(plain.inputs[1], data=rng.integers(-127, 128, (3, 6)).astype(np.int8), quant=Quant((2.0**-10,), (0,)))
+        w = replace(
+            plain.inputs[1], data=rng.integers(-127, 128, (3, 6)).astype(np.int8), quant=Quant((2.0**-10,), (0,))
+        )
         y = replace(plain.output, quant=Quant((1.0,), (zero_point,)))
         op = _with_bias(replace(plain, inputs=(x, w, plain.inputs[2]), outputs=(y,)), bias.tolist())
         layer = bounded(op)

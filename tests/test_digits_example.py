@@ -89,7 +89,7 @@ def test_the_model_is_what_the_readme_says(expected):
 def test_quickstart_ends_with_commands_that_exist():
     from tinyfuse.cli.main import main
 
-    _, _, after = (ROOT / "examples" / "quickstart.sh").read_text().partition("examples/digits/run.py \"$@\"\n")
+    _, _, after = (ROOT / "examples" / "quickstart.sh").read_text().partition('examples/digits/run.py "$@"\n')
     told = re.findall(r"^  tinyfuse (\S+) MODEL.tflite --target cortex-m4", after, re.MULTILINE)
     assert told == ["report", "gen", "verify"]
     assert set(re.findall(r"\btinyfuse ([a-z-]+)", after)) <= set(main.commands)

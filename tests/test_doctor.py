@@ -54,7 +54,9 @@ def test_all_is_here(tools) -> None:
     assert checks["qemu-system-arm"]["version"] == "QEMU 7.2 (fake)"
     assert not checks["renode"]["good"] and not checks["renode"]["required"]
     text = CliRunner().invoke(main, ["doctor"]).stdout
-    assert "all that verify needs is here" in text and re.search(r"^absent +cmake .*\n +apt-get install cmake$", text, re.M)
+    assert "all that verify needs is here" in text and re.search(
+        r"^absent +cmake .*\n +apt-get install cmake$", text, re.M
+    )
 
 
 def test_nothing_is_here(tools) -> None:
@@ -83,7 +85,13 @@ def test_what_is_there_but_useless(tools, monkeypatch) -> None:
 def test_renode_takes_the_place_of_qemu(tools) -> None:
     good_tools(tools)
     (tools / "qemu-system-arm").unlink()
-    tool(tools, "renode", "echo 'Renode v1.16.1.15858'", "echo '  build: 3407d830-202605281920'", "echo '  build type: Release'")
+    tool(
+        tools,
+        "renode",
+        "echo 'Renode v1.16.1.15858'",
+        "echo '  build: 3407d830-202605281920'",
+        "echo '  build type: Release'",
+    )
     code, checks = doctor()
     assert code == 0 and checks["renode"]["version"] == "Renode v1.16.1.15858, build 3407d830-202605281920"
     assert not checks["qemu-system-arm"]["required"]
@@ -105,6 +113,8 @@ def test_a_renode_that_does_not_run(tools, monkeypatch, found_by: str) -> None:
 
 
 def test_json_is_what_the_docs_say(tools) -> None:
-    section = (Path(__file__).parents[1] / "docs" / "json.md").read_text().partition("\n## doctor\n")[2].partition("\n## ")[0]
+    section = (
+        (Path(__file__).parents[1] / "docs" / "json.md").read_text().partition("\n## doctor\n")[2].partition("\n## ")[0]
+    )
     keys = {name for row in re.findall(r"^\| (`.*?`) \|", section, re.M) for name in re.findall(r"`(\w+)`", row)}
     assert all(set(check) == keys for check in doctor()[1].values())

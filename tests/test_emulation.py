@@ -60,9 +60,7 @@ def cache(tmp_path_factory, monkeypatch):
 
 def build(folder: Path, target: str, emulator: str, runs: int = 3, **toy) -> Firmware:
     module, library, headers = write_toy(folder / "module", **toy)
-    return build_firmware(
-        module, toy_inputs(runs), load_target(target), [library], [headers], folder, emulator
-    )
+    return build_firmware(module, toy_inputs(runs), load_target(target), [library], [headers], folder, emulator)
 
 
 def run(folder: Path, target: str, emulator: str, runs: int = 3, time_limit: float = 120, **toy):
@@ -123,9 +121,7 @@ def test_weights_beyond_the_flash_go_to_the_ram(tmp_path):
 def test_kernel_symbols(tmp_path, target, emulator, opt):
     """toy_group_0 is inlined into its caller, toy_group_1 is not; helpers in between are followed."""
     module, library, headers = write_toy(tmp_path / "module")
-    firmware = build_firmware(
-        module, toy_inputs(1), load_target(target), [library], [headers], tmp_path, emulator, opt
-    )
+    firmware = build_firmware(module, toy_inputs(1), load_target(target), [library], [headers], tmp_path, emulator, opt)
     assert firmware.kernel_symbols == {
         "toy_group_0": ["arm_toy_add", "tinyfuse_toy_mul", "tinyfuse_toy_scale"],
         "toy_group_1": ["tinyfuse_toy_flip"],
@@ -139,9 +135,7 @@ def test_kernel_symbols(tmp_path, target, emulator, opt):
 @pytest.mark.parametrize("offset, side", [(-1, "before"), (-500, "before"), (64, "after"), (563, "after")])
 def test_writes_outside_of_the_arena_are_reported(tmp_path, target, emulator, offset, side):
     outcome = run(tmp_path, target, emulator, run=f"arena[{offset}] = 1; return 0;")
-    assert outcome.guards == [
-        f"run {n}: a byte {side} the arena changed (arena[{offset}])" for n in range(3)
-    ]
+    assert outcome.guards == [f"run {n}: a byte {side} the arena changed (arena[{offset}])" for n in range(3)]
 
 
 @pytest.mark.parametrize("target, emulator", [*CORTEX, HOST])
@@ -237,7 +231,13 @@ def test_too_many_inputs_for_the_board(tmp_path):
     ("weights", "arena", "run", "runs", "message"),
     [
         (3 << 20, 1 << 20, 150528, 8, None),  # an image network of 224 by 224
-        (3 << 20, 1 << 20, 150528, 99, "3,145,728 bytes, an arena of 1,048,576 and 99 inputs of 150,528 .*--runs 90 fit"),
+        (
+            3 << 20,
+            1 << 20,
+            150528,
+            99,
+            "3,145,728 bytes, an arena of 1,048,576 and 99 inputs of 150,528 .*--runs 90 fit",
+        ),
         (3 << 20, 5 << 20, 150528, 1, "4 MB of RAM and 16 MB beside it.*--emulator host"),
         (17 << 20, 1 << 20, 150528, 1, "--emulator host"),
         (1 << 20, 1 << 20, 150528, 99, None),  # the weights fit the flash
@@ -359,7 +359,9 @@ FAKE_RENODE = r"""
 """
 
 READ = "12:00:01.2345 [WARNING] sysbus: [cpu: 0x2F6] ReadDoubleWord from non existing peripheral at 0xF0000000."
-WRITE = "12:00:01.2346 [WARNING] sysbus: [cpu: 0x2F8] WriteDoubleWord to non existing peripheral at 0x30000000, value 0x1"
+WRITE = (
+    "12:00:01.2346 [WARNING] sysbus: [cpu: 0x2F8] WriteDoubleWord to non existing peripheral at 0x30000000, value 0x1"
+)
 
 
 @pytest.fixture

@@ -131,7 +131,10 @@ def test_large_images_are_planned_or_refused_in_time(height: int, width: int, me
 def test_megabytes_of_weights_are_emitted_in_time() -> None:
     model = ModelBuilder()
     units, depth = 4096, 1024
-    x, y = model.tensor("x", (1, depth), scale=0.1, zero_point=0), model.tensor("y", (1, units), scale=0.1, zero_point=0)
+    x, y = (
+        model.tensor("x", (1, depth), scale=0.1, zero_point=0),
+        model.tensor("y", (1, units), scale=0.1, zero_point=0),
+    )
     data = np.random.default_rng(0).integers(-127, 128, (units, depth)).astype(np.int8)
     w = model.tensor("w", data.shape, scale=0.01, zero_point=0, data=data)
     b = model.tensor("b", (units,), "int32", data=np.zeros(units, np.int32))

@@ -80,6 +80,7 @@ MODELS = {"chain": chain, "residual": residual, "state": state, "fed": fed, "two
 
 # --- what is no fault ------------------------------------------------------------------------------
 
+
 @dataclass(frozen=True)
 class NoFault:
     """A change that breaks no promise: mutants of `kind` whose text matches `change`, in parameters of the
@@ -92,7 +93,9 @@ class NoFault:
     kernel: str = ""
 
     def covers(self, mutant: Mutant) -> bool:
-        named = self.kind == mutant.kind and re.search(self.change, str(mutant)) and re.search(self.kernel, mutant.kernel)
+        named = (
+            self.kind == mutant.kind and re.search(self.change, str(mutant)) and re.search(self.kernel, mutant.kernel)
+        )
         return bool(named) and self.given(mutant.fields)
 
 

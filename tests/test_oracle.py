@@ -94,9 +94,7 @@ def test_auto_takes_litert_only_where_tflm_can_not_run_the_model():
 )
 def test_missing_interpreters(monkeypatch, missing, taken):
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        oracle_module.importlib.util, "find_spec", lambda n: None if n in missing else find_spec(n)
-    )
+    monkeypatch.setattr(oracle_module.importlib.util, "find_spec", lambda n: None if n in missing else find_spec(n))
     data = add_and_relu()
     graph = read_tflite("m.tflite", data)
     with pytest.raises(ToolMissing, match="pip install --pre tflite-micro"):

@@ -116,7 +116,8 @@ def peak_of(graph: Graph, ops: tuple[Op, ...]) -> int:
     # what the caller takes stays to the end, and what nobody reads of what he brings
     last |= {root[t]: len(ops) for t in graph.outputs}
     return max(
-        (sum(t.bytes for t in first if first[t] <= step <= last.get(t, len(ops))) for step in range(len(ops))), default=0
+        (sum(t.bytes for t in first if first[t] <= step <= last.get(t, len(ops))) for step in range(len(ops))),
+        default=0,
     )
 
 

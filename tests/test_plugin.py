@@ -21,7 +21,8 @@ from tinyfuse.rewrite.patterns import PATTERNS
 
 EXAMPLE = str(Path(__file__).resolve().parent.parent / "examples" / "plugin" / "channel_shuffle.py")
 needs_qemu = pytest.mark.skipif(
-    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")), reason="needs a cross compiler and QEMU"
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs a cross compiler and QEMU",
 )
 
 
@@ -89,7 +90,9 @@ def test_a_pattern_is_replaced_and_streams() -> None:
         assert "TRANSPOSE" in kinds(plan_of(standard(), fusion="none"))
 
 
-@pytest.mark.parametrize("change", [{"groups": 3, "permutation": (0, 2, 1, 3)}, {"groups": 3, "permutation": (0, 1, 2, 3)}])
+@pytest.mark.parametrize(
+    "change", [{"groups": 3, "permutation": (0, 2, 1, 3)}, {"groups": 3, "permutation": (0, 1, 2, 3)}]
+)
 def test_chains_that_are_something_else_stay(change: dict) -> None:
     with plugins([EXAMPLE]):
         assert "CHANNEL_SHUFFLE" not in kinds(plan_of(standard(**change)))

@@ -65,8 +65,7 @@ def toy_image(elf: Path) -> tuple[Image, dict[str, int]]:
     at = {symbol.name: symbol["st_value"] & ~1 for symbol in symbols}
     sizes = {symbol.name: symbol["st_size"] for symbol in symbols}
     arena = at["memory"] + (sizes["memory"] - 64) // 2
-    regions = ((ARENA, arena, 64), (STACK, at["stack_limit"], at["stack_top"] - at["stack_limit"]),
-               (FLASH, 0, 0x80000))
+    regions = ((ARENA, arena, 64), (STACK, at["stack_limit"], at["stack_top"] - at["stack_limit"]), (FLASH, 0, 0x80000))
     borders = {at["first"]: 7, at["second"]: NONE}
     return Image(at["toy_run"], regions, borders, {}, (), {}), at
 
@@ -93,8 +92,10 @@ def test_the_plugin_counts_exactly(tmp_path, target):
 @needs_plugin
 def test_the_plugin_is_built_once_and_without_warnings(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("tinyfuse.profile.plugin._FLAGS", ("-std=c99", "-fPIC", "-shared", "-Wall", "-Wextra",
-                                                           "-Wconversion", "-Wpedantic", "-Werror"))
+    monkeypatch.setattr(
+        "tinyfuse.profile.plugin._FLAGS",
+        ("-std=c99", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"),
+    )
     plugin = build_plugin()
     made = plugin.stat().st_mtime_ns
     assert build_plugin() == plugin and plugin.stat().st_mtime_ns == made
@@ -146,7 +147,9 @@ def test_a_taken_branch_refills_the_pipeline():
 
 
 def test_lines_belong_to_the_stage_that_counts_its_row_next():
-    source = "int f(void)\n{\n    if (a) {\n        g();\n        ++y1;\n    h();\n        ++y0;\n}\nint k(void)\n{\n}\n"
+    source = (
+        "int f(void)\n{\n    if (a) {\n        g();\n        ++y1;\n    h();\n        ++y0;\n}\nint k(void)\n{\n}\n"
+    )
     stages = stage_of_line(source)
     assert [stages[line] for line in (4, 6, 10)] == [1, 0, 0]
 
@@ -187,8 +190,9 @@ def test_the_profile_has_the_instructions_of_verify(model, target):
     assert facts["loaded_bytes"]["other"] == facts["stored_bytes"]["other"] == 0
     assert facts["stored_bytes"]["flash"] == 0
     assert facts["estimated_cycles"] > facts["instructions"] / 2
-    unfused = verify(Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, "qemu", "reference",
-                     8, None, 0, "O2", 60).facts
+    unfused = verify(
+        Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, "qemu", "reference", 8, None, 0, "O2", 60
+    ).facts
     for key in ("instructions", "arena_bytes", "stack_bytes"):
         assert facts["unfused"][key] == unfused[key]
 

@@ -68,9 +68,7 @@ def test_every_field_of_tensors_and_graph():
     np.testing.assert_array_equal(w.data, expected)
     assert (b.dtype, b.data.tolist()) == ("int32", [-7, 1 << 30])
     assert not w.data.flags.writeable and not b.data.flags.writeable
-    assert graph.warnings == (
-        "tensor 0 'x' int8[1,5,4,3]: the batch is open (-1); it is taken as 1",
-    )
+    assert graph.warnings == ("tensor 0 'x' int8[1,5,4,3]: the batch is open (-1); it is taken as 1",)
 
 
 @pytest.mark.parametrize("dtype", ITEM_BYTES)

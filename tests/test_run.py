@@ -81,7 +81,9 @@ def test_an_emulated_core_computes_the_same() -> None:
     oracle = ReferenceOracle(read_tflite("two.tflite"))
     with np.load("y.npz") as outputs:
         for number in range(3):
-            for found, wanted in zip((outputs["sum"], outputs["file"]), oracle.run([a[number], b[number]]), strict=True):
+            for found, wanted in zip(
+                (outputs["sum"], outputs["file"]), oracle.run([a[number], b[number]]), strict=True
+            ):
                 np.testing.assert_array_equal(found[number], wanted)
 
 
@@ -92,9 +94,7 @@ def test_floats_are_quantized_with_the_models_parameters_and_it_is_said() -> Non
     facts = json_of("one.tflite", "--input", "x.npy")
     assert facts["outputs"][0]["values"] == [-2, -3, -3, 125, 127, -3]
     (note,) = facts["notes"]
-    assert note == (
-        "input 'x': float64 was quantized with scale 0.25, zero point -3; 2 of 6 values saturated"
-    )
+    assert note == ("input 'x': float64 was quantized with scale 0.25, zero point -3; 2 of 6 values saturated")
     shown = run("one.tflite", "--input", "x.npy").stdout
     assert note in shown and "real value = 0.25 * (value +3)" in shown
 

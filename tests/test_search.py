@@ -80,7 +80,10 @@ class _Planned:
 
 def choices(*figures: tuple[int, int, float]) -> Choices:
     """Of candidates whose estimate, arena and instructions are these."""
-    candidates = {Candidate(None, Context(M4), (), frozenset(), ram, instructions): _Planned(arena) for ram, arena, instructions in figures}
+    candidates = {
+        Candidate(None, Context(M4), (), frozenset(), ram, instructions): _Planned(arena)
+        for ram, arena, instructions in figures
+    }
     return Choices(list(candidates), candidates.__getitem__, {})
 
 
@@ -132,9 +135,7 @@ def test_the_same_graph_gives_the_same_plan() -> None:
 
 def choices_of(*figures: tuple[int, int, int]) -> Choices:
     """Candidates of so many (bytes by the estimate, instructions, bytes of the plan)."""
-    arenas = {
-        Candidate(None, None, (), frozenset(), ram, instructions): arena for ram, instructions, arena in figures
-    }
+    arenas = {Candidate(None, None, (), frozenset(), ram, instructions): arena for ram, instructions, arena in figures}
     return Choices(list(arenas), lambda candidate: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0), {})
 
 

@@ -55,7 +55,16 @@ def generate(data: bytes, folder: Path, *options: str) -> Path:
 def run(module: Path) -> list[str]:
     """What the program prints: status, status of a second call, status with a small arena, sentence."""
     (module / "main.c").write_text(_MAIN)
-    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror", "-fsanitize=address,undefined"]
+    flags = [
+        "-std=c99",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Wpedantic",
+        "-Werror",
+        "-fsanitize=address,undefined",
+    ]
     command = ["gcc", *flags, "main.c", "net.c", "net_weights.c", "net_selftest.c", "-lm", "-o", "program"]
     done = subprocess.run(command, cwd=module, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]

@@ -35,7 +35,9 @@ def chain(depth: int = 4) -> bytes:
 
 
 def planned(data: bytes, optimize: str = "ram", target: str = "host", **options) -> Plan:
-    return compile_graph(read_tflite("m.tflite", data), load_target(target), Options("net", optimize=optimize, **options))
+    return compile_graph(
+        read_tflite("m.tflite", data), load_target(target), Options("net", optimize=optimize, **options)
+    )
 
 
 def sliding(plan: Plan) -> list[int]:

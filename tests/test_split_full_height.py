@@ -17,7 +17,9 @@ from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.schedule.choose import SLOWER
 
 
-def depthwise(height: int = 9, padding: str = "VALID", multiplier: int = 1, kernel: int | None = None, stride=(1, 1)) -> bytes:
+def depthwise(
+    height: int = 9, padding: str = "VALID", multiplier: int = 1, kernel: int | None = None, stride=(1, 1)
+) -> bytes:
     sketch = Sketch(1)
     x = sketch.value((1, height, 5, 8))
     y = sketch.depthwise(x, (kernel or height, 3), stride, padding, multiplier=multiplier)
@@ -76,7 +78,8 @@ def test_generated_code_is_exact(name: str) -> None:
 
 
 @pytest.mark.skipif(
-    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")), reason="needs a cross compiler and QEMU"
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs a cross compiler and QEMU",
 )
 def test_it_is_exact_on_an_emulated_core() -> None:
     for name in ("depthwise", "mean", "fully connected"):

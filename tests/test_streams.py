@@ -118,6 +118,7 @@ def test_lstm_of_cmsis_nn(target: str) -> None:
 def test_what_cmsis_nn_does_otherwise_is_ours(version: str) -> None:
     """Its LSTM clamps a gate once, its SVDF knows no zero point of the state, and 4.0's writes behind it
     with MVE."""
+
     def functions(name: str, target: str) -> set[str]:
         plan = plan_of(STREAM_MODELS[name], target, kernels="cmsis-nn", cmsis_nn_version=version)
         return plan.cmsis_nn_functions

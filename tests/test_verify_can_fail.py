@@ -54,7 +54,9 @@ def test_one_wrong_weight_is_seen(model, monkeypatch) -> None:
         start = text.index("{\n", text.index("_weights[")) + 2
         number = re.search(r"-?\d+", text[start:])
         value = int(number[0])
-        return text[: start + number.start()] + str(value - 90 if value > 0 else value + 90) + text[start + number.end() :]
+        return (
+            text[: start + number.start()] + str(value - 90 if value > 0 else value + 90) + text[start + number.end() :]
+        )
 
     corrupt(monkeypatch, "net_weights.c", change)
     answer = verify(model)
@@ -80,7 +82,9 @@ def test_one_wrong_rounding_constant_is_seen(model, monkeypatch) -> None:
 def test_one_byte_outside_the_arena_is_seen(model, monkeypatch, where: str) -> None:
     def change(text: str) -> str:
         # behind the last group, so that nothing overwrites it
-        return text.replace("    NET_GROUP_END(0);", f"    {where.replace('arena', 'bytes')} ^= 1;\n    NET_GROUP_END(0);")
+        return text.replace(
+            "    NET_GROUP_END(0);", f"    {where.replace('arena', 'bytes')} ^= 1;\n    NET_GROUP_END(0);"
+        )
 
     corrupt(monkeypatch, "net.c", change)
     answer = verify(model)
@@ -110,11 +114,26 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
         ("net.h", r"(_SCALE 0\.\d)\d", r"\g<1>", "NET_INPUT_V1_SCALE == 0x"),
         ("net.h", r"(_STACK_BYTES )\d+", r"\g<1>9999", "NET_STACK_BYTES == "),
         ("net.h", r"(_SHAPE \{1, )6", r"\g<1>7", "sizeof shape == sizeof expected"),
-        ("net.c", r"return \(int8_t \*\)net_input", "return 1 + (int8_t *)net_input", "net_input_v1(arena) == arena + "),
+        (
+            "net.c",
+            r"return \(int8_t \*\)net_input",
+            "return 1 + (int8_t *)net_input",
+            "net_input_v1(arena) == arena + ",
+        ),
         ("net.c", r"if \(bytes < \(size_t\)NET_ARENA_BYTES\)", "if (bytes == 0u)", "NET_ERROR_SIZE"),
-        ("net.c", r"(net_output_bytes\(size_t index\)\n\{\n.*\n    case 0: return )\d+u", r"\g<1>1u", "net_output_bytes(0) == "),
+        (
+            "net.c",
+            r"(net_output_bytes\(size_t index\)\n\{\n.*\n    case 0: return )\d+u",
+            r"\g<1>1u",
+            "net_output_bytes(0) == ",
+        ),
         ("net_weights.c", r"(\n    \{-?\d+, -?\d+)(\d),", r"\g<1>7,", "has other bytes than the plan says"),
-        ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    bytes[NET_ARENA_BYTES + 9999] = 1;\n", "changed memory that nothing uses"),
+        (
+            "net.c",
+            r"(?=    NET_GROUP_END\(0\);)",
+            "    bytes[NET_ARENA_BYTES + 9999] = 1;\n",
+            "changed memory that nothing uses",
+        ),
         ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    {static int runs; ++runs;}\n", "changed a static variable"),
     ],
     ids=["scale", "stack", "shape", "accessor", "size", "output bytes", "multiplier", "far write", "variable"],

@@ -142,7 +142,9 @@ def _twice_renamed(s: Sketch, x: Value) -> list[Value]:
 
 def _with_a_constant(s: Sketch, x: Value) -> list[Value]:
     y, data = s.relu(x), s.rng.integers(-128, 128, x.shape).astype("int8")
-    fixed = Value(s.model.tensor("fixed", x.shape, "int8", y.scale, y.zero_point, data=data), x.shape, y.scale, y.zero_point)
+    fixed = Value(
+        s.model.tensor("fixed", x.shape, "int8", y.scale, y.zero_point, data=data), x.shape, y.scale, y.zero_point
+    )
     return [s.concatenate([y, fixed], 1)]
 
 
@@ -258,7 +260,9 @@ def test_parts_are_aligned_to_their_elements() -> None:
     for dtype, scale, zero_point in (("float32", None, None), ("int16", 0.001, 0)):
         model = ModelBuilder()
         x, cut = (model.tensor(n, s, dtype, scale, zero_point) for n, s in (("x", (1, 7)), ("cut", (1, 4))))
-        begin, size = (model.tensor(n, (2,), "int32", data=np.array(d, np.int32)) for n, d in (("b", [0, 3]), ("s", [1, 4])))
+        begin, size = (
+            model.tensor(n, (2,), "int32", data=np.array(d, np.int32)) for n, d in (("b", [0, 3]), ("s", [1, 4]))
+        )
         y = model.tensor("y", (1, 4), "int8", 0.1, 3)
         model.op("SLICE", [x, begin, size], [cut])
         model.op("QUANTIZE", [cut], [y])

@@ -1,10 +1,10 @@
 """Builds .tflite files in code, without TensorFlow, through PyPI's `tflite` and `flatbuffers`.
 
-    model = ModelBuilder()
-    x = model.tensor("x", (1, 4, 4, 2), scale=0.5, zero_point=3)
-    y = model.tensor("y", (1, 4, 4, 2), scale=0.5, zero_point=-128)
-    model.op("RELU", [x], [y])
-    data = model.build([x], [y])
+model = ModelBuilder()
+x = model.tensor("x", (1, 4, 4, 2), scale=0.5, zero_point=3)
+y = model.tensor("y", (1, 4, 4, 2), scale=0.5, zero_point=-128)
+model.op("RELU", [x], [y])
+data = model.build([x], [y])
 """
 
 from __future__ import annotations
@@ -133,9 +133,7 @@ class ModelBuilder:
         elif scales is not None:
             zero_point = [0] * len(scales)
         signature = None if shape_signature is None else tuple(shape_signature)
-        self._tensors.append(
-            _Tensor(name, tuple(shape), dtype, scales, zero_point, axis, data, signature, fields)
-        )
+        self._tensors.append(_Tensor(name, tuple(shape), dtype, scales, zero_point, axis, data, signature, fields))
         return len(self._tensors) - 1
 
     def op(

@@ -112,9 +112,7 @@ def write_toy(
 
 def toy_inputs(runs: int, seed: int = 0) -> list[list[np.ndarray]]:
     generator = np.random.default_rng(seed)
-    return [
-        [generator.integers(-128, 128, size, dtype=np.int8) for size in (24, 5)] for _ in range(runs)
-    ]
+    return [[generator.integers(-128, 128, size, dtype=np.int8) for size in (24, 5)] for _ in range(runs)]
 
 
 def toy_outputs(inputs: list[list[np.ndarray]]) -> list[list[bytes]]:

@@ -39,8 +39,7 @@ def write_test_set(images: np.ndarray, labels: np.ndarray, source: str) -> None:
     """Writes test_images.c and test_images.h: uint8[n, 8, 8] of 0..15 and their n labels."""
     count = len(images)
     rows = [
-        "    {" + ", ".join("0x" + "".join(f"{pixel:x}" for pixel in row) for row in image) + "},"
-        for image in images
+        "    {" + ", ".join("0x" + "".join(f"{pixel:x}" for pixel in row) for row in image) + "}," for image in images
     ]
     digits = [f"    {', '.join(map(str, labels[i : i + 30]))}," for i in range(0, count, 30)]
     (HERE / "test_images.h").write_text(f"""\

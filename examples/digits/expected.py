@@ -1,6 +1,6 @@
 """What TensorFlow Lite Micro computes for the test images: writes expected.json, or checks it.
 
-    pip install '.[verify]' && python examples/digits/expected.py [--check]
+pip install '.[verify]' && python examples/digits/expected.py [--check]
 """
 
 from __future__ import annotations

@@ -126,9 +126,7 @@ def main() -> None:
     train(model, images[:-HELD_OUT], labels[:-HELD_OUT])
     tflite = convert(model, images[:-HELD_OUT])
     (HERE / "digits.tflite").write_bytes(tflite)
-    write_test_set(
-        small[-HELD_OUT:], labels[-HELD_OUT:], f"the last {HELD_OUT} of scikit-learn's digits"
-    )
+    write_test_set(small[-HELD_OUT:], labels[-HELD_OUT:], f"the last {HELD_OUT} of scikit-learn's digits")
 
     held_out = images[-HELD_OUT:], labels[-HELD_OUT:]
     float_accuracy = np.mean(model.predict(held_out[0], verbose=0).argmax(1) == held_out[1])

@@ -12,6 +12,7 @@ from flatbuffers import flexbuffers
 
 from tinyfuse.plugin import SAME_ROW, Call, Kernel, Operator, Pattern, Plugin, Rule, extent, input_pointer
 
+
 @dataclass(frozen=True)
 class ChannelShuffle:
     groups: int

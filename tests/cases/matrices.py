@@ -15,9 +15,7 @@ from tinyfuse.ops.transpose_conv import TransposeConv
 # --- BATCH_MATMUL ----------------------------------------------------------------------------
 
 
-def _matmul(
-    x, y, adj_x=False, adj_y=False, const=None, quants=((0.05, 3), (0.04, -9), (0.09, 5))
-) -> Op:
+def _matmul(x, y, adj_x=False, adj_y=False, const=None, quants=((0.05, 3), (0.04, -9), (0.09, 5))) -> Op:
     """x, y: the shapes as stored; `const`: the index of a constant operand."""
     rng = np.random.default_rng(6)
     operands = [
@@ -64,7 +62,9 @@ def transpose_conv(
     output = tensor((1, *size, filters), *quants[1])
     inputs = [constant(np.array(output.shape, np.int32)), weights, tensor(shape, *quants[0])]
     if bias:
-        inputs.append(constant(rng.integers(-3000, 3000, filters).astype(np.int32), f32(quants[0][0] * weight_scales[0])))
+        inputs.append(
+            constant(rng.integers(-3000, 3000, filters).astype(np.int32), f32(quants[0][0] * weight_scales[0]))
+        )
     return operator("TRANSPOSE_CONV", inputs, output, TransposeConv(padding, tuple(stride), activation))
 
 

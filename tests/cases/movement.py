@@ -87,7 +87,9 @@ def _random_strided(draw) -> Op:
             spans.append((draw(bounds), draw(bounds), draw(st.sampled_from([1, 1, 2, 3, -1, -2]))))
     masks = st.integers(0, (1 << len(shape)) - 1)
     begin, end, strides = zip(*spans, strict=True)
-    return _strided(shape, begin, end, strides, begin_mask=draw(masks) & ~shrink, end_mask=draw(masks), shrink_axis_mask=shrink)
+    return _strided(
+        shape, begin, end, strides, begin_mask=draw(masks) & ~shrink, end_mask=draw(masks), shrink_axis_mask=shrink
+    )
 
 
 # --- SPLIT, SPLIT_V, PACK, UNPACK ------------------------------------------------------------
@@ -226,9 +228,7 @@ NAMED = {
         "shrinks from the end": _strided(_IMAGE, (0, -1, 0, 0), (1, 0, 5, 6), (1, 1, 1, 1), shrink_axis_mask=2),
         "rank 1": _strided((7,), (1,), (6,), (2,)),
         "to a scalar": _strided((7,), (3,), (4,), (1,), "int32", shrink_axis_mask=1),
-        **{
-            dtype: _strided((5, 6), (1, 0), (5, 6), (2, 3), dtype) for dtype in ("int16", "int32", "float32", "bool")
-        },
+        **{dtype: _strided((5, 6), (1, 0), (5, 6), (2, 3), dtype) for dtype in ("int16", "int32", "float32", "bool")},
     },
     "SPLIT": {
         "channels": _split(_IMAGE, 3, 3),

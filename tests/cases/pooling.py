@@ -26,7 +26,9 @@ def _random(draw, kind: str) -> Op:
     stride = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
     padding = draw(st.sampled_from(["SAME", "VALID"]))
     assume(padding == "SAME" or (size[0] <= shape[1] and size[1] <= shape[2]))
-    return _op(kind, shape, size, stride, padding, draw(st.sampled_from(ACTIVATIONS)), (draw(scales), draw(zero_points)))
+    return _op(
+        kind, shape, size, stride, padding, draw(st.sampled_from(ACTIVATIONS)), (draw(scales), draw(zero_points))
+    )
 
 
 def _named(kind: str) -> dict[str, Op]:

@@ -36,8 +36,10 @@ def _random(draw, kind: str, pairs) -> Op:
 
 NAMED = {
     "QUANTIZE": {
-        **{f"{a} to {b}": _op("QUANTIZE", (a, b), (0.07 if a == "int32" else 0.1, 3), (0.08, -5))
-           for a, b in _QUANTIZES + _RESCALES},
+        **{
+            f"{a} to {b}": _op("QUANTIZE", (a, b), (0.07 if a == "int32" else 0.1, 3), (0.08, -5))
+            for a, b in _QUANTIZES + _RESCALES
+        },
         "int32 to int8, from bits that count": _op("QUANTIZE", ("int32", "int8"), (2.0**-28, 0), (0.9, 7)),
         "int32 to int16, from bits that count": _op("QUANTIZE", ("int32", "int16"), (2.0**-20, 0), (0.9, 7)),
         "float, coarse": _op("QUANTIZE", ("float32", "int8"), result=(1e6, 127)),

@@ -17,9 +17,7 @@ _SUBSETS = [axes for count in range(1, 5) for axes in combinations(range(4), cou
 
 def _op(shape, axes, keep_dims=True, source=(0.1, 3), result=(0.09, -5), kind="MEAN") -> Op:
     reduced = {axis % len(shape) for axis in np.atleast_1d(axes)}
-    kept = [
-        1 if axis in reduced else extent for axis, extent in enumerate(shape) if keep_dims or axis not in reduced
-    ]
+    kept = [1 if axis in reduced else extent for axis, extent in enumerate(shape) if keep_dims or axis not in reduced]
     inputs = [tensor(shape, *source), constant(np.array(axes, np.int32))]
     return operator(kind, inputs, tensor(kept, *result), Reducer(keep_dims))
 
@@ -67,7 +65,10 @@ NAMED = {
         "many": _op((1, 64, 64, 1), (1, 2), source=(0.1, -128)),
     },
     "SUM": {
-        **{f"axes {axes}": _op((2, 3, 4, 5), axes, len(axes) % 2 == 0, result=(0.4, -5), kind="SUM") for axes in _SUBSETS},
+        **{
+            f"axes {axes}": _op((2, 3, 4, 5), axes, len(axes) % 2 == 0, result=(0.4, -5), kind="SUM")
+            for axes in _SUBSETS
+        },
         "rows and columns": _op((1, 7, 5, 33), (1, 2), result=(1.3, 9), kind="SUM"),
         "finer output": _op((1, 5, 5, 4), (1, 2), source=(100.0, 9), result=(0.003, 0), kind="SUM"),
         "coarser output": _op((1, 5, 5, 4), (1, 2), source=(1e-6, -128), result=(100.0, 7), kind="SUM"),

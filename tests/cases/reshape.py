@@ -23,7 +23,9 @@ def _random(draw) -> Op:
     before = draw(shapes)
     count = prod(before)
     divisor = draw(st.sampled_from([d for d in range(1, count + 1) if count % d == 0]))
-    after = draw(st.sampled_from([(count,), (1, count), (divisor, count // divisor), (1, divisor, count // divisor, 1)]))
+    after = draw(
+        st.sampled_from([(count,), (1, count), (divisor, count // divisor), (1, divisor, count // divisor, 1)])
+    )
     return _op(before, after, draw(st.booleans()))
 
 

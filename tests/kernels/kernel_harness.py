@@ -205,9 +205,7 @@ def _case(index: int, case: Case, context: Context) -> str:
         place = f"output_memory + GUARD + {distance}"
         used = max(used, distance + op.input.bytes)
     assert scratch <= 65536 and used + 4 <= 131072 and ring * row_in + 4 <= 131072
-    lines = [
-        _array(c.ctype, f"k{index}_{c.name}", c.data, c.align) for c in kernel.constants(op, context)
-    ]
+    lines = [_array(c.ctype, f"k{index}_{c.name}", c.data, c.align) for c in kernel.constants(op, context)]
     lines.append(_array("int8_t", f"input_{index}", case.data, 4))
     lines.append(_array("int8_t", f"expected_{index}", expected, 4))
     site = Site(

@@ -60,9 +60,7 @@ def _optimum(problem: Problem, alive: list[int], enough: int, budget: Budget) ->
     loose = [i for i in alive if i not in related]
     beside = sum(clique.step[i] for i in loose)
     beside -= max((clique.step[i] - buffers[i].bytes for i in loose), default=0)
-    floor = max(
-        enough - beside, max(buffers[i].bytes for i in related), Clique(problem, related, clique.align).bound
-    )
+    floor = max(enough - beside, max(buffers[i].bytes for i in related), Clique(problem, related, clique.align).bound)
     limit = sum(clique.round_up(buffers[i].bytes) for i in related)
     if len(related) > _EXACT or floor >= limit:
         return max(clique.bound, beside + floor)

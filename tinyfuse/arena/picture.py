@@ -28,16 +28,12 @@ def arena_map(buffers: Iterable[Buffer], placement: Placement, width: int = 96) 
     lines = []
     for row in reversed(range(rows)):
         low, high = size * row // rows, size * (row + 1) // rows
-        held = [
-            b for b in shown if placement.offsets[b.name] < high and placement.offsets[b.name] + b.bytes > low
-        ]
+        held = [b for b in shown if placement.offsets[b.name] < high and placement.offsets[b.name] + b.bytes > low]
         text = ""
         for column in range(columns):
             # many steps share a column in very long models
             first, last = steps * column // columns, steps * (column + 1) // columns - 1
-            text += _cell(
-                [letters[b.name] for b in held if b.first_step <= last and b.last_step >= first], cell
-            )
+            text += _cell([letters[b.name] for b in held if b.first_step <= last and b.last_step >= first], cell)
         lines.append(f"{low:>{_LEFT - 2}} |{text}")
     lines.append(" " * (_LEFT - 1) + "+" + "-" * (columns * cell))
     lines.append((" " * _LEFT + _axis(columns, cell, steps)).rstrip())

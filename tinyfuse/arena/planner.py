@@ -31,9 +31,7 @@ WORK_LIMIT = 1_000_000
 _FINEST = 64
 
 
-def plan_arena(
-    buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT
-) -> Placement:
+def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT) -> Placement:
     """A placement of every buffer; `optimal` where it is proven that none is smaller.
 
     arena_bytes is exactly where the highest buffer ends; nothing is rounded. `work_limit` bounds the

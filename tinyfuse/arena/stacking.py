@@ -103,8 +103,7 @@ class Stacking:
         found = [
             i
             for i in self.left
-            if floor <= lowest[i]
-            and (lowest[i] < first_end if i != first else hole is None or lowest[i] < hole)
+            if floor <= lowest[i] and (lowest[i] < first_end if i != first else hole is None or lowest[i] < hole)
         ]
         found.sort(key=lambda i: (-lowest[i], buffers[i].bytes, -i))
         return [(lowest[i], i) for i in found]

@@ -79,8 +79,7 @@ class Sweep:
                 inside.remove(gone)
                 for state in layer:
                     state.demands = [
-                        row[:place] + row[place + 1 :]
-                        for row in state.demands[:place] + state.demands[place + 1 :]
+                        row[:place] + row[place + 1 :] for row in state.demands[:place] + state.demands[place + 1 :]
                     ]
             layer, missed = _best(layer, self.width)
             bound = min(bound, missed)
@@ -127,9 +126,7 @@ class Sweep:
     def _demand(self, demands, aligns: list[int], low: int, high: int, apart: int) -> None:
         """Adds "high lies at least `apart` above low" and all that follows."""
         step = aligns[high]
-        edge = tuple(
-            -(-(residue + apart) // step) * step - residue for residue in range(0, self.modulus, aligns[low])
-        )
+        edge = tuple(-(-(residue + apart) // step) * step - residue for residue in range(0, self.modulus, aligns[low]))
         if all(map(le, edge, demands[low][high])):
             return
         after = [(q, demand) for q, demand in enumerate(demands[high]) if demand[0] >= 0]
@@ -150,8 +147,7 @@ class Sweep:
             return (first[0] + second[0],)
         modulus = self.modulus
         return tuple(
-            d + second[(r + d) % modulus // middle_align]
-            for r, d in zip(range(0, modulus, align), first, strict=True)
+            d + second[(r + d) % modulus // middle_align] for r, d in zip(range(0, modulus, align), first, strict=True)
         )
 
     def _order(self, state: _State) -> list[int]:

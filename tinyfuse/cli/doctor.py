@@ -96,7 +96,9 @@ def _newlib() -> Check:
     compiler = find_program("arm-none-eabi-gcc")
     specs = _first_line(compiler, "-print-file-name=nano.specs") if compiler else None
     place = specs if specs and os.path.isabs(specs) else None
-    return Check("newlib", "verify, run, profile: the C library to link with", True, place, None, None, how_to_get("newlib"))
+    return Check(
+        "newlib", "verify, run, profile: the C library to link with", True, place, None, None, how_to_get("newlib")
+    )
 
 
 def _qemu(required: bool) -> Check:

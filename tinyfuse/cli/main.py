@@ -46,38 +46,77 @@ def generation_options(command):
 
     @click.argument("model", type=click.Path())
     @click.option("--target", metavar="T", help="A core of `tinyfuse targets`.")
-    @click.option("--device", metavar="NAME",
-                  help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs.")
+    @click.option(
+        "--device",
+        metavar="NAME",
+        help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs.",
+    )
     @click.option("--name", metavar="NAME", help="Prefix of the C names; default: the model file's name.")
-    @click.option("--kernels", type=click.Choice(KERNELS), default="auto", show_default=True,
-                  help="auto: the faster one; cmsis-nn: wherever it has one; tinyfuse: ours alone.")
-    @click.option("--fusion", type=click.Choice(FUSION), default="rows", show_default=True,
-                  help="none: an operator a step; basic: activations, padding, batch normalization; "
-                  "rows: groups that stream rows.")
-    @click.option("--optimize", type=click.Choice(OPTIMIZE), default="balanced", show_default=True,
-                  help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least "
-                  "RAM; balanced: the least RAM within 7 % of the fewest instructions. With --kernels cmsis-nn, balanced "
-                  "and ram fuse every depthwise and pointwise pair.")
-    @click.option("--weights", type=click.Choice(WEIGHTS), default="packed", show_default=True,
-                  help="unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.")
-    @click.option("--feed-rows", is_flag=True,
-                  help="Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.")
-    @click.option("--plugin", "plugins", type=click.Path(), multiple=True, metavar="FILE",
-                  help="Python that adds operators and patterns (docs/plugins.md); it is run.")
-    @click.option("--cmsis-nn-version", type=click.Choice(list(CMSIS_NN_VERSIONS)), default=None,
-                  help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
-                  "that verify and --bundle find]")
-    @click.option("--cmsis-nn", "cmsis_nn_path", metavar="PATH", type=click.Path(),
-                  help="A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn.")
+    @click.option(
+        "--kernels",
+        type=click.Choice(KERNELS),
+        default="auto",
+        show_default=True,
+        help="auto: the faster one; cmsis-nn: wherever it has one; tinyfuse: ours alone.",
+    )
+    @click.option(
+        "--fusion",
+        type=click.Choice(FUSION),
+        default="rows",
+        show_default=True,
+        help="none: an operator a step; basic: activations, padding, batch normalization; "
+        "rows: groups that stream rows.",
+    )
+    @click.option(
+        "--optimize",
+        type=click.Choice(OPTIMIZE),
+        default="balanced",
+        show_default=True,
+        help="With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least "
+        "RAM; balanced: the least RAM within 7 % of the fewest instructions. With --kernels cmsis-nn, balanced "
+        "and ram fuse every depthwise and pointwise pair.",
+    )
+    @click.option(
+        "--weights",
+        type=click.Choice(WEIGHTS),
+        default="packed",
+        show_default=True,
+        help="unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.",
+    )
+    @click.option(
+        "--feed-rows",
+        is_flag=True,
+        help="Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.",
+    )
+    @click.option(
+        "--plugin",
+        "plugins",
+        type=click.Path(),
+        multiple=True,
+        metavar="FILE",
+        help="Python that adds operators and patterns (docs/plugins.md); it is run.",
+    )
+    @click.option(
+        "--cmsis-nn-version",
+        type=click.Choice(list(CMSIS_NN_VERSIONS)),
+        default=None,
+        help="The API of CMSIS-NN that the code calls.  [default: 7.0, or that of the tree "
+        "that verify and --bundle find]",
+    )
+    @click.option(
+        "--cmsis-nn",
+        "cmsis_nn_path",
+        metavar="PATH",
+        type=click.Path(),
+        help="A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn.",
+    )
     @click.option("--max-ram", metavar="SIZE", help="Fail when arena and state are larger: 65536, 64K, 1M.")
     @click.option("--max-flash", metavar="SIZE", help="Fail when weights and code are larger.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON alone on stdout (docs/json.md).")
     @functools.wraps(command)
     def wrapped(*args, device, **kwargs):
         _take_device(device, kwargs)
-        request = commands.Request(
-            **{field: kwargs.pop(field) for field in commands.REQUEST_FIELDS}
-        )
+        request = commands.Request(**{field: kwargs.pop(field) for field in commands.REQUEST_FIELDS})
         with plugins(request.plugins):
             return command(request, *args, **kwargs)
 
@@ -104,25 +143,39 @@ def _take_device(name: str | None, arguments: dict) -> None:
 
 
 #: of the commands that compile the module
-compiler_opt = click.option("--compiler-opt", "opt", type=click.Choice(COMPILER_OPTS), default="O2", show_default=True,
-                            help="The compiler's optimization level. On the host it is O1; CMSIS-NN has O1 at least.")
+compiler_opt = click.option(
+    "--compiler-opt",
+    "opt",
+    type=click.Choice(COMPILER_OPTS),
+    default="O2",
+    show_default=True,
+    help="The compiler's optimization level. On the host it is O1; CMSIS-NN has O1 at least.",
+)
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse gen kws.tflite --target cortex-m4
   tinyfuse gen kws.tflite --target cortex-m55 -o third_party/kws --bundle
   tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
-""")
+"""
+)
 @generation_options
 @click.option("-o", "--output", type=click.Path(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
 @click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
-@click.option("--selftest", is_flag=True,
-              help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board.")
-@click.option("--force", is_flag=True,
-              help="Write into a folder that tinyfuse did not make, and over files changed since.")
-@click.option("--depfile", type=click.Path(), metavar="FILE",
-              help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.")
+@click.option(
+    "--selftest", is_flag=True, help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board."
+)
+@click.option(
+    "--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since."
+)
+@click.option(
+    "--depfile",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.",
+)
 def gen(request, as_json, output, bundle, selftest, force, depfile):
     """Generate the C module of MODEL, and print a short report."""
     result = commands.generate(request, output, bundle, force, progress, selftest, depfile)
@@ -133,16 +186,21 @@ def gen(request, as_json, output, bundle, selftest, force, depfile):
     return 0
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse report kws.tflite --target cortex-m4
   tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
   tinyfuse report kws.tflite --target cortex-m4 --pareto
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
-""")
+"""
+)
 @generation_options
-@click.option("--pareto", is_flag=True,
-              help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.")
+@click.option(
+    "--pareto",
+    is_flag=True,
+    help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.",
+)
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
 def report(request, as_json, pareto, svg, rows_svg):
@@ -163,11 +221,13 @@ def report(request, as_json, pareto, svg, rows_svg):
     return 0
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse explain kws.tflite --target cortex-m4
   tinyfuse explain kws.tflite --target cortex-m55 --optimize ram --json
-""")
+"""
+)
 @generation_options
 def explain(request, as_json):
     """Say why the plan of MODEL is as it is: each fusion taken or refused, with predicted costs both
@@ -179,27 +239,53 @@ def explain(request, as_json):
     return 0
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse verify kws.tflite --target cortex-m4
   tinyfuse verify kws.tflite --target cortex-m4 --kernels cmsis-nn --runs 20 --seed 7
   tinyfuse verify kws.tflite --target cortex-m4 --emulator host
-""")
+"""
+)
 @generation_options
-@click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
-              help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
-              "sanitizers.")
-@click.option("--oracle", type=click.Choice(["auto", "tflm", "litert", "reference"]), default="auto",
-              show_default=True, help="Who says what is right.")
-@click.option("--runs", type=click.IntRange(1, 10000), default=None,
-              help="Inputs: all-min, all-max, all-zero-point, then random ones.  [default: 8; 64 for a model "
-              "with state; four times as many where an output stays the same in those]")
-@click.option("--frames", type=click.IntRange(1), default=None,
-              help="Runs from one reset of the state to the next.  [default: a quarter of --runs]")
+@click.option(
+    "--emulator",
+    type=click.Choice(["auto", "renode", "qemu", "host"]),
+    default="auto",
+    show_default=True,
+    help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
+    "sanitizers.",
+)
+@click.option(
+    "--oracle",
+    type=click.Choice(["auto", "tflm", "litert", "reference"]),
+    default="auto",
+    show_default=True,
+    help="Who says what is right.",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 10000),
+    default=None,
+    help="Inputs: all-min, all-max, all-zero-point, then random ones.  [default: 8; 64 for a model "
+    "with state; four times as many where an output stays the same in those]",
+)
+@click.option(
+    "--frames",
+    type=click.IntRange(1),
+    default=None,
+    help="Runs from one reset of the state to the next.  [default: a quarter of --runs]",
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 @compiler_opt
-@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
-              help="Host time that the emulated run may take.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Host time that the emulated run may take.",
+)
 def verify(request, as_json, **options):
     """Prove on an emulated core that the module computes what TensorFlow Lite Micro computes."""
     result = commands.verify(request, say=progress, **options)
@@ -211,7 +297,8 @@ def verify(request, as_json, **options):
     return 0 if result.exact else 1
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse run kws.tflite --target cortex-m4 --input x.npy --output y.npy
   tinyfuse run kws.tflite --target cortex-m4 --input audio=a.npy --input state=s.npy --output y.npz
@@ -219,17 +306,35 @@ Examples:
 \b
 x.npy has the input's shape, or [runs, ...] for several inferences (the frames of a stream). Integers are taken as they are;
 floats for an integer input are real values, and are quantized with the model's parameters.
-""")
+"""
+)
 @generation_options
-@click.option("--input", "inputs", multiple=True, required=True, metavar="[NAME=]FILE",
-              help="A .npy, or a .npz with an array for each input; repeat it for several inputs.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="[NAME=]FILE",
+    help="A .npy, or a .npz with an array for each input; repeat it for several inputs.",
+)
 @click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
-@click.option("--emulator", type=click.Choice(["auto", "renode", "qemu", "host"]), default="auto", show_default=True,
-              help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
-              "sanitizers.")
+@click.option(
+    "--emulator",
+    type=click.Choice(["auto", "renode", "qemu", "host"]),
+    default="auto",
+    show_default=True,
+    help="Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under "
+    "sanitizers.",
+)
 @compiler_opt
-@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
-              help="Host time that the emulated run may take.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Host time that the emulated run may take.",
+)
 def run(request, as_json, inputs, output, **options):
     """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
     from tinyfuse.cli.run import run as run_module
@@ -242,18 +347,31 @@ def run(request, as_json, inputs, output, **options):
     return 0
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse profile kws.tflite --target cortex-m4
   tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
   tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
-""")
+"""
+)
 @generation_options
-@click.option("--emulator", type=click.Choice(["auto", "qemu", "renode"]), default="auto", show_default=True,
-              help="QEMU counts everything, Renode the total alone.")
+@click.option(
+    "--emulator",
+    type=click.Choice(["auto", "qemu", "renode"]),
+    default="auto",
+    show_default=True,
+    help="QEMU counts everything, Renode the total alone.",
+)
 @compiler_opt
-@click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="SECONDS",
-              help="Host time that each emulated run may take.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Host time that each emulated run may take.",
+)
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw it, for a README.")
 def profile(request, as_json, svg, **options):
     """Say where the instructions and bytes of one inference go: by group, operator and function.
@@ -295,12 +413,14 @@ def targets(as_json):
     return 0
 
 
-@main.command(epilog="""\b
+@main.command(
+    epilog="""\b
 Examples:
   tinyfuse operators
   tinyfuse operators CONV_2D ADD
   tinyfuse operators --json | jq .operators[].kind
-""")
+"""
+)
 @click.argument("kinds", nargs=-1, metavar="[KIND]...")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone (docs/json.md).")
 def operators(kinds, as_json):
@@ -316,9 +436,11 @@ def operators(kinds, as_json):
         facts["operators"] = [known[kind.upper()] for kind in kinds]
     if as_json:
         return print_json(facts)
-    shown = operators_lines(facts) if not kinds else [
-        line for operator in facts["operators"] for line in operator_lines(operator)
-    ]
+    shown = (
+        operators_lines(facts)
+        if not kinds
+        else [line for operator in facts["operators"] for line in operator_lines(operator)]
+    )
     for line in shown:
         click.echo(line)
     return 0

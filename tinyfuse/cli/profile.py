@@ -61,9 +61,7 @@ def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float)
     }
 
 
-def _measure(
-    request: Request, say: Say, machine: Emulator, plugin: Path | None, opt: str, timeout: float
-) -> Measured:
+def _measure(request: Request, say: Say, machine: Emulator, plugin: Path | None, opt: str, timeout: float) -> Measured:
     plan, tree = commands.make_plan(request, say, needs_tree=True)
     name, core = plan.options.name, plan.context.target
     inputs = input_set(plan.source, _INPUTS, 0)[:2]

@@ -16,9 +16,7 @@ _UNKNOWN_MAC, _UNKNOWN_OUTPUT, _UNKNOWN_CALL = 4.0, 20.0, 100.0
 _UNKNOWN_LOOP = CostTable({}, {"groups": 10.0, "rows": 10.0, "checks": 5.0, "slides": 15.0, "slid_bytes": 2.0}, {})
 
 
-def stage_instructions(
-    stages: tuple[Stage, ...], stream: Stream | None, context: Context
-) -> list[float | None]:
+def stage_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
     """Predicted instructions of each stage of a group; None for a kernel that was not measured."""
     table = cost_table(context.target.cost_table)
     return table.stages(stages, stream, context) if table else [None] * len(stages)

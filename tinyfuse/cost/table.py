@@ -34,9 +34,7 @@ class CostTable:
         factors = self.kernels.get(entry_name(op, kernel, by_row, context))
         return None if factors is None else _sum(factors, features(op, by_row))
 
-    def stages(
-        self, stages: tuple[Stage, ...], stream: Stream | None, context: Context
-    ) -> list[float | None]:
+    def stages(self, stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
         """Instructions of each stage of a group, its share of the row loop included."""
         found: list[float | None] = []
         for stage, loop in zip(stages, self.loops(stages, stream), strict=True):

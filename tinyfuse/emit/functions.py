@@ -20,8 +20,13 @@ from tinyfuse.plan import Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height, readers
 
 CTYPE = {
-    "bool": "uint8_t", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t",
-    "int32": "int32_t", "int64": "int64_t", "float32": "float",
+    "bool": "uint8_t",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "int16": "int16_t",
+    "int32": "int32_t",
+    "int64": "int64_t",
+    "float32": "float",
 }
 
 
@@ -90,9 +95,7 @@ class _Writer:
     # --- the comment ------------------------------------------------------------------------
 
     def _comment(self) -> list[str]:
-        live = sum(
-            b.bytes for b in self.plan.buffers if b.first_step <= self.group.index <= b.last_step
-        )
+        live = sum(b.bytes for b in self.plan.buffers if b.first_step <= self.group.index <= b.last_step)
         lines = []
         for stage in self.group.stages:
             op = stage.op
@@ -129,9 +132,7 @@ class _Writer:
             )
         if not seen and not any(self.group.scratch):
             self._line("(void)arena;")
-        updated = {
-            stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updates
-        }
+        updated = {stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updates}
         for tensor in self.group.states:
             const = "" if tensor in updated else "const "
             rows = f", a ring of {height(tensor)} row(s)" if tensor.cursor else ""

@@ -74,7 +74,6 @@ def stack_bound(plan: Plan, optimized: bool) -> int:
 def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
     """Inputs and outputs with C names that differ from each other, whatever the model calls them."""
 
-
     def of(tensors: tuple[Tensor, ...]) -> list[Port]:
         return [_port(plan, i, t, s) for i, (t, s) in enumerate(zip(tensors, tensor_symbols(tensors), strict=True))]
 

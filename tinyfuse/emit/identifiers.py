@@ -76,9 +76,7 @@ def _hides_a_header(name: str) -> bool:
 def module_name(text: str) -> str:
     """The name a user chose with --name, checked rather than changed: it is their API's prefix."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
-        raise UsageError(
-            f"--name {text!r} can't prefix C names: use a letter, then at most 47 letters, digits or '_'"
-        )
+        raise UsageError(f"--name {text!r} can't prefix C names: use a letter, then at most 47 letters, digits or '_'")
     if reason := _reserved_as(text):
         raise UsageError(f"--name {text!r} is {reason}: use another name, such as my_{text}")
     if _hides_a_header(text):

@@ -18,7 +18,9 @@ _WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 #: our kernels that take any shape and number, and are slow
 _GENERAL = {
-    "tinyfuse_conv_row_s8", "tinyfuse_depthwise_row_s8", "tinyfuse_fully_connected_s8",
+    "tinyfuse_conv_row_s8",
+    "tinyfuse_depthwise_row_s8",
+    "tinyfuse_fully_connected_s8",
 }
 
 

@@ -99,8 +99,11 @@ def _gain(fused: Cost, apart: Cost) -> str:
     if None not in (fused.ram_bytes, apart.ram_bytes):
         saved = apart.ram_bytes - fused.ram_bytes
         words.append(
-            f"saves {saved:,} bytes of RAM while it runs" if saved > 0
-            else f"takes {-saved:,} bytes more RAM while it runs" if saved else "takes as much RAM"
+            f"saves {saved:,} bytes of RAM while it runs"
+            if saved > 0
+            else f"takes {-saved:,} bytes more RAM while it runs"
+            if saved
+            else "takes as much RAM"
         )
     if None not in (fused.instructions, apart.instructions):
         words.append(f"{fused.instructions - apart.instructions:+,} instructions")

@@ -31,7 +31,7 @@ _TORCH = (
 )
 _ONNX = "onnx2tf (PyPI) makes .tflite files of it: take the full integer one of `onnx2tf -i model.onnx -oiqt`"
 _C_ARRAY = (
-    "give the .tflite that it was made of; this makes it again: python3 -c \"import re, sys; sys.stdout.buffer.write("
+    'give the .tflite that it was made of; this makes it again: python3 -c "import re, sys; sys.stdout.buffer.write('
     "bytes(int(b, 16) for b in re.findall(r'0x[0-9a-fA-F]{2}\\b', sys.stdin.read())))\" < model.cc > model.tflite"
 )
 #: how a file begins -> what it is, and what to do

@@ -23,6 +23,7 @@ MAX_ITEMS = 1 << 22
 #: bytes of one string; names of fused layers, joined by the converter, reach thousands
 MAX_STRING = 1 << 16
 
+
 class Damaged(Exception):
     """The file can't be read; the message says at which field and why."""
 
@@ -61,10 +62,7 @@ class Walk:
 
     def bounds(self, position: int, size: int, place: str) -> None:
         if position < 0 or position + size > len(self.data):
-            raise Damaged(
-                f"{place} lies outside the file (bytes {position} to {position + size} "
-                f"of {len(self.data)})"
-            )
+            raise Damaged(f"{place} lies outside the file (bytes {position} to {position + size} of {len(self.data)})")
 
     def push(self, table: str, position: int, place: str) -> None:
         """Follows the offset at a position to a table that is still to be checked."""

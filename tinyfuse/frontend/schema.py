@@ -77,10 +77,8 @@ _DILATION = "dilation_w_factor:int=1 dilation_h_factor:int=1"
 TABLES: dict[str, tuple[Field, ...]] = {
     name: _fields(text)
     for name, text in {
-        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- "
-        "buffers:[Buffer]",
-        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- "
-        "builtin_code:BuiltinOperator",
+        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer]",
+        "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",
         "Tensor": "shape:[int] type:TensorType buffer:uint name:string "
@@ -108,8 +106,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "PackOptions": "values_count:int axis:int",
         "Pool2DOptions": f"{_CONV} filter_width:int filter_height:int {_ACTIVATION}",
         "ReducerOptions": "keep_dims:bool",
-        "ResizeBilinearOptions": "new_height:- new_width:- align_corners:bool "
-        "half_pixel_centers:bool",
+        "ResizeBilinearOptions": "new_height:- new_width:- align_corners:bool half_pixel_centers:bool",
         "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
         "SoftmaxOptions": "beta:float",
         "SpaceToDepthOptions": "block_size:int",
@@ -119,8 +116,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "SubOptions": _ACTIVATION,
         "SVDFOptions": "rank:int",
         "TransposeConvOptions": f"{_CONV} {_ACTIVATION}",
-        "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- "
-        "time_major:bool",
+        "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- time_major:bool",
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
     }.items()

@@ -80,9 +80,7 @@ class _Resolver:
         for op in initializations:
             self._initialize(op)
         states = {op: self._state(op, variable) for op, variable in used}
-        return tuple(
-            replace(op, inputs=(states[op], *op.inputs[1:])) if states.get(op) else op for op in kept
-        )
+        return tuple(replace(op, inputs=(states[op], *op.inputs[1:])) if states.get(op) else op for op in kept)
 
     def _variable(self, op: Op, handles: dict[Tensor, _Variable]) -> _Variable | None:
         """The variable that an operator reads or assigns; notes handles and what is assigned."""
@@ -175,7 +173,5 @@ class _Resolver:
                 message = f"variable {variable.name!r} is initialized with another dtype or size"
                 if self.require(like, message, HINT_UNSOUND, op):
                     initial = given.reshape(value.shape)
-            variable.state = Tensor(
-                variable.name, value.shape, value.dtype, value.quant, initial=initial
-            )
+            variable.state = Tensor(variable.name, value.shape, value.dtype, value.quant, initial=initial)
         return variable.state

@@ -33,7 +33,7 @@ class Matmul:
 
 
 def form_name(form: str) -> str:
-    """"wide", "lanes" or "line"."""
+    """ "wide", "lanes" or "line"."""
     return form.removeprefix("TINYFUSE_").lower()
 
 

@@ -122,8 +122,10 @@ class HardSwishOperator(UnaryOperator):
         ),
         Rule(
             "the input's scale is from 2^-9 to 128 times the output's",
-            lambda op: not 2.0**-10 < op.input.scale / op.output.scale < 2.0**8
-            or not -15 <= _hard_swish_multipliers(op)[0][1] <= 0,
+            lambda op: (
+                not 2.0**-10 < op.input.scale / op.output.scale < 2.0**8
+                or not -15 <= _hard_swish_multipliers(op)[0][1] <= 0
+            ),
             "TensorFlow Lite Micro refuses larger ones too",
         ),
     )

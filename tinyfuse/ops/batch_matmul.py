@@ -32,7 +32,9 @@ def _matrices(op: Op, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _bad_shapes(op: Op) -> Tensor | None:
-    x, y = _matrices(op, *(np.lib.stride_tricks.as_strided(np.empty(1), t.shape, (0,) * len(t.shape)) for t in op.inputs))
+    x, y = _matrices(
+        op, *(np.lib.stride_tricks.as_strided(np.empty(1), t.shape, (0,) * len(t.shape)) for t in op.inputs)
+    )
     if x.shape[-1] != y.shape[-2]:
         return op.inputs[1]
     try:

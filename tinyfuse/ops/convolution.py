@@ -121,8 +121,7 @@ def padded_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     attributes, (_, height, width, _) = op.attributes, op.input.shape
     _, kernel_h, kernel_w, _ = op.inputs[1].shape
     rows, columns = (
-        attributes.padding if isinstance(attributes.padding, str) else attributes.padding[at : at + 2]
-        for at in (0, 2)
+        attributes.padding if isinstance(attributes.padding, str) else attributes.padding[at : at + 2] for at in (0, 2)
     )
     return (
         windows_along(height, kernel_h, attributes.stride[0], attributes.dilation[0], rows),
@@ -155,9 +154,7 @@ def clamp_range(op: Op) -> tuple[int, int]:
     """(low, high) of the output in stored units."""
     if op.attributes.clamp is not None:
         return op.attributes.clamp
-    return activation_range(
-        op.attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype
-    )
+    return activation_range(op.attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype)
 
 
 def channel_multipliers(op: Op) -> tuple[np.ndarray, np.ndarray]:
@@ -210,9 +207,7 @@ def _one_scale(tensor: Tensor) -> bool:
 
 def _bad_bias(op: Op) -> Tensor | None:
     bias = _tensors(op)[2]
-    good = bias is None or (
-        bias.is_constant and bias.dtype == "int32" and bias.elements == op.output.shape[-1]
-    )
+    good = bias is None or (bias.is_constant and bias.dtype == "int32" and bias.elements == op.output.shape[-1])
     return None if good else bias
 
 
@@ -230,21 +225,16 @@ def _bad_scale(op: Op) -> Tensor | None:
 TENSOR_RULES = (
     Rule(
         "two or three inputs and one output",
-        lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1
-        or op.inputs[0] is None or op.inputs[1] is None,
+        lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or op.inputs[0] is None or op.inputs[1] is None,
     ),
     Rule(
         "input and output are int8, the input computed at run time",
-        lambda op: next(
-            (t for t in (op.inputs[0], op.outputs[0]) if t.dtype != "int8" or t.is_constant), None
-        ),
+        lambda op: next((t for t in (op.inputs[0], op.outputs[0]) if t.dtype != "int8" or t.is_constant), None),
         "quantize the model to int8 (full integer quantization)",
     ),
     Rule(
         "weights are constant int8",
-        lambda op: None
-        if op.inputs[1].is_constant and op.inputs[1].dtype == "int8"
-        else op.inputs[1],
+        lambda op: None if op.inputs[1].is_constant and op.inputs[1].dtype == "int8" else op.inputs[1],
         "quantize the model to int8 (full integer quantization)",
     ),
     Rule(
@@ -308,8 +298,10 @@ SHAPE_RULES = (
         "strides and dilations are positive",
         lambda op: min(op.attributes.stride + op.attributes.dilation) < 1,
     ),
-    Rule("the output has the input's batch, and the rows and columns that padding, stride and dilation give",
-         _bad_output_shape),
+    Rule(
+        "the output has the input's batch, and the rows and columns that padding, stride and dilation give",
+        _bad_output_shape,
+    ),
 )
 
 

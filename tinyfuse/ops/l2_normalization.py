@@ -40,11 +40,13 @@ class L2NormalizationOperator(Operator):
         ),
         Rule(
             "input and output have one shape of rank 1 to 4, with up to 33025 values in the last dimension",
-            lambda op: op.input.shape != op.output.shape
-            or not 1 <= len(op.input.shape) <= 4
-            or op.input.shape[-1] > 33025,  # squares of 255 that fit 31 bits
+            lambda op: (
+                op.input.shape != op.output.shape or not 1 <= len(op.input.shape) <= 4 or op.input.shape[-1] > 33025
+            ),  # squares of 255 that fit 31 bits
         ),
-        Rule("no fused activation", lambda op: op.attributes.activation != "NONE", "TensorFlow Lite Micro refuses it too"),
+        Rule(
+            "no fused activation", lambda op: op.attributes.activation != "NONE", "TensorFlow Lite Micro refuses it too"
+        ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> L2Norm:

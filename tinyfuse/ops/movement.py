@@ -30,9 +30,7 @@ class Movement(Operator):
 
     def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
         views = self.views(op, np.ascontiguousarray(inputs[self.data_input]))
-        return tuple(
-            np.ascontiguousarray(view).reshape(t.shape) for view, t in zip(views, op.outputs, strict=True)
-        )
+        return tuple(np.ascontiguousarray(view).reshape(t.shape) for view, t in zip(views, op.outputs, strict=True))
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         source = op.inputs[self.data_input]

@@ -76,7 +76,9 @@ class PadV2Operator(PadOperator):
     kind = "PADV2"
     summary = "a constant around a tensor"
     rules = (
-        Rule("three inputs and one output", lambda op: len(op.inputs) != 3 or len(op.outputs) != 1 or None in op.inputs),
+        Rule(
+            "three inputs and one output", lambda op: len(op.inputs) != 3 or len(op.outputs) != 1 or None in op.inputs
+        ),
         *_RULES,
         Rule("the value is one constant int8", _bad_value),
         Rule(

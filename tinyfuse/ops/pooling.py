@@ -68,8 +68,10 @@ class _Pool(ImageOperator):
             "filter and stride are from 1 to 32767",
             lambda op: not all(1 <= v <= 32767 for v in op.attributes.filter + op.attributes.stride),
         ),
-        Rule("the output has the input's batch and channels, and the extents that filter, stride and padding give",
-             _bad_shape),
+        Rule(
+            "the output has the input's batch and channels, and the extents that filter, stride and padding give",
+            _bad_shape,
+        ),
         Rule(
             "input and output have the same scale and zero point",
             _requantized,
@@ -101,9 +103,7 @@ class _Pool(ImageOperator):
             y0 = y * op.attributes.stride[0] - top
             for x in range(columns):
                 x0 = x * op.attributes.stride[1] - left
-                window = data[
-                    max(0, y0) : y0 + op.attributes.filter[0], max(0, x0) : x0 + op.attributes.filter[1]
-                ]
+                window = data[max(0, y0) : y0 + op.attributes.filter[0], max(0, x0) : x0 + op.attributes.filter[1]]
                 result[0, y, x] = self.pool(window)
         return clamp(result, *clamp_range(op))
 

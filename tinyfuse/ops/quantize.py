@@ -76,9 +76,7 @@ class QuantizeOperator(_Elementwise):
             rounded = np.copysign(np.floor(np.abs(exact) + 0.5), exact).astype(np.int64)
         else:
             multiplier = quantize_multiplier(op.input.scale / op.output.scale)
-            rounded = multiply_by_quantized_multiplier(
-                inputs[0].astype(np.int64) - op.input.zero_point, *multiplier
-            )
+            rounded = multiply_by_quantized_multiplier(inputs[0].astype(np.int64) - op.input.zero_point, *multiplier)
         return (np.clip(rounded + op.output.zero_point, low, high).astype(op.output.dtype),)
 
 

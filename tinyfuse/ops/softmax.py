@@ -64,9 +64,11 @@ class SoftmaxOperator(Operator):
         Rule("the output's scale is 1/256 and its zero point -128 (int16: 1/65536, -32768)", _bad_output),
         Rule(
             "input and output have one shape of rank 1 to 4, with 1 to 4095 values in the last dimension",
-            lambda op: op.input.shape != op.output.shape
-            or not 1 <= len(op.input.shape) <= 4
-            or not 1 <= op.input.shape[-1] <= 4095,
+            lambda op: (
+                op.input.shape != op.output.shape
+                or not 1 <= len(op.input.shape) <= 4
+                or not 1 <= op.input.shape[-1] <= 4095
+            ),
         ),
         Rule(
             "beta * input scale is above 2^-26 and finite",
@@ -82,9 +84,7 @@ class SoftmaxOperator(Operator):
         data = inputs[0].astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
         counts = difference >= least
-        scaled = saturating_rounding_doubling_high_mul(
-            np.where(counts, difference, 0) << left_shift, multiplier
-        )
+        scaled = saturating_rounding_doubling_high_mul(np.where(counts, difference, 0) << left_shift, multiplier)
         exps = np.where(counts, exp_on_negative_values(scaled, SCALED_DIFFERENCE_BITS), 0)
         total = rounding_divide_by_pot(exps, 12).sum(axis=-1, keepdims=True)
         headroom = leading_zeros(total)

@@ -20,9 +20,7 @@ def unquantized(op: Op) -> Tensor | None:
 ONE_INPUT = Rule(
     "one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs
 )
-ONE_SHAPE = Rule(
-    "input and output have one shape", lambda op: op.output if op.input.shape != op.output.shape else None
-)
+ONE_SHAPE = Rule("input and output have one shape", lambda op: op.output if op.input.shape != op.output.shape else None)
 UNARY_RULES = (
     ONE_INPUT,
     Rule(

@@ -132,7 +132,9 @@ class _Player:
         for tensor in op.activations:
             begins[tensor], end = end, end + tensor.elements
         numbers = [
-            np.arange(begins[t], begins[t] + t.elements, dtype=np.int32).reshape(t.shape) if t in begins else t and t.data
+            np.arange(begins[t], begins[t] + t.elements, dtype=np.int32).reshape(t.shape)
+            if t in begins
+            else t and t.data
             for t in op.inputs
         ]
         runs = [run for tensor in op.activations for run in self.contents[tensor]]
@@ -280,7 +282,12 @@ class _Player:
         done = [0] * len(group.stages)
         maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
         consumers = {
-            s: [(c, i) for c, other in enumerate(group.stages) for i, t in enumerate(other.op.inputs) if t is stage.op.output]
+            s: [
+                (c, i)
+                for c, other in enumerate(group.stages)
+                for i, t in enumerate(other.op.inputs)
+                if t is stage.op.output
+            ]
             for s, stage in enumerate(group.stages)
         }
 

@@ -57,7 +57,8 @@ def code_map(dwarf, own: re.Pattern) -> CodeMap:
     rows: list[tuple[int, int]] = []
     for unit in dwarf.iter_CUs():
         dies = [
-            die for die in unit.get_top_DIE().iter_children()
+            die
+            for die in unit.get_top_DIE().iter_children()
             if die.tag == "DW_TAG_subprogram" and own.fullmatch(die_name(die) or "")
         ]
         for die in dies:

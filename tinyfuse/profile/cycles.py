@@ -161,4 +161,3 @@ _TIMINGS = {"cortex-m4": _M4, "cortex-m7": _M7, "cortex-m33": _M33, "cortex-m55"
 def timing(cpu: str | None) -> Timing | None:
     """The timing of a core (a Target's cpu), None where no table of it is here."""
     return _TIMINGS.get(cpu or "")
-

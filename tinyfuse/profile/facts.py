@@ -66,8 +66,7 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
     if profile:
         number = group.stages.index(stage)
         parts = {
-            part.function: used
-            for part, used in profile.parts.get(group.index, {}).items() if part.stage == number
+            part.function: used for part, used in profile.parts.get(group.index, {}).items() if part.stage == number
         }
         usage = total(parts.values())
         functions = [
@@ -106,8 +105,15 @@ def total(usages) -> Usage:
 def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> dict:
     """The keys that a build, a group and an operator share."""
     if usage is None:
-        keys = ("instructions", "instructions_per_mac", "instructions_per_output", "loaded_bytes",
-                "stored_bytes", "calls", "estimated_cycles")
+        keys = (
+            "instructions",
+            "instructions_per_mac",
+            "instructions_per_output",
+            "loaded_bytes",
+            "stored_bytes",
+            "calls",
+            "estimated_cycles",
+        )
         return dict.fromkeys(keys)
     return {
         "instructions": usage.instructions,

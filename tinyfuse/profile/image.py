@@ -141,6 +141,9 @@ def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
         start = int(address, 16)
         callee = _CALLEE.match(operands) if mnemonic == "bl" else None
         yield Instruction(
-            start, start + len(raw.replace(" ", "")) // 2, mnemonic, operands.partition("@")[0].strip(),
+            start,
+            start + len(raw.replace(" ", "")) // 2,
+            mnemonic,
+            operands.partition("@")[0].strip(),
             callee[1] if callee else None,
         )

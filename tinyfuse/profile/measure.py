@@ -83,9 +83,7 @@ def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usag
         instructions=sum(count.executed for count in counts),
         loaded=_columns(count.loaded for count in counts),
         stored=_columns(count.stored for count in counts),
-        calls=sum(
-            count.jumps for count in counts if image.instructions[count.address].mnemonic in ("bl", "blx")
-        ),
+        calls=sum(count.jumps for count in counts if image.instructions[count.address].mnemonic in ("bl", "blx")),
         cycles=sum(weighed[count] for count in counts) if weighed else None,
         lowest=min(lowest, default=None),
     )

@@ -72,13 +72,21 @@ class _Picture:
         self._box(x, y, op["instructions"], color, op["kind"], "#fff", f"{op['name']}{per_mac}")
         for function in op["functions"]:
             name = function["name"] or "row loop"
-            self._box(x, y + _ROW, function["instructions"], color, name.removeprefix("tinyfuse_"),
-                      "#1d2430", opacity=0.45)
+            self._box(
+                x, y + _ROW, function["instructions"], color, name.removeprefix("tinyfuse_"), "#1d2430", opacity=0.45
+            )
             x += function["instructions"] * self.scale
 
     def _box(
-        self, x: float, y: float, instructions: int, color: str, label: str, ink: str,
-        more: str = "", opacity: float = 1,
+        self,
+        x: float,
+        y: float,
+        instructions: int,
+        color: str,
+        label: str,
+        ink: str,
+        more: str = "",
+        opacity: float = 1,
     ) -> None:
         width = instructions * self.scale
         if width < 0.3:
@@ -111,7 +119,9 @@ class _Picture:
             width = 18 + len(label) * _LETTER + 16
             if x + width > _WIDTH and x > _MARGIN:
                 x, y = float(_MARGIN), y + 20
-            self.lines.append(f'<rect x="{x:.1f}" y="{y - 9}" width="11" height="11" rx="2" fill="{self.colors[kind]}"/>')
+            self.lines.append(
+                f'<rect x="{x:.1f}" y="{y - 9}" width="11" height="11" rx="2" fill="{self.colors[kind]}"/>'
+            )
             self._text(x + 16, y, label, fill="#5b6472")
             x += width
         return int(y + 16)

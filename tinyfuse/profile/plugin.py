@@ -91,6 +91,12 @@ def _count(line: str) -> Count:
     for region, read, written in zip(*[iter(map(int, accesses))] * 3, strict=True):
         loaded[region], stored[region] = read, written
     return Count(
-        int(group), int(part), int(address, 16), int(executed), int(jumps),
-        None if set(lowest) == {"f"} else int(lowest, 16), tuple(loaded), tuple(stored),
+        int(group),
+        int(part),
+        int(address, 16),
+        int(executed),
+        int(jumps),
+        None if set(lowest) == {"f"} else int(lowest, 16),
+        tuple(loaded),
+        tuple(stored),
     )

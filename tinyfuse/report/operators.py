@@ -68,9 +68,7 @@ def _goes_forward(kernel: Kernel) -> bool:
 
 def operators_lines(facts: dict) -> list[str]:
     """A table for a terminal."""
-    rows = [
-        (o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in facts["operators"]
-    ]
+    rows = [(o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in facts["operators"]]
     head = ("operator", "host", "emulated", "computes")
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = []

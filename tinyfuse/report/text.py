@@ -36,8 +36,10 @@ def report_text(plan: Plan, facts: dict) -> str:
 
 def summary_lines(facts: dict) -> list[str]:
     arena, unfused = facts["arena_bytes"], facts["unfused_arena_bytes"]
-    proof = "proven minimal" if facts["placement_optimal"] else (
-        f"lower bound {facts['arena_lower_bound']:,}, gap {arena - facts['arena_lower_bound']:,}"
+    proof = (
+        "proven minimal"
+        if facts["placement_optimal"]
+        else (f"lower bound {facts['arena_lower_bound']:,}, gap {arena - facts['arena_lower_bound']:,}")
     )
     measured = "measured" if facts["code_bytes_measured"] else "estimate"
     return [

@@ -38,8 +38,7 @@ def _folds(graph: Graph, activation: Op) -> bool:
     return (
         source not in graph.outputs
         and len(graph.consumers[source]) == 1
-        and (source.scale, source.zero_point, source.dtype)
-        == (result.scale, result.zero_point, result.dtype)
+        and (source.scale, source.zero_point, source.dtype) == (result.scale, result.zero_point, result.dtype)
     )
 
 

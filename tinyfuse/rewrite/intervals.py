@@ -53,9 +53,7 @@ def _accumulated(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
     full = clamp_range(op)
     channels = op.output.shape[-1]
     anything = (np.full(channels, full[0]), np.full(channels, full[1]))
-    if op.kind == "FULLY_CONNECTED" and (
-        low.size != op.inputs[1].shape[1] or any(op.inputs[1].quant.zero_point)
-    ):
+    if op.kind == "FULLY_CONNECTED" and (low.size != op.inputs[1].shape[1] or any(op.inputs[1].quant.zero_point)):
         return anything
     least, greatest = _sums(op, low - op.input.zero_point, high - op.input.zero_point)
     bias = bias_values(op)

@@ -61,10 +61,7 @@ def _passes_channels(op: Op) -> bool:
 
 def _constants(graph: Graph) -> dict[Tensor, np.ndarray]:
     """Per tensor [C]: the one stored value of each constant channel, else a value no int8 has."""
-    return {
-        tensor: np.where(low == high, low, 1 << 20)
-        for tensor, (low, high) in channel_intervals(graph).items()
-    }
+    return {tensor: np.where(low == high, low, 1 << 20) for tensor, (low, high) in channel_intervals(graph).items()}
 
 
 def _kept_channels(graph: Graph) -> dict[Tensor, np.ndarray]:
@@ -75,8 +72,11 @@ def _kept_channels(graph: Graph) -> dict[Tensor, np.ndarray]:
         if not op.outputs:
             continue
         tensor = op.output
-        if not ((op.kind == "CONV_2D" or op.kind == "FULLY_CONNECTED" or _passes_channels(op))
-                and len(op.outputs) == 1 and tensor.dtype == "int8"):
+        if not (
+            (op.kind == "CONV_2D" or op.kind == "FULLY_CONNECTED" or _passes_channels(op))
+            and len(op.outputs) == 1
+            and tensor.dtype == "int8"
+        ):
             continue  # fmt: skip
         consumers = graph.consumers.get(tensor, ())
         go = np.full(tensor.shape[-1], bool(consumers) and tensor not in graph.outputs)

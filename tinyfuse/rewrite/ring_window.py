@@ -89,9 +89,7 @@ def _window(graph: Graph, state: Tensor) -> _Window | None:
     return _Window(state, (read, assign, *moves), frame, join, tuple(readers), first.input.shape[1])
 
 
-def _moved(
-    graph: Graph, read: Op
-) -> tuple[dict[Tensor, np.ndarray], Tensor, tuple[Op, ...], Op] | None:
+def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, np.ndarray], Tensor, tuple[Op, ...], Op] | None:
     """(numbers of the elements of every tensor made of the state, the frame, the operators that made them,
     the first that needs the frame); None where something else is mixed in, or no frame."""
     numbers = {read.output: np.arange(read.output.elements).reshape(read.output.shape)}

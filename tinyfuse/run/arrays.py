@@ -106,7 +106,9 @@ def _model_input(tensor: Tensor, array: np.ndarray) -> ModelInput:
         low, high = (0, 1) if tensor.dtype == "bool" else (np.iinfo(tensor.dtype).min, np.iinfo(tensor.dtype).max)
         least, most = int(array.min()), int(array.max())
         if least < low or most > high:
-            raise UsageError(f"the input {tensor.name!r} is {tensor.dtype}; the array's values go from {least} to {most}")
+            raise UsageError(
+                f"the input {tensor.name!r} is {tensor.dtype}; the array's values go from {least} to {most}"
+            )
         values, note = array.astype(tensor.dtype), None
     return ModelInput(tensor, list(np.ascontiguousarray(values).reshape(runs, *tensor.shape)), note)
 
@@ -129,9 +131,15 @@ def _quantized(tensor: Tensor, array: np.ndarray) -> tuple[np.ndarray, str]:
     """Real numbers as the tensor stores them, by the arithmetic of QUANTIZE."""
     family = FAMILIES["QUANTIZE"]
     reals = np.asarray(array, np.float32)
-    op = Op("QUANTIZE", (Tensor(tensor.name, reals.shape, "float32"),), (Tensor("", reals.shape, tensor.dtype, tensor.quant),))
+    op = Op(
+        "QUANTIZE",
+        (Tensor(tensor.name, reals.shape, "float32"),),
+        (Tensor("", reals.shape, tensor.dtype, tensor.quant),),
+    )
     if any(rule.problem(op) for rule in family.rules):
-        raise UsageError(f"the input {tensor.name!r} is {tensor.dtype} without a scale: give integers, not {array.dtype}")
+        raise UsageError(
+            f"the input {tensor.name!r} is {tensor.dtype} without a scale: give integers, not {array.dtype}"
+        )
     (stored,) = family.reference(op, reals)
     info = np.iinfo(tensor.dtype)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -27,7 +27,10 @@ TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
 
 
 def lower(
-    graph: Graph, partition: list[list[Op]], context: Context, fixed: frozenset[int] = frozenset(),
+    graph: Graph,
+    partition: list[list[Op]],
+    context: Context,
+    fixed: frozenset[int] = frozenset(),
     memo: StageMemo | None = None,
 ) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
     """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
@@ -359,9 +362,7 @@ def buffer_distance(
     )
 
 
-def overlap_distance(
-    stages: tuple[Stage, ...], stream: Stream | None, source: Tensor, output: Tensor
-) -> int:
+def overlap_distance(stages: tuple[Stage, ...], stream: Stream | None, source: Tensor, output: Tensor) -> int:
     """How far `output` must start below `source`: by rows from the stream; in a whole call (`stream` is
     None) from the pace of its kernel, where it has one for every use of `source`; else no overlap."""
     if stream is not None:

@@ -76,8 +76,10 @@ class _Units:
         inner: set[Op] = set()
         for op in ops:
             reader = _only_reader(graph, op)
-            if reader is not None and (op in first) == (reader in first) and (
-                FAMILIES[op.kind].partial or joined(op, reader)
+            if (
+                reader is not None
+                and (op in first) == (reader in first)
+                and (FAMILIES[op.kind].partial or joined(op, reader))
             ):
                 children[reader].append(op)
                 inner.add(op)

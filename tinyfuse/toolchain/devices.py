@@ -141,7 +141,9 @@ def _target(entry: dict, processor: dict) -> str:
     if options.get("Dmve") == "NO_MVE":
         wanted = "+nomve"
     if name + wanted not in all_targets():
-        raise UsageError(f"{entry['name']} has a {core} ({', '.join(options.values()) or fpu}); tinyfuse has no {name}{wanted}")
+        raise UsageError(
+            f"{entry['name']} has a {core} ({', '.join(options.values()) or fpu}); tinyfuse has no {name}{wanted}"
+        )
     return name + wanted
 
 

@@ -138,9 +138,7 @@ class InterpreterOracle(_Runs):
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
         if (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
-            raise UsageError(
-                f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}"
-            )
+            raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array
 
 

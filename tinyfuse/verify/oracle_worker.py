@@ -39,9 +39,7 @@ def tflm(model: bytes, arena_bytes: int) -> Inference:
 def litert(model: bytes, arena_bytes: int) -> Inference:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    interpreter = Interpreter(
-        model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF
-    )
+    interpreter = Interpreter(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
 
     allocated = False
 

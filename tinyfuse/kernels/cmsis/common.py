@@ -141,4 +141,3 @@ def per_channel(site: Site) -> Let:
             "shift": f"(int32_t *){site.constant('shifts')}",
         },
     )
-

@@ -78,7 +78,7 @@ def row_call(whole: ConvCall, rows: int, pad_top: int) -> ConvCall:
 
 
 def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:
-    """"1x1 fast", "1x1", "1xn" or "general"."""
+    """ "1x1 fast", "1x1", "1xn" or "general"."""
     whole_filters = call.in_c == call.kernel_c or version < (6, 0)
     pointwise = (call.pad_h, call.pad_w, call.kernel_h, call.kernel_w) == (0, 0, 1, 1)
     if pointwise and call.undilated and whole_filters:

@@ -44,7 +44,7 @@ class CmsisDepthwise(CmsisRows):
 
 
 def depthwise_path(call: ConvCall, context: Context) -> str:
-    """"convolution", "3x3", "opt" or "general"."""
+    """ "convolution", "3x3", "opt" or "general"."""
     if context.target.mve and context.cmsis_nn >= (7, 0) and call.in_c == 1 and call.out_c > 1:
         return "convolution"
     if call.in_c != call.out_c or not call.undilated:

@@ -78,9 +78,7 @@ class CmsisFullyConnectedPerChannel(CmsisKernel):
         return _call(self.name, per_channel(site), op, site, context)
 
 
-def _call(
-    function: str, quantization: Let, op: Op, site: Site, context: Context
-) -> tuple[Statement, ...]:
+def _call(function: str, quantization: Let, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
     out_c, in_c = op.inputs[1].shape
     batches = op.output.elements // out_c
     # the field is a pointer to non-const, though CMSIS-NN only reads

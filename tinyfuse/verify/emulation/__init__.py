@@ -1,8 +1,8 @@
 """Runs a generated module on an emulated Cortex-M, or on this machine, and returns its outputs.
 
-    emulator = find_emulator("auto", target)
-    firmware = build_firmware(module, inputs, target, ..., emulator.name)
-    outcome = emulator.run(firmware, time_limit=60)
+emulator = find_emulator("auto", target)
+firmware = build_firmware(module, inputs, target, ..., emulator.name)
+outcome = emulator.run(firmware, time_limit=60)
 """
 
 from __future__ import annotations

@@ -164,9 +164,7 @@ def build_firmware(
         *(_Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
     ]
     objects = _compile(compiler, units, include_dirs, work)
-    firmware = Firmware(
-        work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt
-    )
+    firmware = Firmware(work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt)
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
@@ -198,9 +196,7 @@ def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
     return ["interface.c", "weights_table.S"]
 
 
-def _compile(
-    compiler: Compiler, units: Sequence[_Unit], include_dirs: Sequence[Path], work: Path
-) -> list[Path]:
+def _compile(compiler: Compiler, units: Sequence[_Unit], include_dirs: Sequence[Path], work: Path) -> list[Path]:
     """The object files of `units`, in their order."""
     cache = ObjectCache([compiler.version, *compiler.flags], include_dirs)
     system = [option for path in include_dirs for option in ("-isystem", path)]
@@ -210,9 +206,7 @@ def _compile(
         path = work / f"{number}_{unit.source.stem}.o"
         cached = unit.part == "library"
         if not (cached and cache.fetch(unit.source, unit.flags, path)):
-            compiler.run(
-                [*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work
-            )
+            compiler.run([*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work)
             if cached:
                 cache.store(unit.source, unit.flags, path)
         return path
@@ -221,9 +215,7 @@ def _compile(
         return list(pool.map(compile_one, range(len(units)), units))
 
 
-def _link(
-    compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path
-) -> None:
+def _link(compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path) -> None:
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
     (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
     layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")

@@ -23,10 +23,7 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
     def random(number: int = 0) -> list[np.ndarray]:
         return [_KINDS[number % len(_KINDS)](graph, tensor, generator) for tensor in graph.inputs]
 
-    fixed = [
-        [np.full(t.shape, _corners(graph, t)[corner], t.dtype) for t in graph.inputs]
-        for corner in range(3)
-    ]
+    fixed = [[np.full(t.shape, _corners(graph, t)[corner], t.dtype) for t in graph.inputs] for corner in range(3)]
     if runs < 3:
         return [random(), *fixed][:runs]
     return fixed + [random(number) for number in range(runs - 3)]

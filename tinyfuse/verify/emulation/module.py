@@ -22,8 +22,7 @@ _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
 
 def _hooks(prefix: str) -> tuple[str, ...]:
     return tuple(
-        f'-D{prefix}_GROUP_{hook.upper()}(index)='
-        f'__asm volatile("tinyfuse_group_{hook}_" #index "_%=:" : )'
+        f'-D{prefix}_GROUP_{hook.upper()}(index)=__asm volatile("tinyfuse_group_{hook}_" #index "_%=:" : )'
         for hook in ("begin", "end")
     )
 
@@ -35,8 +34,14 @@ def group_border(symbol: str) -> tuple[str, int] | None:
 
 
 def build_module(
-    plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], emulator: str, opt: str, work: Path,
-    frames: int = 1, only_size: bool = False,
+    plan: Plan,
+    tree: Tree | None,
+    inputs: list[list[np.ndarray]],
+    emulator: str,
+    opt: str,
+    work: Path,
+    frames: int = 1,
+    only_size: bool = False,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
@@ -56,7 +61,10 @@ def build_module(
     write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
     return build_firmware(
         ModuleFiles(
-            name, prefix, folder, (f"{name}.c", f"{name}_weights.c"),
+            name,
+            prefix,
+            folder,
+            (f"{name}.c", f"{name}_weights.c"),
             ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else _hooks(prefix),
         ),
         inputs,

@@ -82,9 +82,7 @@ def platform_description(target: Target) -> str:
 def script(target: Target, elf: Path, platform: Path, uart: Path) -> str:
     """A script (.resc) that runs `elf` and writes its console to the new file `uart`."""
     assert target.flash is not None
-    return _SCRIPT.format(
-        platform=_path(platform), uart=_path(uart), elf=_path(elf), vectors=target.flash[0]
-    )
+    return _SCRIPT.format(platform=_path(platform), uart=_path(uart), elf=_path(elf), vectors=target.flash[0])
 
 
 def _path(path: Path) -> str:

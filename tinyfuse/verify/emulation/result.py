@@ -72,9 +72,7 @@ _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
-_RESULT = re.compile(
-    r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
-)
+_RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)")
 
 
 def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
@@ -109,10 +107,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             raise failed("the firmware stopped", log)
     if result is None:
         raise failed("the firmware ended without a result line", log)
-    runs = [
-        [bytes(output) for _, output in sorted(outputs.get(run, {}).items())]
-        for run in range(int(result[1]))
-    ]
+    runs = [[bytes(output) for _, output in sorted(outputs.get(run, {}).items())] for run in range(int(result[1]))]
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
         raise failed("the outputs were damaged on their way (length or CRC differs)", log)
