@@ -12,8 +12,8 @@ from tinyfuse.ir.graph import (
 )
 
 __all__ = [
-    "Graph",
     "ITEM_BYTES",
+    "Graph",
     "Op",
     "Quant",
     "Saving",
