@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from batch_module import apart, together, write_batch
@@ -19,9 +21,10 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.targets import load_target
+from tinyfuse.targets import Target, load_target
 from tinyfuse.verify.comparison import compare
-from tinyfuse.verify.emulation import build_firmware, find_emulator
+from tinyfuse.verify.emulation import build, build_firmware, find_emulator
+from tinyfuse.verify.emulation.build import find_compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import ReferenceOracle, make_oracle
@@ -65,12 +68,24 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
     expected = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
     native = on_host or plan.context.target.cpu is None
     machine = find_emulator("host" if native else "qemu", plan.context.target)
-    with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder,
+        patch.object(build, "find_compiler", _compiler),
+    ):
         firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1)
         outcome = machine.run(firmware, 30)
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"
     assert not outcome.guards, outcome.guards
+
+
+def _compiler(target: Target, emulator: str, opt: str) -> build.Compiler:
+    """`verify`'s own, but natively without optimization: the sanitizers' checks are many, and take a third of the
+    time to compile then. At every level modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
+    found = find_compiler(target, emulator, opt)
+    if emulator != "host":
+        return found
+    return replace(found, opt="O0", flags=tuple("-O0" if flag == "-O1" else flag for flag in found.flags))
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack
