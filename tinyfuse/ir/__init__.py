@@ -1,7 +1,6 @@
 """The intermediate representation: graphs of operators and tensors, and the fixed-point arithmetic that both
 references and kernels mean."""
 
-from tinyfuse.ir.arrays import Array, Float64s, Int64s, given
 from tinyfuse.ir.graph import (
     ITEM_BYTES,
     Graph,
@@ -14,14 +13,10 @@ from tinyfuse.ir.graph import (
 
 __all__ = [
     "ITEM_BYTES",
-    "Array",
-    "Float64s",
     "Graph",
-    "Int64s",
     "Op",
     "Quant",
     "Saving",
     "Tensor",
-    "given",
     "quoted",
 ]
