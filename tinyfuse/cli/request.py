@@ -33,7 +33,7 @@ class Request:
         """What the plan is made with. UsageError for a name or a size that can't be one."""
         known = flags(Options)
         settled = {key: value for key, value in self.given.items() if key in known and value is not None}
-        settled |= {key: parse_size(value) for key, value in settled.items() if known[key].is_size}
+        settled |= {key: parse_size(str(value)) for key, value in settled.items() if known[key].is_size}
         name = settled.get("name")
         settled["name"] = default_module_name(self.model) if name is None else module_name(name)
         settled["plugins"] = tuple(Path(path).name for path in self.plugins)

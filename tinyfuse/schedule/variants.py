@@ -3,13 +3,14 @@ on plans whether views do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
-from tinyfuse.rewrite import Rewritten, rewrite
+from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.targets import Target
 
@@ -34,10 +35,21 @@ class Variants:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         context = Context(self._target, version, options.kernels, lacks, optimize, options.weights)
+        steps = list(self.steps(optimize, with_views))
+        return Variant(steps[-1][1] if steps else self._checked, context)
+
+    def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
+        """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
+        options, graph = self._options, self._checked
         # who feeds rows doesn't want them all kept, however fast that were
         objective = "balanced" if options.feed_rows and optimize == "speed" else optimize
-        graph = rewrite(self._checked, options.fusion, options.kernels, objective, with_views, self._known)
-        return Variant(self._fed(graph) if options.feed_rows else graph, context)
+        for name, rewritten in rewrite_steps(
+            graph, options.fusion, options.kernels, objective, with_views, self._known
+        ):
+            yield name, rewritten
+            graph = rewritten
+        if options.feed_rows:
+            yield feed_rows.__name__, self._fed(graph)
 
     def _fed(self, graph: Graph) -> Graph:
         if self._options.fusion != "rows":
