@@ -105,11 +105,10 @@ def run(request: Request, inputs: tuple[str, ...], output: str | None, progress:
 
 def _joined(tensor: Tensor, runs: list[bytes]) -> Array:
     """One array of an output: of the tensor's shape for one run, with the runs as the batch for more."""
-    array = np.stack([np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs])
-    if len(runs) == 1:
-        return array[0]
-    joined: Array = array[:, 0] if tensor.shape[:1] == (1,) else array
-    return joined
+    arrays: list[Array] = [np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs]
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if tensor.shape[:1] == (1,) else np.stack(arrays)
 
 
 def _output_json(tensor: Tensor, symbol: str, array: Array) -> Facts:

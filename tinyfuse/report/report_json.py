@@ -34,6 +34,7 @@ def envelope(model: str, sha256: str | None, target: str, options: Facts, warnin
 
 
 def plan_envelope(plan: Plan) -> Facts:
+    """The keys that every JSON answer about a plan begins with."""
     return envelope(
         plan.graph.path,
         plan.graph.sha256,
