@@ -25,6 +25,7 @@ from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import MAX_FILE_BYTES, read_tflite
 from tinyfuse.frontend.tensors import MAX_PROBLEMS, MAX_TENSOR_BYTES
 from tinyfuse.ir import ITEM_BYTES, Graph
+from tinyfuse.ir.text import graph_text
 
 MODELS = sorted((Path(__file__).parents[3] / "shared" / "models").glob("*.tflite"))
 SECONDS = float(os.environ.get("TINYFUSE_FUZZ_SECONDS", "20"))
@@ -90,7 +91,7 @@ def assert_sound(graph: Graph) -> None:
             assert len(quant.scale) == len(quant.zero_point)
             least = 0 if tensor.is_constant and (quant.per_channel or tensor.dtype == "int32") else math.ulp(0)
             assert all(least <= scale < math.inf for scale in quant.scale)
-    str(graph)
+    assert graph_text(graph)
 
 
 # --- files that are no models ----------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a model means: quantization, tensors, operators and the graph, all frozen.
 
 Tensors and operators compare by identity: two tensors with equal fields are still two tensors.
-Rewrites build new objects; nothing is changed in place. `str(graph)` prints it, for tests.
+Rewrites build new objects; nothing is changed in place. `tinyfuse.ir.text` prints a graph.
 """
 
 from __future__ import annotations
@@ -268,26 +268,3 @@ class Graph:
             for tensor in op.activations:
                 found.setdefault(tensor, []).append(op)
         return {tensor: tuple(ops) for tensor, ops in found.items()}
-
-    def __str__(self) -> str:
-        names: dict[Tensor, str] = {}
-
-        def name(tensor: Tensor | None) -> str:
-            if tensor is None:
-                return "-"
-            if tensor not in names:
-                sort = "c" if tensor.is_constant else "s" if tensor.is_state else "t"
-                names[tensor] = f"%{sort}{len(names)}"
-                shape = ",".join(map(str, tensor.shape))
-                return f"{names[tensor]}:{tensor.dtype}[{shape}]"
-            return names[tensor]
-
-        lines = ["in " + " ".join(name(t) for t in self.inputs)]
-        for op in self.ops:
-            inputs = ", ".join(name(t) for t in op.inputs)
-            outputs = ", ".join(name(t) for t in op.outputs)
-            attributes = f" {op.attributes}" if op.attributes is not None else ""
-            view = " view" if op.view else ""
-            lines.append(f"{outputs or '-'} = {op.kind}({inputs}){attributes}{view}")
-        lines.append("out " + " ".join(name(t) for t in self.outputs))
-        return "\n".join(lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tinyfuse.cost.features import Features, features
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.cost.table import CostTable, cost_table, entry_name, loop_features
-from tinyfuse.ir.text import op_text
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.report.report_json import Facts
 
@@ -33,7 +32,7 @@ def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Fe
     in_loop = _terms(table.loop, loop)
     return {
         "group": group.index,
-        "operator": op_text(stage.op),
+        "operator": str(stage.op),
         "entry": entry,
         "instructions": None if terms is None else round(sum(t["count"] * t["factor"] for t in (*terms, *in_loop))),
         "terms": terms,
@@ -58,7 +57,7 @@ def costs_lines(costs: Facts | None) -> list[str]:
     lines = [f"costs of {costs['table']}, measured {about['date']} with {about['compiler']}: count x instructions"]
     for each in costs["operators"]:
         total = "not measured" if each["instructions"] is None else f"{each['instructions']:,} instructions"
-        lines.append(f"group {each['group']}, {each['operator'].split(' ')[2]}: {each['entry']}: {total}")
+        lines.append(f"group {each['group']}, {each['operator']}: {each['entry']}: {total}")
         for term in (*(each["terms"] or ()), *each["loop"]):
             value = term["count"] * term["factor"]
             lines.append(f"  {term['feature']:<22} {term['count']:>11,} x {term['factor']:>9,g}  {value:>14,.0f}")
