@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
-from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.rows import element_count, input_pointer
 from tinyfuse.ops import FAMILIES
 
 #: every stored value, in the order of the table
@@ -34,10 +34,10 @@ class Clamp(Kernel):
         table = _table(op)
         return np.array_equal(table, np.clip(ALL_VALUES, table[0], table[-1]))
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         table = _table(op)
         pointers = (input_pointer(site, 0), site.outputs[0].pointer)
-        return (Call(self.name, (*pointers, extent(op.output, site), int(table[0]), int(table[-1]))),)
+        return (Call(self.name, (*pointers, element_count(op.output, site), int(table[0]), int(table[-1]))),)
 
 
 class Lookup(Kernel):
@@ -51,6 +51,6 @@ class Lookup(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("table", _table(op), "int8_t"),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), site.outputs[0].pointer)
-        return (Call(self.name, (site.constant("table"), *pointers, extent(op.output, site))),)
+        return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)

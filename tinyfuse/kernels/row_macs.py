@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
@@ -28,7 +28,7 @@ class RowMacsRow(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "depthwise" if op.attributes.depthwise else "dense"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, _, columns, units = op.output.shape
         _, _, width, channels = op.input.shape
         _, kernel, _, terms = op.inputs[1].shape
@@ -54,7 +54,7 @@ class OutputOfSumsRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (general_channels(op.attributes.layer),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, height, columns, units = op.input.shape
         fields = {"columns": columns, "units": units} | output_fields(op.attributes.layer)
         source = row_pointer(site.inputs[0], str(height - 1))
@@ -69,7 +69,7 @@ class MeanOfSumRow(Kernel):
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = op.attributes.layer
         count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
         source = row_pointer(site.inputs[0], str(op.input.shape[1] - 1))

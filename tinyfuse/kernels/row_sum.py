@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.convolution import clamp_range
 
@@ -15,7 +15,7 @@ class RowSumRow(Kernel):
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings, accumulates = True, False, True, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         view, (_, _, width, channels) = site.outputs[0], op.input.shape
         before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {channels}"
         previous = f"{site.row} > 0 ? {before} : NULL"
@@ -28,7 +28,7 @@ class AverageOfSumRow(Kernel):
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = clamp_range(op)
         _, height, _, channels = op.input.shape
         source = row_pointer(site.inputs[0], str(height - 1))

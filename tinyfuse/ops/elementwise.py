@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import (
     ADD_SHIFT,
     MOST_LOOPS,
@@ -36,7 +36,7 @@ def _bad_shapes(op: Op) -> Tensor | None:
 
 
 def _too_many_loops(op: Op) -> bool:
-    return len(broadcast_loops(op.output.shape, op.inputs[0].shape, op.inputs[1].shape).extents) > MOST_LOOPS
+    return len(broadcast_loops(op.output.shape, op.inputs[0].shape, op.inputs[1].shape).dims) > MOST_LOOPS
 
 
 def _not_int8(op: Op) -> Tensor | None:
@@ -91,7 +91,7 @@ _ARITHMETIC_RULES = (
 # --- families --------------------------------------------------------------------------------
 
 
-class BinaryOperator(Operator):
+class BinaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:

@@ -69,7 +69,7 @@ class _Pool(ImageOperator):
             lambda op: not all(1 <= v <= 32767 for v in op.attributes.filter + op.attributes.stride),
         ),
         Rule(
-            "the output has the input's batch and channels, and the extents that filter, stride and padding give",
+            "the output has the input's batch and channels, and the dimensions that filter, stride and padding give",
             _bad_shape,
         ),
         Rule(

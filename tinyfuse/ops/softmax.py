@@ -18,7 +18,7 @@ from tinyfuse.ir.fixedpoint import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, softmax_scaling
 
 
@@ -40,7 +40,7 @@ def _bad_output(op: Op) -> Tensor | None:
     return None if good else op.output
 
 
-class SoftmaxOperator(Operator):
+class SoftmaxOperator(OpFamily):
     """Differences to the row's maximum are scaled to Q5.26; their exps are summed in Q12.19, and each
     is multiplied by the sum's reciprocal (TFLM, reference/softmax.h).
 

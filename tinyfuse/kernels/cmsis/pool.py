@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
@@ -21,11 +21,11 @@ class _CmsisPool(CmsisRows):
     """The output must not overlap the input."""
 
     def window(self, op: Op) -> RowWindow:
-        (_, top), _ = _extents(op)
+        (_, top), _ = _dims(op)
         return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        _, (out_w, pad_w) = _extents(op)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        _, (out_w, pad_w) = _dims(op)
         _, _, in_w, channels = op.input.shape
         (filter_h, filter_w), (stride_h, stride_w) = op.attributes.filter, op.attributes.stride
         source = image(self.window(op), site)
@@ -70,5 +70,5 @@ def average_scratch(channels: int, context: Context) -> int:
     return 4 * channels if context.target.dsp and not context.target.mve else 0
 
 
-def _extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+def _dims(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     return pool_extents(op)
