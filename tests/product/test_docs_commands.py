@@ -22,6 +22,7 @@ COMMAND = re.compile(
     r"^\s*(\$|tinyfuse|python3?|pip|pytest|bash|sh|\./|\.venv|cmake|make|ninja|gcc|qemu|sudo|apt|git)\s"
 )
 #: what the options in the prose belong to, if not to tinyfuse
+KNOWN = {path.name for path in ROOT.rglob("*.*") if not {".venv-test", ".git"} & set(path.parts)}
 OTHERS_OPTIONS = {"--campaign", "--check", "--version"}
 
 
@@ -95,10 +96,40 @@ def test_commands_and_options_in_the_prose_exist() -> None:
         assert not unknown, (page, text)
 
 
+#: files that pages speak of and no checkout has: the reader's own, what gen writes, what a name stands for
+OTHERS_FILES = {"FILE.py", "arm_nnsupportfunctions.h", "cmsis_compiler.h"}
+_FILE = re.compile(r"(?<![\w./<*-])(?:[\w-]+/)*[\w-]+\.(?:py|h|toml|j2|md|sh|cmake|yml|robot)\b(?![\w/])")
+_FOLDERS = (ROOT, ROOT / "tinyfuse", ROOT / "tests")
+
+
+@pytest.mark.parametrize("page", BLOCKS)
+def test_files_in_the_prose_exist(page: str) -> None:
+    """With a folder: from the checkout's or the package's. A name alone: somewhere."""
+    prose = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+    here = (*_FOLDERS, (ROOT / page).parent)
+    missing = set()
+    for name in set(_FILE.findall(prose)) - OTHERS_FILES:
+        if re.search(r"NAME|CORE|kws|digits|^tinyfuse_\*", name) or (page == "CHANGELOG.md"):
+            continue
+        if "/" in name and not any((folder / name).is_file() for folder in here):
+            missing.add(name)
+        if "/" not in name and name not in KNOWN:
+            missing.add(name)
+    assert not missing
+
+
 def _options(command: click.Command) -> set[str]:
     nested = command.commands.values() if isinstance(command, click.Group) else ()
     own = {option for parameter in command.params for option in parameter.opts if option.startswith("--")}
     return own.union(*(_options(inner) for inner in nested))
+
+
+def test_exit_codes_are_told_alike() -> None:
+    """In the README, docs/json.md and `tinyfuse --help`."""
+    told = [(ROOT / page).read_text().partition("Exit codes")[2] for page in ("README.md", "docs/json.md")]
+    for text in (*told, main.epilog.partition("Exit codes")[2]):
+        codes = re.findall(r"\b(\d) (?:well|differs|usage|a tool|the emulated|a fault)", text)
+        assert codes == [str(code) for code in range(6)]
 
 
 # --- C -----------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Figures that the pages give of the digits example are those of today, with the tools they were measured with."""
+"""Tables of the pages that are written by hand: the digits example's figures, with the tools that they were measured
+with, and the targets."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import subprocess
 import pytest
 from documented import ROOT, environment
 from test_emulation import needs_qemu
+
+from tinyfuse.targets import all_targets
 
 DIGITS = ROOT / "examples" / "digits"
 #: the compiler of Debian 12; another one makes other code
@@ -38,3 +41,21 @@ def test_the_digits_table(column: int, options: list[str]) -> None:
     assert rows["module's code / weights"][column] == [facts["flash_code_bytes"], weights]
     assert rows["stack of an inference"][column] == [facts["stack_bytes"]]
     assert rows["instructions of an inference"][column] == [facts["instructions"]]
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_table_of_targets() -> None:
+    """A row a core: its variants, what its plans rely on, and the board that QEMU emulates."""
+    table = (ROOT / "docs" / "targets.md").read_text().partition("| target |")[2].partition("\n\n")[0]
+    rows = {cells[0]: cells[1:] for line in table.splitlines()[2:] for cells in [_cells(line)]}
+    targets = all_targets()
+    assert set(rows) == {name for name in targets if "+" not in name}
+    for core, (variants, relies, runs) in rows.items():
+        mine = [name.removeprefix(core) for name in targets if name.startswith(f"{core}+")]
+        assert [word for word in variants.split(", ") if word] == mine, core
+        target = targets[core]
+        assert ("DSP" in relies, "MVE" in relies) == (target.dsp, target.mve), core
+        assert target.qemu_machine is None or f"QEMU {target.qemu_machine}" in runs, core
