@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tinyfuse import __version__
 from tinyfuse.emit.functions import CTYPE
@@ -38,7 +39,7 @@ class Port:
     zero_point: int | None
 
 
-def header_context(plan: Plan) -> dict:
+def header_context(plan: Plan) -> dict[str, Any]:
     inputs, outputs = ports(plan)
     return {
         "name": plan.options.name,
@@ -112,7 +113,7 @@ class Feed:
 
 def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
     group, offsets = plan.fed_group, plan.placement.offsets
-    if group is None:
+    if group is None or group.counters is None:
         return None
     port = inputs[plan.source.inputs.index(plan.fed)]
     return Feed(

@@ -78,10 +78,9 @@ def _dtypes(op: Op, made: dict[Tensor, Op]) -> tuple[str, str] | None:
     floats of, as they are in the file."""
     if op.kind not in _WEIGHTED:
         return None
-    found = [op.inputs[i] if i < len(op.inputs) else None for i in _WEIGHTED[op.kind]]
-    if None in found:
+    data, weights = (op.optional(i) for i in _WEIGHTED[op.kind])
+    if data is None or weights is None:
         return None
-    data, weights = found
     maker = made.get(weights)
     if maker is not None and maker.kind == "DEQUANTIZE" and maker.inputs and maker.inputs[0] is not None:
         weights = maker.inputs[0]

@@ -74,7 +74,7 @@ def main(kind: str, arena_bytes: str, interpreters: str, folder: str) -> None:
             infer = {"tflm": tflm, "litert": litert}[kind](model, int(arena_bytes))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
-    np.savez(Path(folder, "outputs.npz"), **outputs)
+    np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
 
 
 if __name__ == "__main__":

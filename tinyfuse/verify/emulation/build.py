@@ -86,7 +86,8 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
         candidates = [os.environ.get("CC", ""), "gcc", "clang"]
         missing = ToolMissing("gcc", how_to_get("gcc"))
         # Sanitizers see most before the optimizer has used what it may assume.
-        opt, flags = "O1", ("-fno-omit-frame-pointer", *_SANITIZERS)
+        opt = "O1"
+        flags: tuple[str, ...] = ("-fno-omit-frame-pointer", *_SANITIZERS)
     else:
         candidates = ["arm-none-eabi-gcc"]
         missing = ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
