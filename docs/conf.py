@@ -32,6 +32,7 @@ nitpick_ignore_regex = [("py:.*", r"(?!tinyfuse\.).*"), ("py:.*", r"tinyfuse\.\w
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 
+highlight_language = "none"  # a block that names no language is text
 smartquotes = False  # `--option` in a help text is no dash
 html_theme = "pydata_sphinx_theme"
 html_title = "tinyfuse"

@@ -22,8 +22,7 @@ COMMAND = re.compile(
     r"^\s*(\$|tinyfuse|python3?|pip|pytest|bash|sh|\./|\.venv|cmake|make|ninja|gcc|qemu|sudo|apt|git)\s"
 )
 #: what the options in the prose belong to, if not to tinyfuse
-KNOWN = {path.name for path in ROOT.rglob("*.*") if not {".venv-test", ".git"} & set(path.parts)}
-OTHERS_OPTIONS = {"--campaign", "--check", "--version"}
+OTHERS_OPTIONS = {"--campaign", "--update-golden", "--check", "--version"}
 
 
 def _runnable(page: str) -> list[Block]:
@@ -96,6 +95,8 @@ def test_commands_and_options_in_the_prose_exist() -> None:
         assert not unknown, (page, text)
 
 
+#: names of the checkout's files, virtual environments left out
+KNOWN = {path.name for path in ROOT.rglob("*.*") if not path.relative_to(ROOT).parts[0].startswith(".")}
 #: files that pages speak of and no checkout has: the reader's own, what gen writes, what a name stands for
 OTHERS_FILES = {"FILE.py", "arm_nnsupportfunctions.h", "cmsis_compiler.h"}
 _FILE = re.compile(r"(?<![\w./<*-])(?:[\w-]+/)*[\w-]+\.(?:py|h|toml|j2|md|sh|cmake|yml|robot)\b(?![\w/])")

@@ -59,6 +59,7 @@ def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
 
 
 def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[GroupFunction]:
+    """The C function of every group, in the order in which they run."""
     return [_Writer(plan, group, constants).write() for group in plan.groups]
 
 

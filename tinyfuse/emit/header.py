@@ -40,6 +40,7 @@ class Port:
 
 
 def header_context(plan: Plan) -> dict[str, Any]:
+    """What templates/module.h.j2 is rendered with."""
     inputs, outputs = ports(plan)
     return {
         "name": plan.options.name,
@@ -82,6 +83,7 @@ def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
 
 
 def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
+    """The part of C names that stands for each of some inputs or outputs: safe, short, different."""
     # "bytes" and "count" are taken: NAME_input_bytes() is a function of the API
     return [
         f"{symbol}_" if symbol in ("bytes", "count") else symbol

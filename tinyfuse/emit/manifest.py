@@ -34,6 +34,7 @@ class BadManifest(Exception):
 
 
 def digest(data: bytes) -> str:
+    """What stands for a file's content in manifest.json."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -1,7 +1,7 @@
 """What `tinyfuse operators` and docs/operators.md say: every operator, its rules, its tested cases.
 
 All of it comes from the families in tinyfuse/ops but the numbers of cases: those the tests count in
-their own tables (tests/case_counts.py writes `tested_cases.json`).
+their own tables (tests/support/case_counts.py writes `tested_cases.json`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLACES = ("tflm", "host", "cortex-m4", "cortex-m55")
 _HEAD = """\
 # Operators
 
-What a model may be made of, written by `python tests/case_counts.py` from `tinyfuse operators --json`
+What a model may be made of, written by `python tests/support/case_counts.py` from `tinyfuse operators --json`
 and from the tables of the tests. A model that breaks a rule is refused before anything is written, with
 the operator, the tensor and a hint.
 

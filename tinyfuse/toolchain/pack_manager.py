@@ -26,6 +26,7 @@ Progress = Callable[[str], None]
 
 
 def index_url() -> str:
+    """Where the index of all packs is: TINYFUSE_PACK_INDEX, else Keil's."""
     return os.environ.get("TINYFUSE_PACK_INDEX") or INDEX
 
 

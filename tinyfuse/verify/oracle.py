@@ -174,7 +174,7 @@ class ReferenceOracle(_Runs):
                 for t in op.inputs
             ]
             results = family.reference(op, *arguments)
-            values.update(zip(op.outputs, results))
+            values.update(zip(op.outputs, results[: len(op.outputs)], strict=True))
             updated = (op.operand(i) for i in family.updates)
             states.update(zip(updated, results[len(op.outputs) :], strict=True))
         return [t.values if t.is_constant else values[t] for t in self._graph.outputs]
