@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
-from tinyfuse.cli.commands import Request, report, verify
+from tinyfuse.cli.report import report
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.verify import verify
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.kernels.base import Context
@@ -28,6 +30,7 @@ from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 from tinyfuse.ops.softmax import Softmax
+from tinyfuse.options import VerifyOptions
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain.cmsis_nn import Tree, bundle, find_cmsis_nn
@@ -398,7 +401,8 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
     model = tmp_path / "rows.tflite"
     model.write_bytes(sketch.build([x], [y]))
     request = Request(str(model), target, kernels="cmsis-nn", cmsis_nn_path=str(tree.path))
-    answer = verify(request, lambda text: None, "qemu", "reference", 2, None, 0, "O2", 120.0)
+    how = VerifyOptions(emulator="qemu", oracle="reference", runs=2, timeout=120.0)
+    answer = verify(request, lambda text: None, how)
     assert answer.exact
     groups = list(answer.data["kernel_symbols"].values())
     assert len(groups) == 2

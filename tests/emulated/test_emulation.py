@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from toy_module import WEIGHTS, toy_inputs, toy_outputs, write_toy
 
-from tinyfuse.cli.commands import Request, machine_for
+from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.request import Request
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.targets import load_target

@@ -13,10 +13,12 @@ from random_graphs import Sketch
 from test_emulation import build, needs_qemu
 from toy_module import toy_inputs, toy_outputs
 
-from tinyfuse.cli.commands import Request, verify
 from tinyfuse.cli.main import main
 from tinyfuse.cli.profile import profile
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.verify import verify
 from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.options import ProfileOptions, VerifyOptions
 from tinyfuse.profile.code_map import stage_of_line
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import ARENA, FLASH, NONE, OTHER, STACK, Image, Instruction
@@ -30,6 +32,10 @@ needs_plugin = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler for this machine"
 )
 emulated = [pytest.mark.emulated, needs_qemu, needs_plugin]
+
+
+PROFILED = ProfileOptions(emulator="qemu", timeout=60)
+VERIFIED = VerifyOptions(emulator="qemu", oracle="reference", runs=8, timeout=60)
 
 
 def quiet(text: str) -> None:
@@ -172,8 +178,8 @@ def model(tmp_path_factory) -> Path:
 )
 def test_the_profile_has_the_instructions_of_verify(model, target):
     request = Request(str(model), target, kernels="tinyfuse")
-    data = profile(request, quiet, "qemu", "O2", 60)
-    verified = verify(request, quiet, "qemu", "reference", 8, None, 0, "O2", 60).data
+    data = profile(request, quiet, PROFILED)
+    verified = verify(request, quiet, VERIFIED).data
     assert data["instructions"] == verified["instructions"]
     assert data["stack_bytes"] == verified["stack_bytes"]
     groups = data["groups"]
@@ -190,9 +196,7 @@ def test_the_profile_has_the_instructions_of_verify(model, target):
     assert data["loaded_bytes"]["other"] == data["stored_bytes"]["other"] == 0
     assert data["stored_bytes"]["flash"] == 0
     assert data["estimated_cycles"] > data["instructions"] / 2
-    unfused = verify(
-        Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, "qemu", "reference", 8, None, 0, "O2", 60
-    ).data
+    unfused = verify(Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, VERIFIED).data
     for key in ("instructions", "arena_bytes", "stack_bytes"):
         assert data["unfused"][key] == unfused[key]
 
@@ -227,7 +231,7 @@ def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
 
     monkeypatch.setattr("tinyfuse.cli.profile.build_plugin", none)
     request = Request(str(model), "cortex-m4", kernels="tinyfuse", fusion="none")
-    data = profile(request, quiet, "qemu", "O2", 60)
+    data = profile(request, quiet, PROFILED)
     assert data["instructions"] > 0 and data["stack_bytes"] > 0
     assert any("a C compiler" in warning for warning in data["warnings"])
     for usage in (data, data["outside_groups"], *data["groups"], *data["groups"][0]["operators"]):

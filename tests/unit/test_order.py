@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 from test_branchy_graphs import branchy
 
-from tinyfuse import compiler
-from tinyfuse.compiler import compile_graph, plan_groups, prepare
+from tinyfuse.compiler import Compilation, compile_graph, plan_groups, prepare
 from tinyfuse.emit import emit
 from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
@@ -28,7 +27,7 @@ from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.report.report_json import moved_operators, plan_envelope, report_json
 from tinyfuse.report.text import report_text
-from tinyfuse.schedule import order
+from tinyfuse.schedule import order, search, searched
 from tinyfuse.schedule.estimate import RoughStream, better_orders
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import make_stages
@@ -246,7 +245,7 @@ def test_another_order_saves_ram_and_the_report_says_so(optimize: str, monkeypat
     assert f"\n{line}{reordering['file_order_arena_bytes']:,} bytes of arena" in report_text(plan, data)
     assert line in explain_text(plan_envelope(plan) | explain_json(plan))
 
-    monkeypatch.setattr(compiler, "better_orders", lambda *of: [])
+    monkeypatch.setattr(searched, "better_orders", lambda *of: [])
     usual = plan_of(two_towers(), optimize=optimize)
     assert usual.reordering is None and plan.arena_bytes < usual.arena_bytes == reordering["file_order_arena_bytes"]
 
@@ -287,6 +286,26 @@ def test_shuffled_networks_are_exact(data: bytes, seed: int, optimize: str) -> N
 @given(branchy(), st.integers(0, 99), st.sampled_from(OPTIMIZE))
 def test_many_shuffled_networks_are_exact(data: bytes, seed: int, optimize: str) -> None:
     check(data, seed, optimize)
+
+
+@pytest.mark.parametrize("work", [None, 300, 60])
+def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
+    """Its plans are those of a search each; what was found for one aim is not looked for again, where there was work
+    enough for all of it."""
+    if work is not None:
+        monkeypatch.setattr(searched, "Work", lambda: search.Work(work))
+    looked, front = [], searched.pareto_front
+    monkeypatch.setattr(searched, "pareto_front", lambda *of, **how: looked.append(of[:2]) or front(*of, **how))
+    source, options = read_tflite("model.tflite", two_towers()), Options("net")
+    common = Compilation(source, HOST, options)
+    shared = [common.plan(replace(options, optimize=optimize)) for optimize in OPTIMIZE]
+    if work is None:
+        assert len(looked) == len(set(looked)) > len(OPTIMIZE)
+    for optimize, plan in zip(OPTIMIZE, shared, strict=True):
+        alone = compile_graph(source, HOST, replace(options, optimize=optimize))
+        assert plan.options == alone.options
+        assert (plan.placement, plan.reordering) == (alone.placement, alone.reordering)
+        assert emit(plan) == emit(alone)
 
 
 def test_two_towers_are_exact_one_after_the_other() -> None:

@@ -137,9 +137,9 @@ def _feeds_a_layer(plan: Plan, op: Op) -> bool:
 def _general_kernel(op: Op, kernel: str | None) -> Iterator[Advice]:
     if kernel not in _GENERAL:
         return
-    if any(op.inputs[1].quant.zero_point):
+    if any(op.operand(1).quantization.zero_point):
         reason = "its weights have a zero point"
-    elif op.kind == "CONV_2D" and op.inputs[1].shape[3] != op.input.shape[3]:
+    elif op.kind == "CONV_2D" and op.operand(1).shape[3] != op.input.shape[3]:
         reason = "it is a convolution of several groups"
     elif op.kind == "DEPTHWISE_CONV_2D" and op.input.shape[3] != op.output.shape[3]:
         reason = "its depth multiplier is not 1"

@@ -96,6 +96,7 @@ def is_pointwise_function(op: Op) -> bool:
 
 
 def is_pointwise_convolution(op: Op) -> bool:
+    """A convolution whose windows are single pixels, one for each pixel of its output."""
     return (
         op.kind == "CONV_2D" and FAMILIES[op.kind].row_window(op, 0) == SAME_ROW and op.inputs[1].shape[1:3] == (1, 1)
     )

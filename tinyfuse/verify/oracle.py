@@ -21,9 +21,8 @@ import tinyfuse
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.options import ORACLES
 from tinyfuse.verify.emulation.process import run_limited
-
-ORACLES = ("auto", "tflm", "litert", "reference")
 
 _TIME_LIMIT = 600.0
 
