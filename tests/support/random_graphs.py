@@ -34,13 +34,13 @@ class Sketch:
         self.model = ModelBuilder()
         self.names = 0
 
-    def value(self, shape, scale: float | None = None, zero_point: int | None = None) -> Value:
+    def value(self, shape, scale: float | None = None, zero_point: int | None = None, name: str = "") -> Value:
         if scale is None:
             scale = float(np.float32(self.rng.uniform(0.02, 0.2)))
         if zero_point is None:
             zero_point = int(self.rng.choice([-128, int(self.rng.integers(-128, 128))]))
         self.names += 1
-        index = self.model.tensor(f"v{self.names}", shape, scale=scale, zero_point=zero_point)
+        index = self.model.tensor(name or f"v{self.names}", shape, scale=scale, zero_point=zero_point)
         return Value(index, tuple(shape), scale, zero_point)
 
     def _layer(self, kind: str, x: Value, weights_shape, axis: int, out_shape, **options) -> Value:

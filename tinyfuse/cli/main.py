@@ -22,7 +22,7 @@ Examples:
 
 \b
 Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported model;
-3 a tool is missing; 4 the emulated run crashed or timed out.
+3 a tool is missing; 4 the emulated run crashed or timed out; 5 a fault of tinyfuse itself.
 """
 
 
