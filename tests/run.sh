@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need (Debian packages, and Python packages into .venv-test) and runs them.
 #   tests/run.sh                 all of them, as CI does
-#   tests/run.sh fast            what tells most in a minute: tests/unit but its slow ones, and a few files more
+#   tests/run.sh fast            what tells most in a minute: tests/unit but its slow ones, references, layout
 #   tests/run.sh campaign ...    with what takes longer than CI allows; the rest of the arguments go to pytest
 #   tests/run.sh ...             any other arguments go to pytest: tests/run.sh -k schedule
 set -euo pipefail
@@ -15,8 +15,8 @@ make_venv .venv-test verify,test
 case "${1:-}" in
   fast)
     shift
-    set -- -m "not slow" tests/unit tests/exact/test_conv_ops.py tests/product/test_layout.py \
-      tests/product/test_operators.py "$@"
+    set -- -m "not slow" tests/unit tests/exact/test_conv_ops.py tests/exact/test_ops.py::test_reference_equals_tflm \
+      tests/product/test_layout.py tests/product/test_operators.py "$@"
     echo "running the fast tests: less than a minute on two cores"
     ;;
   campaign)

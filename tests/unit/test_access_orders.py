@@ -80,6 +80,7 @@ def test_padding_takes_no_scratch_where_no_window_reaches_into_it() -> None:
     assert [s.scratch_bytes for s in depthwise] == [16, 24, 32, 16]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ("host", "cortex-m4", "cortex-m55"))
 def test_they_are_exact(target: str) -> None:
     plans = [

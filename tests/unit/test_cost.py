@@ -115,6 +115,7 @@ def test_a_table_that_is_not_there_is_an_error() -> None:
         cost_table("cortex-m9")
 
 
+@pytest.mark.slow
 @pytest.mark.emulated
 @needs_qemu
 @pytest.mark.parametrize("target", ["cortex-m4"])

@@ -140,6 +140,7 @@ def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
     assert len(lines) == len(front) + 1 and f"{arenas[0]:,}" in lines[1]
 
 
+@pytest.mark.slow
 def test_the_front_has_what_optimize_takes_where_that_is_improved_behind_the_search() -> None:
     """Here an operator runs again, which no candidate of the search does."""
     plan = plan_of(far_readers(), optimize="ram", feed_rows=True)
@@ -155,6 +156,7 @@ def test_a_fusion_that_takes_more_ram_says_so() -> None:
     assert _gain(Cost(None, None), Cost(90, 200)) == "not predicted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "optimize"), [
     ("cortex-m4", "balanced"), ("cortex-m4", "ram"), ("host", "balanced"),
 ])  # fmt: skip

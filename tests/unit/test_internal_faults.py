@@ -51,6 +51,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimized", [(), ("-O",), ("-OO",)])
 def test_a_wrong_plan_is_told_and_nothing_is_written(tmp_path: Path, optimized: tuple[str, ...]) -> None:
     generate = ("gen", "model.tflite", "--target", "host", "-o", "out")

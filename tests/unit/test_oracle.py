@@ -40,6 +40,7 @@ def broken_shapes() -> bytes:
     return model.build([a, b], [y])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", INTERPRETERS)
 @pytest.mark.parametrize(
     "data",
@@ -137,6 +138,7 @@ def test_unknown_oracle():
         make_oracle("tfl", b"", Graph("m", "", (), (), ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", REAL_MODELS)
 def test_real_models_run_on_tflm(path):
     data = path.read_bytes()

@@ -275,6 +275,7 @@ def check(data: bytes, seed: int, optimize: str) -> None:
     assert_all_exact([compile_graph(source, HOST, options), *plans], runs=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(branchy(most_operators=10), st.integers(0, 99), st.sampled_from(OPTIMIZE))
 def test_shuffled_networks_are_exact(data: bytes, seed: int, optimize: str) -> None:
@@ -308,6 +309,7 @@ def test_one_search_serves_every_aim(monkeypatch, work: int | None) -> None:
         assert emit(plan) == emit(alone)
 
 
+@pytest.mark.slow
 def test_two_towers_are_exact_one_after_the_other() -> None:
     plan = plan_of(two_towers(), optimize="ram")
     assert plan.reordering is not None and max(len(group.ops) for group in plan.groups) > 1

@@ -103,6 +103,7 @@ def few_of_each(found: Iterable[Fault], most: int, seed: int = 0) -> list[Fault]
     return [f for some in by_kind.values() for f in Random(seed).sample(some, min(most, len(some)))]
 
 
+@pytest.mark.slow
 def test_a_sample_of_faults() -> None:
     counts: Counter = Counter()
     survivors = []
@@ -148,6 +149,7 @@ def _believed(monkeypatch, kind: str, change) -> None:
     monkeypatch.setattr(family, "row_window", wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["RESIZE_BILINEAR", "TRANSPOSE_CONV", "CONV_2D", "DEPTHWISE_CONV_2D"])
 @pytest.mark.parametrize("fault", ["a row less", "a padding of one more", "a padding of one less"])
 def test_a_wrong_window_that_the_whole_schedule_believes(monkeypatch, kind: str, fault: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from executors import assert_exact, plan_of
 from random_graphs import Sketch
 from test_rewrites import assert_same, graph_of, kinds
@@ -41,6 +42,7 @@ def test_what_the_caller_wants_or_takes_work_is_kept() -> None:
     assert not recomputable(graph_of(sketch.build([x], [sketch.add(y, sketch.depthwise(y, (3, 3)))])))
 
 
+@pytest.mark.slow
 def test_it_is_done_where_it_takes_less_ram(monkeypatch) -> None:
     data = far_readers()
     plan = plan_of(data, optimize="ram", feed_rows=True)

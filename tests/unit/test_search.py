@@ -115,6 +115,7 @@ def long_network(blocks: int) -> bytes:
     return sketch.build([start], [x])
 
 
+@pytest.mark.slow
 def test_three_hundred_operators_are_searched_with_progress() -> None:
     source, told = read_tflite("model.tflite", long_network(60)), []
     assert len(source.ops) == 300
