@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-import numpy as np
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir.arrays import Array
 
 #: dtype name -> bytes an element
 ITEM_BYTES = {
@@ -22,6 +23,9 @@ ITEM_BYTES = {
     "int64": 8,
     "float32": 4,
 }
+
+
+_Attributes = TypeVar("_Attributes")
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,9 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: str
     quant: Quant | None = None
-    data: np.ndarray | None = None
+    data: Array | None = None
     index: int = -1
-    initial: np.ndarray | None = None
+    initial: Array | None = None
     cursor: Tensor | None = None
 
     @cached_property
@@ -87,20 +91,50 @@ class Tensor:
         return self.initial is not None
 
     @property
+    def values(self) -> Array:
+        """A constant's values, in its shape; InternalFault where it is none."""
+        if self.data is None:
+            raise _lacks(self, "values: it is no constant")
+        return self.data
+
+    @property
+    def initial_values(self) -> Array:
+        """A state's values after a reset, in its shape; InternalFault where it is none."""
+        if self.initial is None:
+            raise _lacks(self, "initial values: it is no state")
+        return self.initial
+
+    @property
+    def quantization(self) -> Quant:
+        """`quant`, of a tensor that the rules want quantized; InternalFault where it is not."""
+        if self.quant is None:
+            raise _lacks(self, "quantization")
+        return self.quant
+
+    @property
     def scale(self) -> float:
-        """The per-tensor scale; AssertionError where there is none."""
-        assert self.quant is not None and len(self.quant.scale) == 1, str(self)
-        return self.quant.scale[0]
+        """The per-tensor scale; InternalFault where there is none."""
+        scales = self.quantization.scale
+        if len(scales) != 1:
+            raise _lacks(self, "scale for all of it")
+        return scales[0]
 
     @property
     def zero_point(self) -> int:
-        """The per-tensor zero point; AssertionError where there is none."""
-        assert self.quant is not None and len(self.quant.zero_point) == 1, str(self)
-        return self.quant.zero_point[0]
+        """The per-tensor zero point; InternalFault where there is none."""
+        zero_points = self.quantization.zero_point
+        if len(zero_points) != 1:
+            raise _lacks(self, "zero point for all of it")
+        return zero_points[0]
 
     def __str__(self) -> str:
         shape = ",".join(map(str, self.shape))
         return f"tensor {self.index} {quoted(self.name)} {self.dtype}[{shape}]"
+
+
+def _lacks(place: Tensor | Op, what: str) -> InternalFault:
+    """What an accessor raises: the rules (tinyfuse/ops) see to it that whoever asks gets an answer."""
+    return InternalFault("the graph", f"{place} has no {what}")
 
 
 def quoted(name: str) -> str:
@@ -129,15 +163,39 @@ class Op:
     index: int = -1
     view: bool = False
 
+    def operand(self, i: int) -> Tensor:
+        """Input `i`, which the rules want there; InternalFault where it is missing."""
+        tensor = self.inputs[i] if i < len(self.inputs) else None
+        if tensor is None:
+            raise _lacks(self, f"input {i}")
+        return tensor
+
+    def optional(self, i: int) -> Tensor | None:
+        """Input `i`, None where it is missing or the operator has fewer inputs."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """All inputs, of an operator whose rules want all of them; InternalFault where one is missing."""
+        return tuple(self.operand(i) for i in range(len(self.inputs)))
+
     @property
     def input(self) -> Tensor:
-        tensor = self.inputs[0]
-        assert tensor is not None, str(self)
-        return tensor
+        """Input 0; InternalFault where it is missing."""
+        return self.operand(0)
 
     @property
     def output(self) -> Tensor:
+        """Output 0; InternalFault where there is none."""
+        if not self.outputs:
+            raise _lacks(self, "output")
         return self.outputs[0]
+
+    def attributes_as(self, kind: type[_Attributes]) -> _Attributes:
+        """`attributes`, which the operator's family made as a `kind`; InternalFault where they are another."""
+        if not isinstance(self.attributes, kind):
+            raise _lacks(self, f"attributes of {kind.__name__}")
+        return self.attributes
 
     @cached_property
     def activations(self) -> tuple[Tensor, ...]:

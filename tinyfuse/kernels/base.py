@@ -90,6 +90,18 @@ class Site:
     scratch: str
     constant: Callable[[str], str]
 
+    def input(self, i: int) -> View:
+        """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""
+        view = self.inputs[i] if i < len(self.inputs) else None
+        if view is None:
+            raise InternalFault("a kernel", f"input {i} of its call lies nowhere")
+        return view
+
+    @property
+    def output(self) -> View:
+        """Where the operator's first output lies."""
+        return self.outputs[0]
+
 
 @dataclass(frozen=True)
 class Constant:

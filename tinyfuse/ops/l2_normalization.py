@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier, reciprocal_root
+from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier, inverse_sqrt_multiplier
 from tinyfuse.ops.base import Operator, Rule
 from tinyfuse.ops.movement import ends
 
@@ -56,6 +56,6 @@ class L2NormalizationOperator(Operator):
         vectors = inputs[0].reshape(-1, op.input.shape[-1]).astype(np.int64) - op.input.zero_point
         result = np.empty(vectors.shape, np.int8)
         for i, vector in enumerate(vectors):
-            multiplier, shift = reciprocal_root(int((vector * vector).sum()))
+            multiplier, shift = inverse_sqrt_multiplier(int((vector * vector).sum()))
             result[i] = clamp(multiply_by_quantized_multiplier(vector, multiplier, shift + 7), -128, 127)
         return (result.reshape(op.output.shape),)
