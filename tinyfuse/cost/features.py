@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.each_image import image_op
 from tinyfuse.ops.convolution import clamp_range, geometry
+from tinyfuse.ops.images import image_op
+from tinyfuse.ops.pooling import Pool2D
 
 Features = Mapping[str, float]
 
@@ -57,7 +58,7 @@ def _clamped(op: Op) -> int:
 
 
 def _convolution(op: Op, calls: int) -> Features:
-    weights = op.inputs[1]
+    weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
     kernel_h, kernel_w = weights.shape[1:3] if op.kind == "CONV_2D" else (1, 1)
@@ -169,7 +170,7 @@ def _multiples(count: int, step: int, low: int, high: int) -> int:
 def _pool(op: Op, calls: int) -> Features:
     _, in_h, in_w, channels = op.input.shape
     _, out_h, out_w, _ = op.output.shape
-    pool = op.attributes
+    pool = op.attributes_as(Pool2D)
     window_h, window_w = pool.filter
     pixels, taps = out_h * out_w, window_h * window_w
     return {
@@ -196,7 +197,7 @@ def _elements(op: Op, calls: int) -> Features:
     call = result.elements // calls
     kernel, macs = 0, 0
     if op.kind == "ROW_MACS":
-        kernel, macs = op.inputs[1].shape[1], op.inputs[1].elements * op.output.shape[2]
+        kernel, macs = op.operand(1).shape[1], op.operand(1).elements * op.output.shape[2]
     return {
         "calls": calls,
         "rows": rows,

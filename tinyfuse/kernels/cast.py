@@ -16,7 +16,7 @@ class _Elements(Kernel):
     by_row, rings = True, True
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, extent(op.output, site))),)
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, extent(op.output, site))),)
 
 
 class Cast(_Elements):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Pace, Site, Statement
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Pace, Site, Statement, proven
 from tinyfuse.kernels.line import line
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
 from tinyfuse.ops.convolution import geometry
@@ -33,7 +33,7 @@ class DepthwiseRow(Kernel):
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels")),
         )  # fmt: skip
 
@@ -43,17 +43,19 @@ def on_line(op: Op) -> int:
     return int(line(op) is not None)
 
 
-def layer_weights(op: Op) -> np.ndarray:
+def layer_weights(op: Op) -> Array:
     """int8 [channels, taps], in the form that `on_line` says."""
-    return line(op).weights if on_line(op) else bounded(op).weights
+    found = line(op)
+    return found.weights if found is not None else proven(bounded(op)).weights
 
 
 def channels_constant(op: Op) -> Constant:
     """Biases and multipliers of the lines of each group of four channels, or tinyfuse_requant of each
     channel."""
-    if not on_line(op):
-        return Constant("channels", bounded(op).channels, "tinyfuse_requant")
-    channels = line(op).channels()
+    found = line(op)
+    if found is None:
+        return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
+    channels = found.channels()
     fours = [
         np.concatenate([channels[field][start : start + 4] for field in ("bias", "multiplier")])
         for start in quad_starts(len(channels))
@@ -62,6 +64,7 @@ def channels_constant(op: Op) -> Constant:
 
 
 def has_form(op: Op) -> bool:
+    """Whether the layer is proven exact in one of both forms."""
     return line(op) is not None or bounded(op) is not None
 
 
@@ -128,7 +131,7 @@ class PackedDepthwiseRow(Kernel):
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
              on_line(op)),
         )  # fmt: skip
@@ -175,7 +178,7 @@ class Depthwise3x3Row(Kernel):
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
              on_line(op)),
         )  # fmt: skip

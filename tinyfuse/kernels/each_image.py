@@ -33,7 +33,7 @@ class EachImage(Kernel):
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
         image, rows = image_op(op), op.output.shape[1]
         source, result = (_image(view, tensor) for view, tensor in
-                          ((site.inputs[0], image.input), (site.outputs[0], image.output)))  # fmt: skip
+                          ((site.input(0), image.input), (site.output, image.output)))  # fmt: skip
         row = None
         if not self.kernel.whole:
             row = "y"

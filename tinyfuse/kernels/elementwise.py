@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.base import (
     Call,
     Constant,
@@ -24,6 +24,7 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
+    Multiplier,
     add_multipliers,
     broadcast_loops,
     comparison_multipliers,
@@ -42,11 +43,11 @@ _CTYPE = {"int8": "int8_t", "int32": "int32_t", "bool": "uint8_t"}
 Fields = tuple[str, Mapping[str, Any]]
 
 
-def _operands(op: Op, multipliers) -> dict[str, int]:
+def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
     (a, a_shift), (b, b_shift), *_ = multipliers
     return {
-        "a_zero_point": op.inputs[0].zero_point, "a_multiplier": a, "a_right": -a_shift,
-        "b_zero_point": op.inputs[1].zero_point, "b_multiplier": b, "b_right": -b_shift,
+        "a_zero_point": op.operand(0).zero_point, "a_multiplier": a, "a_right": -a_shift,
+        "b_zero_point": op.operand(1).zero_point, "b_multiplier": b, "b_right": -b_shift,
     }  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[st
     }  # fmt: skip
 
 
-def _rescaled(multipliers: Callable[[Op], tuple], clamps: bool = True) -> Callable[[Op], Fields]:
+def _rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Callable[[Op], Fields]:
     def fields(op: Op) -> Fields:
         found = multipliers(op)
         low, high = clamp_range(op) if clamps else (-128, 127)
@@ -74,7 +75,7 @@ def _product(op: Op) -> Fields:
 def _prelu(op: Op) -> Fields:
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu", {
-        "in_zero_point": op.inputs[0].zero_point, "alpha_zero_point": op.inputs[1].zero_point,
+        "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
         "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
         "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
     }  # fmt: skip
@@ -111,12 +112,12 @@ class _BinaryKernel(Kernel):
         self.headers = ("tinyfuse_elementwise.h",) if first else ("tinyfuse_binary.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.inputs[0].dtype == self.dtype
+        return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
             Constant(f"operand{i}", _stored(tensor), _CTYPE[self.dtype])
-            for i, tensor in enumerate(op.inputs)
+            for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
@@ -128,8 +129,8 @@ class _BinaryKernel(Kernel):
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
 
 
-def _stored(tensor: Tensor) -> np.ndarray:
-    data = tensor.data.reshape(-1)
+def _stored(tensor: Tensor) -> Array:
+    data = tensor.values.reshape(-1)
     return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
 
@@ -142,7 +143,7 @@ class EqualShapes(_BinaryKernel):
         self.in_place = (0, 1)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        same_size = all(tensor.elements == op.output.elements for tensor in op.inputs)
+        same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
@@ -155,7 +156,7 @@ class EqualShapes(_BinaryKernel):
             return constant if site.row is None else f"{constant} + {site.row} * {count}"
 
         operands = tuple(pointer(i, view) for i, view in enumerate(site.inputs))
-        return self.with_parameters(op, (), *operands, site.outputs[0].pointer, count)
+        return self.with_parameters(op, (), *operands, site.output.pointer, count)
 
 
 class Broadcast(_BinaryKernel):
@@ -166,20 +167,20 @@ class Broadcast(_BinaryKernel):
         super().__init__(kind, dtype, "_broadcast")
 
     def paces(self, op: Op) -> Mapping[int, Pace]:
-        return element_paces(op, [i for i, tensor in enumerate(op.inputs) if tensor.elements == op.output.elements])
+        return element_paces(op, [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements])
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        output, shapes = op.output.shape, [tensor.shape for tensor in op.inputs]
-        steps = [0, 0]
-        if site.row is not None:
+        output, shapes = op.output.shape, [tensor.shape for tensor in op.operands]
+        steps, row = [0, 0], site.row
+        if row is not None:
             steps = [operand_strides(shape, output)[1] for shape in shapes]
             padded = [(1,) * (4 - len(shape)) + shape for shape in shapes]
             output, shapes = output[2:], [shape[2:] for shape in padded]
         pointers = []
         for i, view in enumerate(site.inputs):
             pointer = site.constant(f"operand{i}") if view is None else view.pointer
-            if steps[i]:
-                pointer = f"{pointer} + {site.row} * {steps[i]}" if view is None else row_pointer(view, site.row)
+            if row is not None and steps[i]:
+                pointer = f"{pointer} + {row} * {steps[i]}" if view is None else row_pointer(view, row)
             pointers.append(pointer)
         loops = broadcast_loops(output, *shapes)
         nest = {
@@ -188,7 +189,7 @@ class Broadcast(_BinaryKernel):
             "b_stride": _array(loops.b_strides, 0),
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
-        return self.with_parameters(op, (let,), "&nest", *pointers, site.outputs[0].pointer)
+        return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
 
 
 def binary_kernels(kind: str, dtype: str = "int8") -> tuple[Kernel, ...]:

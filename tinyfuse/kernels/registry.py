@@ -41,7 +41,7 @@ from tinyfuse.kernels.elementwise import binary_kernels
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
-from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
+from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
@@ -81,7 +81,7 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     return kernels
 
 
-def _indexed(indexes) -> tuple[Kernel, ...]:
+def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
     return IndexedRow(indexes), IndexedCopy(indexes)
 
 
@@ -98,7 +98,7 @@ _MOVED = {
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
-    **{kind: (Clamp(), Lookup()) for kind, family in FAMILIES.items() if isinstance(family, UnaryOperator)},
+    **{kind: (Clamp(family.function), Lookup(family.function)) for kind, family in FAMILIES.items() if isinstance(family, UnaryOperator)},
     **{family.kind: _binary(family.kind) for family in COMPARISONS},
     "CONV_2D": (
         MvePointwise(), MveConvRow(),

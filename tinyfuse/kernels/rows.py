@@ -22,5 +22,5 @@ def extent(tensor: Tensor, site: Site) -> int:
 
 def input_pointer(site: Site, index: int) -> str:
     """Where an elementwise call begins to read: the input's start, or its row."""
-    view = site.inputs[index]
+    view = site.input(index)
     return view.pointer if site.row is None else row_pointer(view, site.row)

@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tinyfuse.errors import Problem
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 
 # --- rules -----------------------------------------------------------------------------------
 
@@ -138,7 +136,7 @@ class Operator(ABC):
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
 
-    def attributes(self, options: Mapping[str, Any]) -> Any:
+    def attributes(self, options: Mapping[str, Any]) -> object:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options.
@@ -146,7 +144,7 @@ class Operator(ABC):
         return None
 
     @abstractmethod
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
         (constants included); shapes and dtypes are those of op's tensors. Behind the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
 from tinyfuse.ops.unary import (
@@ -25,7 +25,7 @@ class AbsOperator(UnaryOperator):
     summary = "magnitude"
     rules = (*UNARY_RULES, RATIO_RULE)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         size = np.abs(values.astype(np.int64) - op.input.zero_point)
         if op.input.scale != op.output.scale:
             size = multiply_by_quantized_multiplier(size, *quantize_multiplier(scale_ratio(op)))
@@ -61,7 +61,7 @@ class RsqrtOperator(UnaryOperator):
         ),
     )
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         multiplier, shift = quantize_multiplier(1.0 / _rsqrt_root(op))
 
         def one(value: int) -> int:
@@ -95,14 +95,14 @@ class NegOperator(_FloatOperator):
     kind = "NEG"
     summary = "-x of floats"
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (-inputs[0],)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (-given(inputs[0]),)
 
 
 class SquareOperator(_FloatOperator):
     kind = "SQUARE"
     summary = "x * x of floats"
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         with np.errstate(over="ignore", under="ignore"):
-            return (inputs[0] * inputs[0],)
+            return (given(inputs[0]) * given(inputs[0]),)

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import Operator, Rule
 
 
@@ -32,7 +30,7 @@ class CallOnce:
 class _Resolved(Operator):
     """An operator that is gone when the file has been read."""
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         raise AssertionError(f"{op} is in a graph")
 
 
@@ -67,8 +65,8 @@ class ReadVariableOperator(Operator):
              lambda op: _unlike(op.input, op.output)),
     )  # fmt: skip
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[0].reshape(op.output.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[0]).reshape(op.output.shape),)
 
 
 class AssignVariableOperator(Operator):
@@ -79,8 +77,8 @@ class AssignVariableOperator(Operator):
     updates = (0,)
     rules = (
         Rule("the value has the variable's dtype and number of elements",
-             lambda op: _unlike(op.input, op.inputs[1])),
+             lambda op: _unlike(op.input, op.operand(1))),
     )  # fmt: skip
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[1].reshape(op.input.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[1]).reshape(op.input.shape),)

@@ -14,11 +14,12 @@ layers are split where RAM is all that counts, and in `balanced` where that is a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
@@ -34,7 +35,7 @@ def split_dense(graph: Graph) -> Graph:
     return _split_all(graph, {"CONV_2D": _split_convolution, "FULLY_CONNECTED": _split_dense})
 
 
-def _split_all(graph: Graph, splits: dict) -> Graph:
+def _split_all(graph: Graph, splits: dict[str, Callable[[Graph, Op], list[Op] | None]]) -> Graph:
     ops: list[Op] = []
     for op in graph.ops:
         # a ring's rows (ring_window.py) are all there already
@@ -50,7 +51,7 @@ def _split_convolution(graph: Graph, op: Op) -> list[Op] | None:
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):
         return None
-    data = op.inputs[1].data
+    data = op.operand(1).values
     # [1, H, K, U] and [U, H, K, C] -> [H, K, U, terms]
     weights = data[0][..., None] if depthwise else data.transpose(1, 2, 0, 3)
     along = RowMacs(g.stride_w, g.dilation_w, g.pad_left, depthwise)
@@ -61,13 +62,13 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
     producer = graph.producer.get(op.input)
     if producer is None or producer.kind != "RESHAPE" or not producer.input.is_image:
         return None
-    image, weights = producer.input, op.inputs[1]
+    image, weights = producer.input, op.operand(1)
     _, height, width, channels = image.shape
-    if weights.shape[1] != image.elements or any(weights.quant.zero_point) or image.quant != op.input.quant:
+    if weights.shape[1] != image.elements or any(weights.quantization.zero_point) or image.quant != op.input.quant:
         return None
     units = weights.shape[0]
     # [U, H * W * C] -> [H, W, U, C]: a convolution with a kernel as large as the image
-    rows = weights.data.reshape(units, height, width, channels).transpose(1, 2, 0, 3)
+    rows = weights.values.reshape(units, height, width, channels).transpose(1, 2, 0, 3)
     result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, 1, units), index=-1)
     parts = _parts(op, image, rows, RowMacs(1, 1, 0, False), result)
     return parts and [*parts, _renamed(result, op)]
@@ -88,12 +89,12 @@ def _split_mean(graph: Graph, op: Op) -> list[Op] | None:
     ]
 
 
-def _parts(op: Op, image: Tensor, weights: np.ndarray, along: RowMacs, result: Tensor) -> list[Op] | None:
+def _parts(op: Op, image: Tensor, weights: Array, along: RowMacs, result: Tensor) -> list[Op] | None:
     height, units, columns = image.shape[1], weights.shape[2], result.shape[2]
     sums = Tensor(f"{op.output.name} (sum)", (1, height, columns, units), "int32")
     if height == 1 or not _worthwhile(sums, image):
         return None
-    constant = replace(op.inputs[1], shape=weights.shape, data=np.ascontiguousarray(weights), index=-1)
+    constant = replace(op.operand(1), shape=weights.shape, data=np.ascontiguousarray(weights), index=-1)
     return [
         Op("ROW_MACS", (image, constant), (sums,), along, index=op.index),
         Op("OUTPUT_OF_SUMS", (sums,), (result,), PartOfLayer(op), index=op.index),

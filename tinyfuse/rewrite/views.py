@@ -61,7 +61,7 @@ def _with_views(graph: Graph, wanted: Callable[[_Usage, Op, Sequence[Part]], boo
 
 def _copies_parts(op: Op) -> bool:
     """Whether parts that can't lie in `op`'s output may be copied there one by one."""
-    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.inputs)
+    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.operands)
 
 
 def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
@@ -69,7 +69,7 @@ def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
     if all(free):
         return [], replace(op, view=True)
     copies, inputs = [], []
-    for number, (tensor, is_free) in enumerate(zip(op.inputs, free, strict=True)):
+    for number, (tensor, is_free) in enumerate(zip(op.operands, free, strict=True)):
         if not is_free:
             name = f"{tensor.name} (input {number} of {op.output.name})"
             copy = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
@@ -117,7 +117,7 @@ class _Usage:
         for root in roots:
             own = self.steps[root]
             after[min(own) - min(steps) : max(own) + 1 - min(steps)] -= root.bytes
-        return after.max() <= before.max()
+        return bool(after.max() <= before.max())
 
     def join(self, op: Op, parts: Sequence[Part], view: Op) -> None:
         """From now on `op` is `view`, in which these parts lie where they are."""

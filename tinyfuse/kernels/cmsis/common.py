@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context, Kernel, Let, Site, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import RowWindow
@@ -24,7 +24,7 @@ class CmsisKernel(Kernel):
     """A function of CMSIS-NN on a Cortex-M; the host has no arm_acle.h to compile it with."""
 
     library = "cmsis-nn"
-    headers = ("arm_nnfunctions.h",)
+    headers: tuple[str, ...] = ("arm_nnfunctions.h",)
     stack_bytes = 768
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -75,7 +75,7 @@ class Image:
 
 def image(window: RowWindow, site: Site) -> Image:
     """The whole input, or for a call by rows the window of the site's row."""
-    source, output = site.inputs[0], site.outputs[0]
+    source, output = site.input(0), site.output
     in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
     if site.row is None:
         return Image((), source.pointer, in_h, out_h, window.pad_top)
@@ -120,14 +120,14 @@ def channel_constants(op: Op) -> tuple[Constant, ...]:
 
 
 def weights_constant(op: Op) -> Constant:
-    return Constant("weights", np.ascontiguousarray(op.inputs[1].data).reshape(-1), "int8_t")
+    return Constant("weights", np.ascontiguousarray(op.operand(1).values).reshape(-1), "int8_t")
 
 
 def bias_constant(op: Op) -> Constant:
     return int32s("bias", bias_values(op))
 
 
-def int32s(name: str, values: np.ndarray) -> Constant:
+def int32s(name: str, values: Array) -> Constant:
     return Constant(name, values.astype(np.int32), "int32_t")
 
 

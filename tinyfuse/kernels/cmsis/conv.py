@@ -81,7 +81,7 @@ def image_call(
             function,
             ("&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
              site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
-             site.outputs[0].pointer),
+             site.output.pointer),
             SUCCESS,
         ),
     )  # fmt: skip

@@ -50,7 +50,7 @@ def whole_call(op: Op) -> ConvCall:
     g = geometry(op)
     return ConvCall(
         g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.kernel_h, g.kernel_w,
-        op.inputs[1].shape[3] if op.kind == "CONV_2D" else 1, g.stride_h, g.stride_w,
+        op.operand(1).shape[3] if op.kind == "CONV_2D" else 1, g.stride_h, g.stride_w,
         # one tap has no dilation; saying so lets CMSIS-NN take its fast paths
         g.dilation_h if g.kernel_h > 1 else 1, g.dilation_w if g.kernel_w > 1 else 1,
         g.pad_top, g.pad_left,

@@ -10,7 +10,7 @@ from tinyfuse.kernels.cmsis.common import MAX_EXTENT, CmsisRows, channel_constan
 from tinyfuse.kernels.cmsis.conv import image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.convolution import DepthwiseConv2D, geometry
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
 _MVE_BLOCK = 124
@@ -38,7 +38,7 @@ class CmsisDepthwise(CmsisRows):
         return depthwise_path(middle_call(op, by_row), context)
 
     def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        params = {"ch_mult": op.attributes.depth_multiplier}
+        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
         scratch = self.scratch(op, context)
         return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, scratch)
 
