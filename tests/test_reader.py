@@ -13,7 +13,7 @@ from tflite_builder import ModelBuilder, Outside, camel_case, options_table
 from tflite_mutations import patch
 
 from tinyfuse.frontend.reader import read_tflite, unsupported
-from tinyfuse.frontend.schema import OPTION_TABLES, TABLES, enumerators
+from tinyfuse.frontend.schema import TABLES, enumerators
 from tinyfuse.ir import ITEM_BYTES, Graph, Quant
 from tinyfuse.ops import FAMILIES
 

@@ -10,6 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import Constant, Let, Site
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
 
 #: tinyfuse_requant
@@ -145,7 +146,7 @@ def folded_bias(op: Op) -> Int64s:
 def channel_weights(op: Op) -> Array:
     """int8 [out_c, terms] from the weights of any of the three families."""
     data: Array = op.operand(1).values
-    if op.kind == "DEPTHWISE_CONV_2D":
+    if FAMILIES[op.kind].depthwise:
         return data.reshape(-1, data.shape[3]).T
     return data.reshape(data.shape[0], -1)
 

@@ -59,7 +59,6 @@ from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.cast import RESULTS, SOURCES
-from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.logic import COMPARISONS
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
@@ -76,7 +75,7 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
     """The kernels of `op`'s kind, made fit for it: a batch of images takes those of one image in a loop."""
     kernels = kernels_of(op.kind)
-    if isinstance(FAMILIES[op.kind], ImageOperator) and op.input.shape[0] != 1:
+    if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
 

@@ -33,6 +33,7 @@ class ReluOperator(UnaryOperator):
     """Rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
+    fused_as = "RELU"
     summary = "max(x, 0)"
     rules = (*UNARY_RULES, RATIO_RULE)
 
@@ -49,6 +50,7 @@ class Relu6Operator(UnaryOperator):
     quantization, so here too a different one changes nothing."""
 
     kind = "RELU6"
+    fused_as = "RELU6"
     summary = "min(max(x, 0), 6)"
     rules = (
         *UNARY_RULES,
@@ -77,6 +79,7 @@ class LeakyReluOperator(UnaryOperator):
     of its magnitude, and the result is negated."""
 
     kind = "LEAKY_RELU"
+    options_table = "LeakyReluOptions"
     summary = "x, or alpha * x where x is negative"
     rules = (
         *UNARY_RULES,

@@ -49,6 +49,7 @@ class BatchMatMulOperator(Operator):
     reference/batch_matmul.h)."""
 
     kind = "BATCH_MATMUL"
+    options_table = "BatchMatMulOptions"
     summary = "products of matrices, with broadcasting over leading dimensions"
     rules = (
         ends(2),

@@ -16,6 +16,7 @@ class CastOperator(Operator):
     """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0."""
 
     kind = "CAST"
+    elementwise = True
     summary = "stored numbers as another dtype"
     rules = (
         ONE_INPUT,

@@ -49,6 +49,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 class ConcatenationOperator(Operator):
     kind = "CONCATENATION"
+    options_table = "ConcatenationOptions"
     summary = "tensors side by side along any dimension"
     rules = (
         Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
@@ -75,6 +76,9 @@ class ConcatenationOperator(Operator):
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (np.concatenate(all_given(inputs), axis=op.attributes_as(Concatenation).axis),)
+
+    def moves(self, op: Op) -> tuple[int, ...]:
+        return tuple(range(len(op.inputs)))
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         return side_by_side(op, op.attributes_as(Concatenation).axis % len(op.output.shape))

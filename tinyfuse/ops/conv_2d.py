@@ -35,13 +35,15 @@ class Conv2DOperator(ImageOperator):
     reads the input channels of group c // (out_c / groups)."""
 
     kind = "CONV_2D"
+    options_table = "Conv2DOptions"
+    data_and_weights, channel_axis, convolution = (0, 1), 0, True
     summary = "convolution over rows and columns: any kernel, stride, dilation, padding, groups"
     rules = (
         *TENSOR_RULES,
         *SHAPE_RULES,
         Rule("input channels are filter channels * groups, output channels a multiple of groups",
              _bad_channels),
-        weights_scale_rule(axis=0),
+        weights_scale_rule(axis=channel_axis),
         *QUANTIZATION_RULES,
     )  # fmt: skip
 
@@ -61,6 +63,9 @@ class Conv2DOperator(ImageOperator):
                 ins = slice(group * filter_c, (group + 1) * filter_c)
                 total[..., outs] += values[..., ins] @ weights[outs, ky, kx].T
         return requantize_channels(op, total.astype(np.int64))[None]
+
+    def sums_channels(self, op: Op) -> bool:
+        return geometry(op).groups == 1
 
     def macs(self, op: Op) -> int:
         _, kernel_h, kernel_w, filter_c = op.operand(1).shape

@@ -33,12 +33,14 @@ class DepthwiseConv2DOperator(ImageOperator):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
+    options_table = "DepthwiseConv2DOptions"
+    data_and_weights, channel_axis, convolution, depthwise = (0, 1), 3, True, True
     summary = "convolution of each channel by itself: any kernel, stride, dilation, padding, depth multiplier"
     rules = (
         *TENSOR_RULES,
         *SHAPE_RULES,
         Rule("weight and output channels are input channels * depth multiplier", _bad_channels),
-        weights_scale_rule(axis=3),
+        weights_scale_rule(axis=channel_axis),
         *QUANTIZATION_RULES,
     )
 
@@ -53,6 +55,9 @@ class DepthwiseConv2DOperator(ImageOperator):
         for ky, kx, values in taps(op, given(inputs[0])):
             total += np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
         return requantize_channels(op, total)[None]
+
+    def passes_channels(self, op: Op) -> bool:
+        return op.attributes_as(DepthwiseConv2D).depth_multiplier == 1 and op.input.shape[3] == op.output.shape[3]
 
     def macs(self, op: Op) -> int:
         _, kernel_h, kernel_w, _ = op.operand(1).shape

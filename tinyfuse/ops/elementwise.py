@@ -119,6 +119,8 @@ def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplie
 
 class _Arithmetic(BinaryOperator):
     """ADD, SUB and MUL: int8 with a fused activation, and int32, which wraps (arithmetic on shapes)."""
+    
+    affine = True
 
     def attributes(self, options: Mapping[str, Any]) -> Binary:
         return Binary(options.get("fused_activation_function", "NONE"))
@@ -149,6 +151,7 @@ class AddOperator(_Arithmetic):
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
+    options_table = "AddOptions"
     summary = "a + b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
 
@@ -165,6 +168,7 @@ class SubOperator(_Arithmetic):
     """As ADD. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests does not."""
 
     kind = "SUB"
+    options_table = "SubOptions"
     summary = "a - b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
 
@@ -181,6 +185,7 @@ class MulOperator(_Arithmetic):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
+    options_table = "MulOptions"
     summary = "a * b, with broadcasting"
     rules = (
         *_ARITHMETIC_RULES,

@@ -59,6 +59,8 @@ class FullyConnectedOperator(Operator):
     [batches, channels]."""
 
     kind = "FULLY_CONNECTED"
+    options_table = "FullyConnectedOptions"
+    data_and_weights, channel_axis = (0, 1), 0
     summary = "matrix times vectors, plus a bias"
     rules = (
         *TENSOR_RULES,
@@ -85,6 +87,9 @@ class FullyConnectedOperator(Operator):
         zero_point = 0 if weights.quantization.per_channel else weights.zero_point
         total = values @ (given(inputs[1]).astype(np.float64) - zero_point).T  # exact: far below 2^53
         return (requantize_channels(op, total.astype(np.int64)).reshape(op.output.shape),)
+
+    def sums_channels(self, op: Op) -> bool:
+        return op.input.shape[-1] == op.operand(1).shape[1]
 
     def macs(self, op: Op) -> int:
         return op.output.elements * op.operand(1).shape[1]

@@ -78,6 +78,7 @@ class GatherOperator(Operator):
     TFLM reads what lies there."""
 
     kind = "GATHER"
+    options_table = "GatherOptions"
     summary = "slices of a dimension, picked by indexes"
     rules = (
         ends(2),

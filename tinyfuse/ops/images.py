@@ -14,6 +14,8 @@ from tinyfuse.ops.base import Operator, RowWindow
 class ImageOperator(Operator):
     """Its kernels are of one image; a batch takes them in a loop, and doesn't stream by rows."""
 
+    one_image = True
+
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         one = image_op(op)
         images = (self.image(one, given(inputs[0])[n : n + 1], *inputs[1:]) for n in range(op.input.shape[0]))

@@ -26,6 +26,7 @@ class L2NormalizationOperator(Operator):
     (TFLM, reference/integer_ops/l2normalization.h)."""
 
     kind = "L2_NORMALIZATION"
+    options_table = "L2NormOptions"
     summary = "vectors along the last dimension, over their length"
     rules = (
         ends(1),

@@ -86,6 +86,7 @@ class LogicalOrOperator(BinaryOperator):
 
 class LogicalNotOperator(Operator):
     kind = "LOGICAL_NOT"
+    elementwise = True
     summary = "whether it is false"
     rules = (ONE_INPUT, _BOOL, ONE_SHAPE)
 

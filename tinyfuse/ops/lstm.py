@@ -85,6 +85,8 @@ class LstmOperator(Operator):
     """
 
     kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    options_table = "UnidirectionalSequenceLSTMOptions"
+    data_and_weights = (0, 1)
     summary = "an LSTM over a sequence; keeps hidden state and cell as state"
     updates = (HIDDEN, CELL)
     rules = (

@@ -59,6 +59,7 @@ def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
 
 class MirrorPadOperator(Operator):
     kind = "MIRROR_PAD"
+    options_table = "MirrorPadOptions"
     summary = "a tensor continued by its own reflection"
     rules = (
         ends(2),

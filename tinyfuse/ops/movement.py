@@ -32,6 +32,9 @@ class Movement(Operator):
         views = self.views(op, np.ascontiguousarray(given(inputs[self.data_input])))
         return tuple(np.ascontiguousarray(view).reshape(t.shape) for view, t in zip(views, op.outputs, strict=True))
 
+    def moves(self, op: Op) -> tuple[int, ...]:
+        return (self.data_input,)
+
     def parts(self, op: Op) -> tuple[Part, ...]:
         source = op.operand(self.data_input)
         data = np.empty(source.shape, source.dtype)  # its memory is never touched

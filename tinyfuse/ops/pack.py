@@ -32,6 +32,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 class PackOperator(Operator):
     kind = "PACK"
+    options_table = "PackOptions"
     summary = "tensors side by side along a new dimension"
     rules = (
         Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
@@ -49,6 +50,9 @@ class PackOperator(Operator):
 
     def attributes(self, options: Mapping[str, Any]) -> Pack:
         return Pack(options.get("values_count", 0), options.get("axis", 0))
+
+    def moves(self, op: Op) -> tuple[int, ...]:
+        return tuple(range(len(op.inputs)))
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         return side_by_side(op, op.attributes_as(Pack).axis % len(op.output.shape))

@@ -57,6 +57,7 @@ def _bad_value(op: Op) -> Tensor | None:
 
 class PadOperator(Operator):
     kind = "PAD"
+    pads = True
     summary = "zero points around a tensor"
     rules: tuple[Rule, ...] = (
         Rule("two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs),

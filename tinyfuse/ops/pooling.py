@@ -57,6 +57,8 @@ def _requantized(op: Op) -> Tensor | None:
 
 
 class _Pool(ImageOperator):
+    options_table = "Pool2DOptions"
+    pools = True
     rules: tuple[Rule, ...] = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
         Rule(

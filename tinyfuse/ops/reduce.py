@@ -55,6 +55,7 @@ def _requantized(op: Op) -> Tensor | None:
 
 
 class _Reduce(Operator):
+    options_table = "ReducerOptions"
     rules: tuple[Rule, ...] = (
         ends(2),
         Rule(

@@ -88,6 +88,7 @@ class ResizeNearestNeighborOperator(_Resize):
     """Places are computed in float32 (TFLM, reference/resize_nearest_neighbor.h)."""
 
     kind = "RESIZE_NEAREST_NEIGHBOR"
+    options_table = "ResizeNearestNeighborOptions"
     summary = "rows and columns repeated or left out"
     rules = (*_Resize.rules, one_dtype(("int8", "int16", "float32")))
 
@@ -127,6 +128,7 @@ class ResizeBilinearOperator(_Resize):
     reference/resize_bilinear.h, ResizeBilinearInteger)."""
 
     kind = "RESIZE_BILINEAR"
+    options_table = "ResizeBilinearOptions"
     summary = "rows and columns interpolated between two neighbours each"
     rules: tuple[Rule, ...] = (
         *_Resize.rules,

@@ -140,6 +140,7 @@ class StridedSliceOperator(Movement):
     """Indexes beyond the input are cut off at its border (TFLM, strided_slice_logic.h)."""
 
     kind = "STRIDED_SLICE"
+    options_table = "StridedSliceOptions"
     summary = "a range of indexes of every dimension, with steps, also backwards"
     rules = (
         ends(4),

@@ -45,6 +45,7 @@ class SoftmaxOperator(Operator):
     """
 
     kind = "SOFTMAX"
+    options_table = "SoftmaxOptions"
     summary = "exp over the sum of exps, along the last dimension"
     rules = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),

@@ -43,6 +43,7 @@ class _SpaceDepth(Movement):
 
 class SpaceToDepthOperator(_SpaceDepth):
     kind = "SPACE_TO_DEPTH"
+    options_table = "SpaceToDepthOptions"
     summary = "blocks of pixels become channels"
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
@@ -52,6 +53,7 @@ class SpaceToDepthOperator(_SpaceDepth):
 
 class DepthToSpaceOperator(_SpaceDepth):
     kind = "DEPTH_TO_SPACE"
+    options_table = "DepthToSpaceOptions"
     summary = "channels become blocks of pixels"
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:

@@ -106,6 +106,7 @@ def _bad_unpacking(op: Op) -> Tensor | bool | None:
 
 class UnpackOperator(Movement):
     kind = "UNPACK"
+    options_table = "UnpackOptions"
     summary = "every index of a dimension as an output"
     rules = (
         Rule("one input and an output", lambda op: len(op.inputs) != 1 or None in op.inputs or not op.outputs),

@@ -33,6 +33,7 @@ def _dropped(op: Op) -> set[int]:
 
 class SqueezeOperator(_Renamed):
     kind = "SQUEEZE"
+    options_table = "SqueezeOptions"
     summary = "dimensions of extent 1 dropped"
     rules = (
         ends(1),

@@ -65,6 +65,8 @@ class SvdfOperator(Operator):
     """
 
     kind = "SVDF"
+    options_table = "SVDFOptions"
+    data_and_weights = (0, 1)
     summary = "the sum over the last M results of each filter, each weighed; keeps them as state"
     updates = (4,)
     rules = (

@@ -65,6 +65,8 @@ class TransposeConvOperator(Operator):
     reference/integer_ops/transpose_conv.h)."""
 
     kind = "TRANSPOSE_CONV"
+    options_table = "TransposeConvOptions"
+    data_and_weights = (2, 1)
     summary = "transposed convolution over rows and columns: any kernel, stride, padding"
     rules = (
         Rule(

@@ -51,6 +51,7 @@ def saturate(values: Array) -> Array:
 class UnaryOperator(Operator):
     """Elementwise: streams by rows, works in place."""
 
+    elementwise = True
     rules: tuple[Rule, ...] = UNARY_RULES
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

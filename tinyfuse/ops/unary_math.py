@@ -77,6 +77,8 @@ class RsqrtOperator(UnaryOperator):
 class _FloatOperator(Operator):
     """Between a DEQUANTIZE and a QUANTIZE, where a converter leaves what has no int8 form."""
 
+    elementwise = True
+
     rules = (
         ONE_INPUT,
         Rule(

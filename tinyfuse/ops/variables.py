@@ -36,6 +36,7 @@ class _Resolved(Operator):
 
 class VarHandleOperator(_Resolved):
     kind = "VAR_HANDLE"
+    options_table = "VarHandleOptions"
     summary = "names a variable: state that outlives a run"
 
     def attributes(self, options: Mapping[str, Any]) -> VarHandle:
@@ -44,6 +45,7 @@ class VarHandleOperator(_Resolved):
 
 class CallOnceOperator(_Resolved):
     kind = "CALL_ONCE"
+    options_table = "CallOnceOptions"
     summary = "gives variables their initial values, by a subgraph that assigns constants"
 
     def attributes(self, options: Mapping[str, Any]) -> CallOnce:
@@ -58,6 +60,7 @@ class ReadVariableOperator(Operator):
     """The output is a copy of the state as it is now; its shape and quantization may be others."""
 
     kind = "READ_VARIABLE"
+    resource = True
     summary = "what a variable holds"
     reads = (0,)
     rules = (
@@ -73,6 +76,7 @@ class AssignVariableOperator(Operator):
     """No output: the state becomes a copy of input 1."""
 
     kind = "ASSIGN_VARIABLE"
+    resource = True
     summary = "gives a variable another value"
     updates = (0,)
     rules = (

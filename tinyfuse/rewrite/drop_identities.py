@@ -19,9 +19,6 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.intervals import Interval, channel_intervals
 
-#: one activation in, and each element of the output is made of the same element
-_ELEMENTWISE = ("QUANTIZE", "RELU", "RELU6")
-
 
 def drop_identities(graph: Graph) -> Graph:
     intervals = channel_intervals(graph)
@@ -42,11 +39,12 @@ def _is_identity(op: Op, intervals: dict[Tensor, Interval]) -> bool:
     source, result = op.input, op.output
     if (source.shape, source.dtype, source.quant) != (result.shape, result.dtype, result.quant):
         return False
-    if op.kind == "PAD":
+    family = FAMILIES[op.kind]
+    if family.pads:
         return not op.operand(1).values.any()
     if op.kind == "CONCATENATION":
         return len(op.inputs) == 1
-    return op.kind in _ELEMENTWISE and source.dtype == "int8" and _maps_to_itself(op, intervals.get(source))
+    return family.elementwise and source.dtype == "int8" and _maps_to_itself(op, intervals.get(source))
 
 
 def _maps_to_itself(op: Op, interval: Interval | None) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ir.fixedpoint import activation_range
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Clamped, clamp_range
 
 
@@ -20,7 +21,7 @@ def fold_activation(graph: Graph) -> Graph:
     ops: list[Op] = []
     place: dict[Op, int] = {}
     for op in graph.ops:
-        producer = graph.producer.get(op.input) if op.kind in ("RELU", "RELU6") else None
+        producer = graph.producer.get(op.input) if FAMILIES[op.kind].fused_as else None
         at = place.get(producer) if producer is not None else None
         # the producer as it is now: an earlier activation may have been folded into it already
         if at is not None and isinstance(ops[at].attributes, Clamped) and _folds(graph, op):
@@ -44,8 +45,7 @@ def _folds(graph: Graph, activation: Op) -> bool:
 
 def _with_clamp(producer: Op, activation: Op) -> Op:
     low, high = clamp_range(producer)
-    floor, ceiling = activation_range(
-        activation.kind, activation.output.scale, activation.output.zero_point, activation.output.dtype
-    )
+    name, result = FAMILIES[activation.kind].fused_as or "NONE", activation.output
+    floor, ceiling = activation_range(name, result.scale, result.zero_point, result.dtype)
     clamp = (min(max(low, floor), ceiling), max(min(high, ceiling), floor))
     return replace(producer, attributes=producer.attributes_as(Clamped).clamped(clamp), outputs=activation.outputs)

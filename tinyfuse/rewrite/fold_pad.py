@@ -13,14 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D, padded_extents
 from tinyfuse.ops.pad import pad_value
 
-_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-
 
 def fold_pad(graph: Graph) -> Graph:
-    folded = {op.output: op for op in graph.ops if op.kind in ("PAD", "PADV2") and why_pad_stays(graph, op) is None}
+    folded = {op.output: op for op in graph.ops if FAMILIES[op.kind].pads and why_pad_stays(graph, op) is None}
     if not folded:
         return graph
     ops = []
@@ -44,7 +43,7 @@ def why_pad_stays(graph: Graph, pad: Op) -> str | None:
         return "it pads with a value other than the zero point"
     if pad.output in graph.outputs or pad.input in graph.outputs:
         return "the model's caller wants its input or output"
-    if not consumers or any(op.kind not in _CONVOLUTIONS or op.operand(1) is pad.output for op in consumers):
+    if not consumers or any(not FAMILIES[op.kind].convolution or op.operand(1) is pad.output for op in consumers):
         return "not only convolutions read it"
     return None
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import (
     DepthwiseConv2D,
     bias_values,
@@ -39,13 +40,14 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
     for op in graph.ops:
         if not op.outputs or op.output.dtype != "int8" or op.input.dtype != "int8":
             continue
-        if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        family = FAMILIES[op.kind]
+        if family.channel_axis is not None:
             known[op.output] = _accumulated(op, *of(op.input))
-        elif op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        elif family.pools:
             low, high = clamp_range(op)
             least, most = of(op.input)
             known[op.output] = np.clip(least, low, high), np.clip(most, low, high)
-        elif op.kind == "RESHAPE" and op.input.shape[-1:] == op.output.shape[-1:]:
+        elif family.alias and op.input.shape[-1:] == op.output.shape[-1:]:
             known[op.output] = of(op.input)
     return known
 

@@ -22,13 +22,12 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import INT32_MAX
-from tinyfuse.ops.convolution import DepthwiseConv2D, bias_values, geometry
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import bias_values, geometry
 from tinyfuse.rewrite.intervals import channel_intervals, is_padded
 
 #: of tensors, an array with one element a channel
 PerChannel = dict[Tensor, Array]
-
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 
 def prune_channels(graph: Graph) -> Graph:
@@ -39,27 +38,10 @@ def prune_channels(graph: Graph) -> Graph:
     changed: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
-        op = _without_inputs(op, kept, constants) if _weighs(op) else op
+        op = _without_inputs(op, kept, constants) if FAMILIES[op.kind].sums_channels(op) else op
         op = _without_outputs(op, kept, changed)
-        ops.append(op.reading(changed))
+        ops.append(replace(op, inputs=op.reading(changed).inputs))
     return replace(graph, ops=tuple(ops))
-
-
-def _weighs(op: Op) -> bool:
-    """Whether the operator sums input channels: those that are cut must leave its weights."""
-    if op.kind == "CONV_2D":
-        return geometry(op).groups == 1
-    return op.kind == "FULLY_CONNECTED" and op.input.shape[-1] == op.operand(1).shape[1]
-
-
-def _passes_channels(op: Op) -> bool:
-    """Whether output channel c is made of input channel c alone."""
-    if op.kind == "DEPTHWISE_CONV_2D":
-        return op.attributes_as(DepthwiseConv2D).depth_multiplier == 1 and op.input.shape[3] == op.output.shape[3]
-    if op.kind == "RESHAPE":
-        # a vector under another shape; longer tensors would be cut into other pieces
-        return op.input.shape[-1] == op.output.shape[-1] == op.input.elements
-    return op.kind in _POOLS
 
 
 def _constants(graph: Graph) -> PerChannel:
@@ -74,16 +56,13 @@ def _kept_channels(graph: Graph) -> PerChannel:
     for op in reversed(graph.ops):
         if not op.outputs:
             continue
-        tensor = op.output
-        if not (
-            (op.kind == "CONV_2D" or op.kind == "FULLY_CONNECTED" or _passes_channels(op))
-            and len(op.outputs) == 1
-            and tensor.dtype == "int8"
-        ):
-            continue  # fmt: skip
+        tensor, family = op.output, FAMILIES[op.kind]
+        mixes = family.channel_axis is not None and not family.depthwise
+        if not (mixes or family.passes_channels(op)) or len(op.outputs) != 1 or tensor.dtype != "int8":
+            continue
         consumers = graph.consumers.get(tensor, ())
         go = np.full(tensor.shape[-1], bool(consumers) and tensor not in graph.outputs)
-        if op.kind == "CONV_2D" and geometry(op).groups > 1:
+        if family.convolution and mixes and geometry(op).groups > 1:
             go[:] = False
         for reader in consumers:
             go &= _does_without(reader, tensor, constants, kept)
@@ -92,7 +71,7 @@ def _kept_channels(graph: Graph) -> PerChannel:
         kept[tensor] = ~go
     # a channel that passes through an operator stays where its maker can't drop it
     for op in graph.ops:
-        if _passes_channels(op) and op.output in kept:
+        if FAMILIES[op.kind].passes_channels(op) and op.output in kept:
             kept[op.output] |= kept.get(op.input, np.ones(op.output.shape[-1], bool))
             if op.input in kept:
                 kept[op.input] |= kept[op.output]
@@ -105,7 +84,7 @@ def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
     while True:
         before = sum(int(keep.sum()) for keep in kept.values())
         for op in graph.ops:
-            if not _passes_channels(op):
+            if not FAMILIES[op.kind].passes_channels(op):
                 continue
             sides = [t for t in (op.input, op.output) if t in kept]
             both = np.zeros(op.output.shape[-1], bool)
@@ -124,19 +103,19 @@ def _does_without(reader: Op, tensor: Tensor, constants: PerChannel, kept: PerCh
     never = np.zeros(tensor.shape[-1], bool)
     if sum(t is tensor for t in reader.inputs) != 1 or reader.input is not tensor:
         return never
-    if _passes_channels(reader):
+    if FAMILIES[reader.kind].passes_channels(reader):
         return ~kept[reader.output] if reader.output in kept else never
-    if not _weighs(reader):
+    if not FAMILIES[reader.kind].sums_channels(reader):
         return never
     weights = reader.operand(1).values
     unread = np.logical_not(weights.any(axis=tuple(range(weights.ndim - 1))))
-    if reader.kind == "FULLY_CONNECTED" and any(reader.operand(1).quantization.zero_point):
+    if any(reader.operand(1).quantization.zero_point):
         return never
     value = constants.get(tensor, np.full(tensor.shape[-1], 1 << 20))
     constant = value != 1 << 20
     silent = constant & (value == tensor.zero_point)
     can_go: Array = unread | silent
-    if not (reader.kind == "CONV_2D" and is_padded(reader)):
+    if not (FAMILIES[reader.kind].convolution and is_padded(reader)):
         can_go |= constant & _fits_bias(reader, tensor, value, constant)
     return can_go
 
@@ -175,14 +154,13 @@ def _without_outputs(op: Op, kept: PerChannel, changed: dict[Tensor, Tensor]) ->
         return op
     output = replace(op.output, shape=(*op.output.shape[:-1], int(keep.sum())))
     changed[op.output] = output
-    inputs = op.inputs
-    if op.kind in ("CONV_2D", "FULLY_CONNECTED", "DEPTHWISE_CONV_2D"):
-        weights = op.operand(1)
-        axis = weights.values.ndim - 1 if op.kind == "DEPTHWISE_CONV_2D" else 0
+    inputs, family = op.inputs, FAMILIES[op.kind]
+    if family.channel_axis is not None:
+        weights, axis = op.operand(1), family.channel_axis
         data = np.ascontiguousarray(np.compress(keep, weights.values, axis=axis))
         bias = bias_values(op)[keep]
         inputs = (op.input, _constant(weights, data, _channels_of(weights.quantization, keep)), _bias(op, bias))
-    elif op.kind == "RESHAPE":
+    elif family.alias:
         inputs = inputs[:1]  # the shape it was given no longer holds; the output tensor's does
     return replace(op, inputs=inputs, outputs=(output,))
 

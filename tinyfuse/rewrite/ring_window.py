@@ -21,14 +21,6 @@ from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D, geometry
 
-#: operators that only move elements, and those of them that read nothing but data
-_MOVES = (
-    "CONCATENATION", "PACK", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK",
-    "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",
-)  # fmt: skip
-_JOINS = ("CONCATENATION", "PACK")
-_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-
 
 @dataclass(frozen=True, eq=False)
 class _Window:
@@ -60,9 +52,11 @@ def ring_window(graph: Graph) -> Graph:
 def _window(graph: Graph, state: Tensor) -> _Window | None:
     """The window that a state keeps, None where it is something else."""
     users = [op for op in graph.ops if state in op.inputs]
-    if [op.kind for op in users] != ["READ_VARIABLE", "ASSIGN_VARIABLE"]:
+    if len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
         return None
     read, assign = users
+    if FAMILIES[read.kind].updates or not FAMILIES[assign.kind].updates:
+        return None
     found = _moved(graph, read)
     if found is None:
         return None
@@ -97,13 +91,14 @@ def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, Array], Tensor, tuple[O
     join: Op | None = None
     moves: list[Op] = []
     for op in graph.ops:
-        if op.kind not in _MOVES or numbers.keys().isdisjoint(op.inputs):
+        moved = FAMILIES[op.kind].moves(op)
+        if not moved or numbers.keys().isdisjoint(op.inputs):
             continue
         arguments: list[Array | None] = []
-        for tensor in op.inputs:
+        for i, tensor in enumerate(op.inputs):
             if tensor in numbers:
                 arguments.append(numbers[tensor])
-            elif tensor is None or (tensor.is_constant and op.kind not in _JOINS):
+            elif tensor is None or (tensor.is_constant and i not in moved):
                 arguments.append(None if tensor is None else tensor.data)
             elif tensor.is_constant or (frame is not None and tensor is not frame):
                 return None
@@ -121,7 +116,7 @@ def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, Array], Tensor, tuple[O
 def _start(op: Op, numbers: dict[Tensor, Array], total: int) -> int | None:
     """The first number that a reader sees, where it sees all from there on in order, as its only input."""
     seen = [numbers[tensor].reshape(-1) for tensor in op.activations if tensor in numbers]
-    if op.kind not in _READERS or len(op.activations) != 1 or not seen:
+    if not FAMILIES[op.kind].convolution or len(op.activations) != 1 or not seen:
         return None
     start = int(seen[0][0])
     return start if np.array_equal(seen[0], np.arange(start, total)) else None

@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
@@ -27,28 +28,39 @@ from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 
 def split_full_height(graph: Graph) -> Graph:
     """Depthwise convolutions and means."""
-    return _split_all(graph, {"DEPTHWISE_CONV_2D": _split_convolution, "MEAN": _split_mean})
+    return _split_all(graph, _split_cheap)
 
 
 def split_dense(graph: Graph) -> Graph:
     """Convolutions and fully connected layers."""
-    return _split_all(graph, {"CONV_2D": _split_convolution, "FULLY_CONNECTED": _split_dense})
+    return _split_all(graph, _split_layer)
 
 
-def _split_all(graph: Graph, splits: dict[str, Callable[[Graph, Op], list[Op] | None]]) -> Graph:
+def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> Graph:
     ops: list[Op] = []
     for op in graph.ops:
         # a ring's rows (ring_window.py) are all there already
-        parts = splits[op.kind](graph, op) if op.kind in splits and not op.states else None
-        ops += parts or [op]
+        ops += (None if op.states else split(graph, op)) or [op]
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
 
 
-def _split_convolution(graph: Graph, op: Op) -> list[Op] | None:
+def _split_cheap(graph: Graph, op: Op) -> list[Op] | None:
+    if op.kind == "MEAN":
+        return _split_mean(op)
+    return _split_convolution(op) if FAMILIES[op.kind].depthwise else None
+
+
+def _split_layer(graph: Graph, op: Op) -> list[Op] | None:
+    family = FAMILIES[op.kind]
+    if family.channel_axis is None or family.depthwise:
+        return None
+    return _split_convolution(op) if family.convolution else _split_dense(graph, op)
+
+
+def _split_convolution(op: Op) -> list[Op] | None:
     if op.input.shape[0] != 1:
         return None
-    g = geometry(op)
-    depthwise = op.kind == "DEPTHWISE_CONV_2D"
+    g, depthwise = geometry(op), FAMILIES[op.kind].depthwise
     if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):
         return None
     data = op.operand(1).values
@@ -74,7 +86,7 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
     return parts and [*parts, _renamed(result, op)]
 
 
-def _split_mean(graph: Graph, op: Op) -> list[Op] | None:
+def _split_mean(op: Op) -> list[Op] | None:
     if not op.input.is_image or reduced_axes(op) != (1, 2):
         return None
     _, height, _, channels = op.input.shape

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Graph, Op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D, padded_extents
 
 
@@ -24,8 +25,8 @@ def trim_kernels(graph: Graph) -> Graph:
 
 
 def _has_kernel(op: Op) -> bool:
-    depthwise = op.kind == "DEPTHWISE_CONV_2D" and op.operand(1).shape[1:3] != (3, 3)
-    return depthwise or op.kind == "CONV_2D"
+    family = FAMILIES[op.kind]
+    return family.convolution and not (family.depthwise and op.operand(1).shape[1:3] == (3, 3))
 
 
 def _trimmed(op: Op) -> Op:
