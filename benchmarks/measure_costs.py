@@ -5,7 +5,7 @@
 writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
 from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
 profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
-the kernel streams, behind a RELU in a group of two; QEMU counts the instructions of each.
+the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | N
 
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
     """Samples of cheap stages in groups of many, for what the row loop itself takes."""
-    context = Context(target, library="tinyfuse")
+    context = Context(target, kernels="tinyfuse")
     plan = _side_by_side([chain(length) for length in CHAINS for _ in range(2)], context)
     profile, compiler = counted(plan, None)
     return [

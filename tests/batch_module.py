@@ -1,4 +1,4 @@
-"""Several generated modules behind the interface of one: a firmware build and an emulator's start
+"""Several generated modules after the interface of one: a firmware build and an emulator's start
 serve them all.
 
     module = write_batch(folder, plans)                      # what build_firmware takes
@@ -55,7 +55,7 @@ static const struct module {{
 {table}
 }};
 
-/* 0, or 1000 plus the number of the module before (-1: the first) or behind whose arena a byte changed. */
+/* 0, or 1000 plus the number of the module before (-1: the first) or after whose arena a byte changed. */
 static int changed_guard(const uint8_t *arena)
 {{
     for (int m = -1; m < MODULES; ++m) {{

@@ -25,18 +25,18 @@ import conv_cases
 import stream_models
 import test_conv_kernels
 from cases import NAMED
-from op_harness import TARGETS, cases_of
 from cases.common import inputs_of
+from op_harness import TARGETS, cases_of
 
 from tinyfuse.kernels.base import Context
-from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_facts, operators_markdown
+from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_json, operators_markdown
 from tinyfuse.targets import load_target
 
 
 def case_counts() -> dict[str, dict[str, int]]:
     """kind -> {place: cases}: places are "tflm" and the targets on which kernels run."""
     counts: dict[str, dict[str, int]] = {}
-    contexts = {name: Context(load_target(name), library="tinyfuse") for name in TARGETS}
+    contexts = {name: Context(load_target(name), kernels="tinyfuse") for name in TARGETS}
     for kind, ops in NAMED.items():
         counts[kind] = {"tflm": len(ops)}
         for name, context in contexts.items():
@@ -60,4 +60,4 @@ def counts_text() -> str:
 
 if __name__ == "__main__":
     TESTED_CASES.write_text(counts_text())
-    OPERATORS_MD.write_text(operators_markdown(operators_facts()))
+    OPERATORS_MD.write_text(operators_markdown(operators_json()))

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
@@ -133,7 +133,7 @@ def _build(command: list[str], folder: Path) -> None:
 
 
 def context_for(target: str, tree: Tree) -> Context:
-    return Context(load_target(target), tree.version, library="cmsis-nn")
+    return Context(load_target(target), tree.version, kernels="cmsis-nn")
 
 
 # --- C ---------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     constants = kernel.constants(op, context)
     lines = [array(c.ctype, f"k{index}_{c.name}", c.data, c.align) for c in constants]
     lines.append(array("int8_t", f"expected_{index}", case.expected))
-    views: list[View | None] = []
+    views: list[TensorAccess | None] = []
     fill = []
     for i, tensor in enumerate(op.inputs):
         if tensor is None or tensor.is_constant:
@@ -258,10 +258,10 @@ def _case(index: int, case: Case, context: Context) -> str:
         fill.append(f"memcpy(input_memory[{place}] + GUARD, input_{index}_{i}, {tensor.bytes});")
         height = tensor.shape[1] if len(tensor.shape) == 4 else 1
         memory, ring = ("ring_memory", 1) if case.ring else (f"input_memory[{place}]", height)
-        views.append(View(tensor, f"((const int8_t *){memory} + GUARD)", ring))
-    site = Site(
+        views.append(TensorAccess(tensor, f"((const int8_t *){memory} + GUARD)", ring))
+    site = CallSite(
         inputs=tuple(views),
-        outputs=(View(op.output, f"((int8_t *)output_memory + GUARD + y * {op.output.bytes // rows})", rows),),
+        outputs=(TensorAccess(op.output, f"((int8_t *)output_memory + GUARD + y * {op.output.bytes // rows})", rows),),
         row="y" if case.by_row else None,
         scratch="(scratch_memory + GUARD)" if scratch else "NULL",
         constant=lambda name: f"k{index}_{name}",

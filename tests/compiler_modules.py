@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 from batch_module import named_apart
-from cases import NAMED
-from cases import common
+from cases import NAMED, common
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, options_of
 from executors import plan_of
@@ -73,7 +72,7 @@ def side_by_side(operators: Iterable[Op]) -> bytes:
 
 
 def convolutions() -> Iterator[Op]:
-    """Layers of SHAPES in each form: on a line, in the bounded form, and with a weight that no lane takes."""
+    """Layers of SHAPES in each form: on a step line, in the bounded form, and with a weight that no lane takes."""
     rng = np.random.default_rng(2)
     for shape in SHAPES:
         op = make_op(shape, rng)
@@ -88,7 +87,7 @@ def convolutions() -> Iterator[Op]:
 
 def _one_each(target: str) -> list[Op]:
     """The first operator of the cases for each kernel, and for each of its paths."""
-    context, found = Context(load_target(target), library="tinyfuse"), {}
+    context, found = Context(load_target(target), kernels="tinyfuse"), {}
     for op in (*convolutions(), *(op for ops in NAMED.values() for op in ops.values())):
         if kernels_of(op.kind):
             kernel, by_row = whole_kernel(op, context)

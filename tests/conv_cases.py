@@ -10,7 +10,7 @@ from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops.conv_2d import Conv2DOperator
-from tinyfuse.ops.convolution import Conv2D, DepthwiseConv2D, padded_extents
+from tinyfuse.ops.convolution import Conv2D, DepthwiseConv2D, padded_dims
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.fully_connected import FullyConnected, FullyConnectedOperator
 
@@ -89,7 +89,7 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
         fields = (shape.padding, shape.stride, shape.dilation, shape.activation)
         depthwise = shape.kind == "DEPTHWISE_CONV_2D"
         attributes = DepthwiseConv2D(*fields, depth_multiplier=shape.multiplier) if depthwise else Conv2D(*fields)
-        (rows, _), (columns, _) = padded_extents(Op(shape.kind, inputs, (), attributes))
+        (rows, _), (columns, _) = padded_dims(Op(shape.kind, inputs, (), attributes))
         out_shape = (shape.batch, rows, columns, out_c)
     y = Tensor("y", out_shape, "int8", Quant((out_scale,), (out_zero,)), index=3)
     return Op(shape.kind, inputs, (y,), attributes, index=0)

@@ -27,7 +27,7 @@ def _inverted_residual(
 
 def _squeeze_and_excite(s: Sketch, x: Value) -> Value:
     """Channels times a hard sigmoid of what two layers make of their means: relu6(v + 3) / 6 as a
-    converter writes it, with a constant before and behind."""
+    converter writes it, with a constant before and after."""
     channels = x.shape[3]
     mean = s.mean(x, keep_dims=True)
     squeezed = s.conv(mean, max(1, channels // 4), (1, 1), activation="RELU")
@@ -84,7 +84,7 @@ def two_inputs(seed: int = 89) -> bytes:
 
 
 def attention(seed: int = 27) -> bytes:
-    """A transformer's block over 9 vectors: two heads, a residual, and layers behind."""
+    """A transformer's block over 9 vectors: two heads, a residual, and layers after."""
     s = Sketch(seed)
     tokens, width, heads = 9, 16, 2
     x = s.value((1, tokens, width))

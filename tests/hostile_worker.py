@@ -45,7 +45,7 @@ from tinyfuse.frontend.check import MOST_ROWS
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.options import FUSION, KERNELS, Options
-from tinyfuse.report.facts import report_facts
+from tinyfuse.report.report_json import report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.targets import load_target
 
@@ -104,7 +104,7 @@ def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
         target = load_target(chance.choice(_TARGETS))
         options = Options("net", chance.choice(KERNELS), chance.choice(FUSION))
         plan = compile_graph(graph, target, options)
-        report_text(plan, report_facts(plan, plan.arena_bytes, None))
+        report_text(plan, report_json(plan, plan.arena_bytes, None))
         return emit(plan)
     except CompileError as error:
         assert_clear(error)

@@ -39,9 +39,9 @@ class Mutant:
 
     @property
     def kernel(self) -> str:
-        """The function that is called next behind the line, "" for none."""
-        behind = "\n".join(self.files[self.file].split("\n")[self.number - 1 :])
-        call = re.search(r"^ +(tinyfuse_\w+)\(", behind, re.M)
+        """The function that is called next after the line, "" for none."""
+        after = "\n".join(self.files[self.file].split("\n")[self.number - 1 :])
+        call = re.search(r"^ +(tinyfuse_\w+)\(", after, re.M)
         return call[1] if call else ""
 
     @property
@@ -105,7 +105,7 @@ _TEXTS = [
     ("weights", "_weights.c", r"^    .*?(?P<number>-?\d+)(?=,)", None),
 ]
 
-#: statements behind the last group, {at}: kind -> C
+#: statements after the last group, {at}: kind -> C
 _STATEMENTS = {
     "write outside": [
         "bytes[-1] = (uint8_t)(bytes[-1] + 1);",

@@ -97,13 +97,13 @@ def _lifetimes(plan: Plan) -> Found:
                     yield f"{field} of {buffer.name}", again
 
 
-def _moments(plan: Plan) -> Found:
+def _live_sets(plan: Plan) -> Found:
     for buffer in plan.buffers:
-        for moment in sorted(buffer.moments or ()):
-            fewer = buffer.moments - {moment}
-            again = _placed_again(plan, buffers=_with_buffer(plan, buffer.name, moments=fewer))
+        for live_set in sorted(buffer.live_sets or ()):
+            fewer = buffer.live_sets - {live_set}
+            again = _placed_again(plan, buffers=_with_buffer(plan, buffer.name, live_sets=fewer))
             if again.placement.offsets != plan.placement.offsets:
-                yield f"{buffer.name} without moment {moment}", again
+                yield f"{buffer.name} without moment {live_set}", again
 
 
 def _overlaps(plan: Plan) -> Found:
@@ -199,7 +199,7 @@ KINDS: dict[str, Callable[[Plan], Found]] = {
     "a buffer elsewhere": _offsets,
     "a buffer too small": _sizes,
     "a lifetime shortened": _lifetimes,
-    "a moment forgotten": _moments,
+    "a moment forgotten": _live_sets,
     "an overlap a row too near": _overlaps,
     "a ring of one row less": _rings,
     "a ring that slides, or doesn't": _slides,

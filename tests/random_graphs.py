@@ -75,7 +75,7 @@ class Sketch:
         return weights, bias
 
     def conv(self, x: Value, filters: int, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE"):
-        rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
+        rows, columns = _dims(x.shape, kernel, stride, padding, dilation)
         return self._layer(
             "CONV_2D", x, (filters, *kernel, x.shape[3]), 0, (x.shape[0], rows, columns, filters),
             **_options(stride, padding, dilation, activation),
@@ -84,7 +84,7 @@ class Sketch:
     def depthwise(
         self, x: Value, kernel, stride=(1, 1), padding="SAME", dilation=(1, 1), activation="NONE", multiplier=1
     ):
-        rows, columns = _extents(x.shape, kernel, stride, padding, dilation)
+        rows, columns = _dims(x.shape, kernel, stride, padding, dilation)
         channels = x.shape[3] * multiplier
         return self._layer(
             "DEPTHWISE_CONV_2D", x, (1, *kernel, channels), 3, (x.shape[0], rows, columns, channels),
@@ -150,7 +150,7 @@ class Sketch:
         return y
 
     def pool(self, x: Value, kind: str, size, stride, padding="VALID") -> Value:
-        rows, columns = _extents(x.shape, size, stride, padding, (1, 1))
+        rows, columns = _dims(x.shape, size, stride, padding, (1, 1))
         y = self.value((x.shape[0], rows, columns, x.shape[3]), x.scale, x.zero_point)
         self.model.op(
             kind, [x.index], [y.index], padding=padding, filter_height=size[0], filter_width=size[1],
@@ -281,11 +281,11 @@ _RESULTS = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU")
 
 
-def _extents(shape, kernel, stride, padding, dilation) -> tuple[int, int]:
+def _dims(shape, kernel, stride, padding, dilation) -> tuple[int, int]:
     result = []
-    for extent, k, s, d in zip(shape[1:3], kernel, stride, dilation, strict=True):
+    for dim, k, s, d in zip(shape[1:3], kernel, stride, dilation, strict=True):
         span = (k - 1) * d + 1
-        result.append(-(-extent // s) if padding == "SAME" else (extent - span) // s + 1)
+        result.append(-(-dim // s) if padding == "SAME" else (dim - span) // s + 1)
     return result[0], result[1]
 
 
@@ -398,7 +398,7 @@ def _draw_larger(draw, sketch: Sketch, x: Value, filters: int) -> Value:
 def _draw_moved(draw, sketch: Sketch, x: Value, kind: str) -> Value:
     _, height, width, channels = x.shape
     if kind == "mirror":
-        most = [min(2, extent - 1) for extent in (height, height, width, width)]
+        most = [min(2, dim - 1) for dim in (height, height, width, width)]
         return sketch.mirror_pad(x, *(draw(st.integers(0, m)) for m in most))
     if kind == "crop":
         begin = [0, draw(st.integers(0, height - 1)), draw(st.integers(0, width - 1)), 0]

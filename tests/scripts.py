@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def scripts_of(folder: Path) -> Iterator[None]:
-    """The folder's scripts can be imported by their names, and are forgotten behind it: another folder may
+    """The folder's scripts can be imported by their names, and are forgotten after it: another folder may
     have scripts of the same names."""
     here = folder.resolve()
     sys.path.insert(0, str(here))

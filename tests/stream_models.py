@@ -29,7 +29,7 @@ def product(*scales: float) -> float:
 
 def add_svdf(model: ModelBuilder, x: int, x_scale: float, sizes: tuple[int, ...], state: str, name: str,
              scale: float = 0.02, zero_point: int = 7, state_zero_point: int = 0) -> int:  # fmt: skip
-    """An SVDF behind tensor `x`; `sizes`: batches, inputs, units, rank, memory."""
+    """An SVDF after tensor `x`; `sizes`: batches, inputs, units, rank, memory."""
     batches, inputs, units, rank, memory = sizes
     rng = np.random.default_rng(sum(sizes))
     filters = units * rank
@@ -77,7 +77,7 @@ def keyword_spotter() -> bytes:
 def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: int, name: str, *,
              time_major: bool = False, cell_scale: float = 2.0**-11, clip: float = 0.0,
              recurrent: float = 0.02) -> int:  # fmt: skip
-    """An LSTM behind tensor `x` of scale 0.05 and that shape, [B, T, I] or [T, B, I]; `recurrent` is the
+    """An LSTM after tensor `x` of scale 0.05 and that shape, [B, T, I] or [T, B, I]; `recurrent` is the
     scale of the weights of the hidden state."""
     rng = np.random.default_rng(units)
     first, second, inputs = shape
@@ -150,7 +150,7 @@ def accumulator(initialized: bool) -> bytes:
 
 
 class StreamingNet:
-    """Streaming layers one behind the other: `x` is the tensor that the next one reads."""
+    """Streaming layers one after the other: `x` is the tensor that the next one reads."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.model = ModelBuilder()

@@ -60,7 +60,7 @@ def _at_one_moment(a: Buffer, b: Buffer) -> bool:
     """Of buffers with a step in common: moments are those of the first step; in others there are none."""
     common = range(max(a.first_step, b.first_step), min(a.last_step, b.last_step) + 1)
     for step in common:
-        of_a, of_b = (x.moments if step == x.first_step else None for x in (a, b))
+        of_a, of_b = (x.live_sets if step == x.first_step else None for x in (a, b))
         if of_a is None or of_b is None or of_a & of_b:
             return True
     return False
@@ -75,11 +75,11 @@ def problems(draw, most: int = 5) -> tuple[list[Buffer], list[Overlap]]:
     for i in range(draw(st.integers(1, most))):
         first = draw(st.integers(0, steps))
         last = draw(st.integers(first, steps))
-        moments = None
+        live_sets = None
         if draw(st.booleans()):
-            moments = draw(st.frozensets(st.integers(0, 3), min_size=1))
+            live_sets = draw(st.frozensets(st.integers(0, 3), min_size=1))
         align = draw(st.sampled_from(aligns))
-        buffers.append(Buffer(f"b{i}", draw(st.integers(0, 40)), first, last, align, moments=moments))
+        buffers.append(Buffer(f"b{i}", draw(st.integers(0, 40)), first, last, align, live_sets=live_sets))
     overlaps = []
     pairs = [(b, a) for b in buffers for a in buffers if a is not b and b.first_step == a.last_step]
     for below, above in draw(st.lists(st.sampled_from(pairs), max_size=5)) if pairs else []:
@@ -344,7 +344,7 @@ def test_hard_problems_end_within_the_work_limit(count: int, steps: int, monkeyp
     placement = plan_arena(buffers, overlaps, work_limit=40_000)
     check_placement(buffers, overlaps, placement)
     assert sum(work for work, _ in budgets) <= 50_000
-    widest = max(len(alive) for alive in Problem(buffers, overlaps).moments)
+    widest = max(len(alive) for alive in Problem(buffers, overlaps).live_sets)
     assert all(budget.left > -40 * (widest + 3) ** 2 for _, budget in budgets)
 
 
@@ -450,7 +450,7 @@ def test_pictures_of_many_buffers(problem, width: int) -> None:
 
 
 def test_the_svg_has_one_rectangle_a_run_of_moments() -> None:
-    buffers = [Buffer("a", 64, 0, 0, moments=frozenset({0, 1, 3})), Buffer("b", 64, 0, 1)]
+    buffers = [Buffer("a", 64, 0, 0, live_sets=frozenset({0, 1, 3})), Buffer("b", 64, 0, 1)]
     svg = arena_svg(buffers, plan_arena(buffers))
     drawn = xml.dom.minidom.parseString(svg)
     assert len(drawn.getElementsByTagName("rect")) == 1 + 2 + 1

@@ -88,7 +88,7 @@ def requantized_between_layers() -> bytes:
 
 
 def details(builder) -> int:
-    """Quantization with details of a type that nobody reads, behind scale and zero point."""
+    """Quantization with details of a type that nobody reads, after scale and zero point."""
     scale, zero_point = write_numbers(builder, [0.25], np.float32), write_numbers(builder, [0], np.int64)
     return write_table(builder, "QuantizationParameters", scale=scale, zero_point=zero_point, details_type=1)
 
@@ -140,7 +140,7 @@ def test_the_new_field_names_the_operator() -> None:
 
 @pytest.mark.parametrize("shift", [1, 2, 3])
 def test_misaligned_files_are_read(shift: int) -> None:
-    """Only C needs alignment. The root moves with the rest, behind bytes that nobody reads."""
+    """Only C needs alignment. The root moves with the rest, after bytes that nobody reads."""
     data = Network().build()
     root = int.from_bytes(data[:4], "little")
     moved = (root + shift).to_bytes(4, "little") + data[4:8] + bytes(shift) + data[8:]

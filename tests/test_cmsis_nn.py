@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cmsis_harness import Case, context_for, run_cases, tree_or_skip
 from cases import NAMED, RANDOM
+from cmsis_harness import Case, context_for, run_cases, tree_or_skip
 from conv_cases import Shape, make_op, random_input, random_shape
 from executors import assert_exact, plan_of
 from families import FAMILIES as NETWORKS
@@ -388,7 +388,7 @@ def _kernels(context: Context, tree: Tree) -> set[str]:
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
 def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_path: Path) -> None:
-    """Depthwise and pointwise convolutions with odd extents, strides and paddings, fused: the group's
+    """Depthwise and pointwise convolutions with odd dimensions, strides and paddings, fused: the group's
     own code refers to both functions, and the firmware is exact."""
     tree = tree_or_skip(wanted)
     sketch = Sketch(6)
@@ -400,7 +400,7 @@ def test_a_row_group_calls_cmsis_nn_row_by_row(wanted: str, target: str, tmp_pat
     request = Request(str(model), target, kernels="cmsis-nn", cmsis_nn_path=str(tree.path))
     answer = verify(request, lambda text: None, "qemu", "reference", 2, None, 0, "O2", 120.0)
     assert answer.exact
-    groups = list(answer.facts["kernel_symbols"].values())
+    groups = list(answer.data["kernel_symbols"].values())
     assert len(groups) == 2
     for symbols in groups:
         assert {"arm_depthwise_conv_wrapper_s8", "arm_convolve_wrapper_s8"} <= set(symbols)
@@ -426,7 +426,7 @@ def test_networks(network: str, functions: set[str], target: str) -> None:
 
 
 def test_no_group_takes_a_kernel_of_cmsis_nn_away() -> None:
-    """Behind the transposed convolution, which CMSIS-NN computes whole, a QUANTIZE would make a group."""
+    """After the transposed convolution, which CMSIS-NN computes whole, a QUANTIZE would make a group."""
     ours, theirs = (
         plan_of(NETWORKS["u_net"](), "cortex-m4", kernels=k, fusion="basic") for k in ("tinyfuse", "cmsis-nn")
     )
@@ -447,7 +447,7 @@ def test_what_only_a_later_version_can_is_said(tmp_path: Path) -> None:
 
     def warnings(version: str, kernels: str = "cmsis-nn") -> list[str]:
         request = Request(str(tmp_path / "m.tflite"), "cortex-m4", kernels=kernels, cmsis_nn_version=version)
-        return report(request, lambda text: None).facts["warnings"]
+        return report(request, lambda text: None).data["warnings"]
 
     (told,) = warnings("5.0")
     assert told.startswith(

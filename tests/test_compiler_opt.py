@@ -42,11 +42,11 @@ def verified(model: Path, target: str, opt: str, *options: str) -> dict:
 def test_every_level_is_exact_and_keeps_to_the_headers_stack(tmp_path: Path, target: str, opt: str) -> None:
     model = tmp_path / "net.tflite"
     model.write_bytes(FAMILIES["mobilenet_v2"]())
-    facts = verified(model, target, opt)
-    assert facts["exact"], facts
-    assert facts["compiler_opt"] == opt
-    assert ("--compiler-opt" in facts["command"]) == (opt != "O2")
-    assert facts["flash_code_bytes"] < 64_000  # at -O0, too: half a megabyte where every kernel is inlined
+    data = verified(model, target, opt)
+    assert data["exact"], data
+    assert data["compiler_opt"] == opt
+    assert ("--compiler-opt" in data["command"]) == (opt != "O2")
+    assert data["flash_code_bytes"] < 64_000  # at -O0, too: half a megabyte where every kernel is inlined
 
 
 @pytest.mark.emulated
@@ -59,8 +59,8 @@ def test_the_originals_are_exact_and_keep_to_their_stack(name: str, target: str,
     model = ORIGINALS / f"{name}.tflite"
     if not model.exists():
         pytest.skip("needs MLPerf Tiny's models in ../shared/models")
-    facts = verified(model, target, opt)
-    assert facts["exact"], facts
+    data = verified(model, target, opt)
+    assert data["exact"], data
 
 
 @needs_qemu

@@ -123,8 +123,8 @@ def test_predictions_are_what_is_measured(target: str, optimize: str, tmp_path: 
     path = tmp_path / "model.tflite"
     path.write_bytes(separable())
     request = Request(str(path), target, kernels="tinyfuse", optimize=optimize, fusion="rows")
-    facts = profile(request, lambda text: None, "qemu", "O2", 60)
-    assert facts["predicted_instructions"] == pytest.approx(facts["instructions"], rel=0.1)
-    assert sum(g["predicted_instructions"] for g in facts["groups"]) == pytest.approx(
-        facts["predicted_instructions"], abs=len(facts["groups"])
+    data = profile(request, lambda text: None, "qemu", "O2", 60)
+    assert data["predicted_instructions"] == pytest.approx(data["instructions"], rel=0.1)
+    assert sum(g["predicted_instructions"] for g in data["groups"]) == pytest.approx(
+        data["predicted_instructions"], abs=len(data["groups"])
     )

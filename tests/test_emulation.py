@@ -331,7 +331,7 @@ def program(folder: Path, name: str, python: str) -> Path:
 
 
 # Prints what Renode 1.16 and its nightly builds print, reads paths as their Monitor does, and leaves its
-# temporary folder behind when it is killed.
+# temporary folder after when it is killed.
 FAKE_RENODE = r"""
     import os, re, shutil, sys, tempfile, time
     if "--version" in sys.argv:
@@ -552,8 +552,8 @@ def test_input_set_has_the_corners_and_repeats():
     assert all(len(np.unique(array)) > 30 for run in (uniform, uniform_again) for array in run)
     assert [sorted(np.unique(array).tolist()) for array in ends] == [[-128, 127], [-32768, 32767]]
     assert all((array == array[0, 0, 0]).all() and array.std() > 0 for array in flat)
-    for array, extent in zip(narrow, (64, 16384)):
-        assert 10 < len(np.unique(array)) and np.ptp(array.astype(int)) <= extent
+    for array, dim in zip(narrow, (64, 16384)):
+        assert 10 < len(np.unique(array)) and np.ptp(array.astype(int)) <= dim
     assert [(a.dtype, a.shape) for a in sets[5]] == [(np.int8, (1, 4, 4, 3)), (np.int16, (1, 4, 4, 3))]
     again = input_set(graph, 8, seed=1)
     assert all(np.array_equal(a, b) for x, y in zip(sets, again) for a, b in zip(x, y))

@@ -11,7 +11,6 @@ from random_graphs import Sketch, networks
 from tinyfuse.options import FUSION, OPTIMIZE
 from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 
-
 # Several networks go into one program: building it and starting an emulator take longer than they do.
 
 

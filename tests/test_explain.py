@@ -10,15 +10,15 @@ from test_recompute import far_readers
 from tinyfuse.compiler import compile_graph, plan_groups
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
-from tinyfuse.explain.facts import explain_facts
+from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.fusions import Cost, _gain, fusions
 from tinyfuse.explain.text import explain_text
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.report.facts import plan_envelope
-from tinyfuse.report.pareto import pareto_facts, pareto_lines
+from tinyfuse.report.pareto import pareto_json, pareto_lines
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import load_target
 
 M4 = load_target("cortex-m4")
@@ -63,8 +63,8 @@ def test_a_border_says_what_a_group_in_its_place_would_cost() -> None:
     first = next(fusions(plan))
     assert not first.taken and first.groups == (0, 1)
     assert first.fused.ram_bytes != first.apart.ram_bytes
-    facts = plan_envelope(plan) | explain_facts(plan)
-    text = explain_text(facts)
+    data = plan_envelope(plan) | explain_json(plan)
+    text = explain_text(data)
     assert "refused  groups 0, 1: CONV_2D + DEPTHWISE_CONV_2D" in text
     assert f"{first.fused.instructions:,} instructions" in text
 
@@ -127,7 +127,7 @@ def test_a_general_kernel_is_told_with_its_reason() -> None:
 
 def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
     plan = plan_of(separable())
-    front = pareto_facts(plan)
+    front = pareto_json(plan)
     arenas = [point["arena_bytes"] for point in front]
     speeds = [point["predicted_instructions"] for point in front]
     assert arenas == sorted(set(arenas)) and speeds == sorted(set(speeds), reverse=True)
@@ -143,7 +143,7 @@ def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
 def test_the_front_has_what_optimize_takes_where_that_is_improved_behind_the_search() -> None:
     """Here an operator runs again, which no candidate of the search does."""
     plan = plan_of(far_readers(), optimize="ram", feed_rows=True)
-    front = pareto_facts(plan)
+    front = pareto_json(plan)
     assert [point["arena_bytes"] for point in front if "ram" in point["optimize"]] == [plan.arena_bytes]
     assert {name for point in front for name in point["optimize"]} == {"speed", "balanced", "ram"}
 
@@ -161,5 +161,5 @@ def test_a_fusion_that_takes_more_ram_says_so() -> None:
 def test_an_explanation_has_no_unknowns_and_no_negative_savings(target: str, optimize: str) -> None:
     for data in (separable(), branches()):
         plan = plan_of(data, target, optimize=optimize)
-        text = explain_text(plan_envelope(plan) | explain_facts(plan))
+        text = explain_text(plan_envelope(plan) | explain_json(plan))
         assert "?" not in text and "saves -" not in text and "None" not in text, text

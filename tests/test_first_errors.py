@@ -267,8 +267,8 @@ def test_too_little_ram_says_what_would_do(tmp_path: Path) -> None:
     told = options_told(shown.stderr)
     assert ["--feed-rows", "--optimize", "ram"] in [flags for flags, _ in told]
     for flags, size in told:
-        facts = json.loads(CliRunner().invoke(main, [*command, *flags, "--json"]).stdout)
-        assert facts["arena_bytes"] == size
+        data = json.loads(CliRunner().invoke(main, [*command, *flags, "--json"]).stdout)
+        assert data["arena_bytes"] == size
         assert CliRunner().invoke(main, [*command, *flags, "--max-ram", str(size)]).exit_code == 0
 
 

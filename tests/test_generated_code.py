@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def separable() -> bytes:
-    """A fusion group of two convolutions, a residual, and a vector behind: per-channel weights."""
+    """A fusion group of two convolutions, a residual, and a vector after: per-channel weights."""
     sketch = Sketch(5)
     x = sketch.value((1, 9, 7, 8))
     y = sketch.conv(sketch.depthwise(x, (3, 3)), 8, (1, 1), activation="RELU")

@@ -9,7 +9,7 @@ import pytest
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op, Quant, Tensor, given
-from tinyfuse.kernels.base import Site, View
+from tinyfuse.kernels.base import CallSite, TensorAccess
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def test_what_is_there_is_given() -> None:
         (lambda: W.scale, "has no scale for all of it"),
         (lambda: W.zero_point, "has no zero point for all of it"),
         (lambda: given(X.data), "was not given"),
-        (lambda: Site((None,), (), None, "NULL", str).input(0), "input 0 of its call lies nowhere"),
-        (lambda: Site((), (), None, "NULL", str).input(1), "input 1 of its call lies nowhere"),
+        (lambda: CallSite((None,), (), None, "NULL", str).input(0), "input 0 of its call lies nowhere"),
+        (lambda: CallSite((), (), None, "NULL", str).input(1), "input 1 of its call lies nowhere"),
     ],
 )
 def test_what_is_missing_is_named(asked, text) -> None:
@@ -66,7 +66,7 @@ def test_what_is_missing_is_named(asked, text) -> None:
 
 
 def test_a_call_gives_its_views() -> None:
-    view = View(X, "p", 1)
-    site = Site((view,), (view,), None, "NULL", str)
+    view = TensorAccess(X, "p", 1)
+    site = CallSite((view,), (view,), None, "NULL", str)
     assert site.input(0) is view
     assert site.output is view

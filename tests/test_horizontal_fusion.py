@@ -25,7 +25,7 @@ def convolutions(inner: bool) -> bytes:
 
 
 def mixed_branches(inner: bool) -> bytes:
-    """Pointwise, 3x3 and depthwise convolution and a pool with a convolution behind it, joined."""
+    """Pointwise, 3x3 and depthwise convolution and a pool with a convolution after it, joined."""
     sketch = Sketch(2)
     x, t = shared(sketch, inner)
     first = sketch.conv(t, 4, (1, 1))

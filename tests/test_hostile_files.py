@@ -80,7 +80,7 @@ def assert_sound(graph: Graph) -> None:
         known.update(op.outputs)
     assert known.issuperset(graph.outputs)
     for tensor in known | {t for op in graph.ops for t in op.inputs if t is not None}:
-        assert tensor.dtype in ITEM_BYTES and all(extent > 0 for extent in tensor.shape)
+        assert tensor.dtype in ITEM_BYTES and all(dim > 0 for dim in tensor.shape)
         assert len(tensor.shape) <= 8 and tensor.bytes <= MAX_TENSOR_BYTES
         if tensor.data is not None:
             assert tensor.data.dtype == tensor.dtype and tensor.data.shape == tensor.shape

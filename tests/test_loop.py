@@ -1,4 +1,4 @@
-"""The row loop: what is computed for all its events at once against playing it turn by turn, and how much is played."""
+"""The row loop: what is computed for all its events at once against playing it iteration by iteration, and how much is played."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ M4 = load_target("cortex-m4")
 
 
 class Played:
-    """A loop turn by turn, straight from the definitions in tinyfuse/plan/rows.py."""
+    """A loop iteration by iteration, straight from the definitions in tinyfuse/plan/rows.py."""
 
     def __init__(self, stages: tuple[StageRows, ...]):
         self.stages, self.done, self.order = stages, [0] * len(stages), []
@@ -78,7 +78,7 @@ class Played:
         return found
 
     def moved(self, s: int) -> int:
-        """Rows that the ring of `s` moves down behind rows of its readers."""
+        """Rows that the ring of `s` moves down after rows of its readers."""
         first = total = 0
         for computes, done in zip(self.order, self.snapshots, strict=True):
             if computes in {c for c, _ in self.readers(s)}:
@@ -103,7 +103,7 @@ def check(data: bytes) -> None:
         assert found.order.tolist() == played.order
         assert found.rings == {s: played.ring(s) for s, stage in enumerate(found.stages) if not stage.leaves}
         for sliding in (frozenset(), found.sliding):
-            columns = found.extents(sliding).T.tolist()
+            columns = found.live_rows(sliding).T.tolist()
             assert columns == [played.order, *(played.held(s, s in sliding) for s in range(len(stages)))]
         for s in found.sliding:
             assert sum(moves.get(s, 0) for moves in found.slides.values()) == played.moved(s)
@@ -125,7 +125,7 @@ def test_loops_of_branches_are_what_playing_them_gives(data: bytes) -> None:
 
 
 def rows_played(blocks: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Rows that are played turn by turn to compile a network of so many equal blocks."""
+    """Rows that are played iteration by iteration to compile a network of so many equal blocks."""
     rows, play = [], loop._play
     monkeypatch.setattr(loop, "_play", lambda *of: rows.append(order := play(*of)) or order)
     loop.play.cache_clear()
@@ -151,7 +151,9 @@ def test_plans_that_are_only_compared_are_not_verified(monkeypatch) -> None:
 
 def test_aims_that_rewrite_alike_share_their_graph() -> None:
     source, known = read_tflite("model.tflite", long_network(2)), {}
-    balanced, ram = (rewrite(source, "rows", "auto", aim, known=known) for aim in OPTIMIZE if aim != "speed")
+    balanced, ram = (
+        rewrite(source, "rows", "auto", objective, known=known) for objective in OPTIMIZE if objective != "speed"
+    )
     assert balanced is ram and balanced is not rewrite(source, "rows", "auto", "ram")
 
 

@@ -79,8 +79,8 @@ def elementwise_network() -> bytes:
     n, rng = _Network(), np.random.default_rng(9)
     shape = (1, 6, 5, 7)
 
-    def constant(*extents: int) -> int:
-        return n.tensor(extents, (), "int8", rng.integers(-127, 128, extents).astype(np.int8))
+    def constant(*dims: int) -> int:
+        return n.tensor(dims, (), "int8", rng.integers(-127, 128, dims).astype(np.int8))
 
     x, mask = n.tensor(shape, (0.001, 0), "int16"), n.tensor(shape, None, "bool")
     quantized = n.op("QUANTIZE", [x], quant=(0.05, 3))

@@ -17,7 +17,7 @@ from test_branchy_graphs import branchy
 from tinyfuse import compiler
 from tinyfuse.compiler import compile_graph, plan_groups, prepare
 from tinyfuse.emit import emit
-from tinyfuse.explain.facts import explain_facts
+from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Tensor
@@ -26,7 +26,7 @@ from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
-from tinyfuse.report.facts import moved_operators, plan_envelope, report_facts
+from tinyfuse.report.report_json import moved_operators, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule import order
 from tinyfuse.schedule.estimate import RoughStream, better_orders
@@ -240,11 +240,11 @@ def test_the_estimate_of_plain_chains_is_what_playing_them_gives() -> None:
 @pytest.mark.parametrize("optimize", ["speed", "ram"])
 def test_another_order_saves_ram_and_the_report_says_so(optimize: str, monkeypatch) -> None:
     plan = plan_of(two_towers(), optimize=optimize)
-    facts = plan_envelope(plan) | report_facts(plan, 0, None)
-    reordering = facts["reordering"]
+    data = plan_envelope(plan) | report_json(plan, 0, None)
+    reordering = data["reordering"]
     line = f"order    {reordering['operators_moved']} operators moved: the order of the file would take "
-    assert f"\n{line}{reordering['file_order_arena_bytes']:,} bytes of arena" in report_text(plan, facts)
-    assert line in explain_text(plan_envelope(plan) | explain_facts(plan))
+    assert f"\n{line}{reordering['file_order_arena_bytes']:,} bytes of arena" in report_text(plan, data)
+    assert line in explain_text(plan_envelope(plan) | explain_json(plan))
 
     monkeypatch.setattr(compiler, "better_orders", lambda *of: [])
     usual = plan_of(two_towers(), optimize=optimize)

@@ -113,8 +113,8 @@ def test_other_versions_beside_each_other(server) -> None:
 
 
 def test_version_4_brings_the_core_headers_it_needs(server) -> None:
-    facts = json.loads(tinyfuse_("cmsis-nn", "install", "--version", "4.0", "--json").stdout)
-    assert facts["version"] == "4.0" and facts["core_include"].endswith("CMSIS/Core/Include")
+    data = json.loads(tinyfuse_("cmsis-nn", "install", "--version", "4.0", "--json").stdout)
+    assert data["version"] == "4.0" and data["core_include"].endswith("CMSIS/Core/Include")
 
 
 def test_a_new_release_is_found_after_the_old_one_was_installed(server, tmp_path) -> None:
@@ -216,9 +216,9 @@ def test_the_device_gives_target_and_limits(server_once, monkeypatch) -> None:
     Path("net.tflite").write_bytes(sketch.build([x], [sketch.conv(x, 4, (3, 3))]))
     monkeypatch.setenv("PATH", "")  # nothing to measure the code with: that takes seconds
     command = ["report", "net.tflite", "--kernels", "tinyfuse", "--json", "--device"]
-    facts = json.loads(tinyfuse_(*command, "ACM4R5ZG").stdout)
-    assert facts["target"] == "cortex-m4"
-    assert (facts["options"]["max_ram"], facts["options"]["max_flash"]) == (0xA0000, 0x100000)
+    data = json.loads(tinyfuse_(*command, "ACM4R5ZG").stdout)
+    assert data["target"] == "cortex-m4"
+    assert (data["options"]["max_ram"], data["options"]["max_flash"]) == (0xA0000, 0x100000)
     assert json.loads(tinyfuse_(*command, "ACM4R5ZG", "--max-ram", "1M").stdout)["options"]["max_ram"] == 1 << 20
     server_once.close()  # all of it came out of the cache, and does again
     assert tinyfuse_(*command, "ACM33N").exit_code == 0

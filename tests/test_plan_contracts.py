@@ -13,8 +13,8 @@ from cases.common import random_data
 from conv_cases import FAMILIES as CONV_FAMILIES
 from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
-from resizing_graphs import resizing_chains
 from hypothesis import HealthCheck, given, settings
+from resizing_graphs import resizing_chains
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor

@@ -172,29 +172,29 @@ def model(tmp_path_factory) -> Path:
 )
 def test_the_profile_has_the_instructions_of_verify(model, target):
     request = Request(str(model), target, kernels="tinyfuse")
-    facts = profile(request, quiet, "qemu", "O2", 60)
-    verified = verify(request, quiet, "qemu", "reference", 8, None, 0, "O2", 60).facts
-    assert facts["instructions"] == verified["instructions"]
-    assert facts["stack_bytes"] == verified["stack_bytes"]
-    groups = facts["groups"]
+    data = profile(request, quiet, "qemu", "O2", 60)
+    verified = verify(request, quiet, "qemu", "reference", 8, None, 0, "O2", 60).data
+    assert data["instructions"] == verified["instructions"]
+    assert data["stack_bytes"] == verified["stack_bytes"]
+    groups = data["groups"]
     for key in ("instructions", "calls"):
-        assert facts["outside_groups"][key] + sum(group[key] for group in groups) == facts[key]
+        assert data["outside_groups"][key] + sum(group[key] for group in groups) == data[key]
     for group in groups:
         assert sum(op["instructions"] for op in group["operators"]) == group["instructions"]
         for op in group["operators"]:
             assert sum(f["instructions"] for f in op["functions"]) == op["instructions"]
             assert any(f["name"] == op["kernel"] for f in op["functions"])
-        assert 0 < group["stack_bytes"] <= facts["stack_bytes"]
-    assert max(group["stack_bytes"] for group in groups) == facts["stack_bytes"]
-    assert facts["loaded_bytes"]["arena"] > facts["macs"] / 100
-    assert facts["loaded_bytes"]["other"] == facts["stored_bytes"]["other"] == 0
-    assert facts["stored_bytes"]["flash"] == 0
-    assert facts["estimated_cycles"] > facts["instructions"] / 2
+        assert 0 < group["stack_bytes"] <= data["stack_bytes"]
+    assert max(group["stack_bytes"] for group in groups) == data["stack_bytes"]
+    assert data["loaded_bytes"]["arena"] > data["macs"] / 100
+    assert data["loaded_bytes"]["other"] == data["stored_bytes"]["other"] == 0
+    assert data["stored_bytes"]["flash"] == 0
+    assert data["estimated_cycles"] > data["instructions"] / 2
     unfused = verify(
         Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, "qemu", "reference", 8, None, 0, "O2", 60
-    ).facts
+    ).data
     for key in ("instructions", "arena_bytes", "stack_bytes"):
-        assert facts["unfused"][key] == unfused[key]
+        assert data["unfused"][key] == unfused[key]
 
 
 def run_cli(*arguments: object):
@@ -209,13 +209,13 @@ def test_the_command(model, tmp_path):
     svg = tmp_path / "three.svg"
     answer = run_cli(*common, "--json", "--svg", svg)
     assert answer.exit_code == 0
-    facts = json.loads(answer.stdout)
-    assert facts["schema_version"] == 1 and facts["unfused"] is None
+    data = json.loads(answer.stdout)
+    assert data["schema_version"] == 1 and data["unfused"] is None
     picture = ElementTree.fromstring(svg.read_text())
     titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
-    assert f"one inference: {facts['instructions']:,} instructions, 100.0 %" in titles
+    assert f"one inference: {data['instructions']:,} instructions, 100.0 %" in titles
     text = run_cli(*common).stdout
-    assert f"{facts['instructions']:,}" in text and "DEPTHWISE_CONV_2D" in text and "█" in text
+    assert f"{data['instructions']:,}" in text and "DEPTHWISE_CONV_2D" in text and "█" in text
     assert "an estimate" in text
 
 
@@ -227,15 +227,15 @@ def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
 
     monkeypatch.setattr("tinyfuse.cli.profile.build_plugin", none)
     request = Request(str(model), "cortex-m4", kernels="tinyfuse", fusion="none")
-    facts = profile(request, quiet, "qemu", "O2", 60)
-    assert facts["instructions"] > 0 and facts["stack_bytes"] > 0
-    assert any("a C compiler" in warning for warning in facts["warnings"])
-    for usage in (facts, facts["outside_groups"], *facts["groups"], *facts["groups"][0]["operators"]):
+    data = profile(request, quiet, "qemu", "O2", 60)
+    assert data["instructions"] > 0 and data["stack_bytes"] > 0
+    assert any("a C compiler" in warning for warning in data["warnings"])
+    for usage in (data, data["outside_groups"], *data["groups"], *data["groups"][0]["operators"]):
         assert usage["loaded_bytes"] is usage["calls"] is usage["estimated_cycles"] is None
     with pytest.raises(UsageError, match="--svg needs"):
-        profile_svg(facts)
+        profile_svg(data)
     text = run_cli(model, "--target", "cortex-m4", "--kernels", "tinyfuse").stdout
-    assert f"{facts['instructions']:,}" in text and " - " in text
+    assert f"{data['instructions']:,}" in text and " - " in text
 
 
 def test_the_host_is_no_core(model):

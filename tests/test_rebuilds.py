@@ -18,7 +18,7 @@ from tinyfuse.errors import UsageError
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = (ROOT / "docs" / "build-systems.md").read_text()
 
-#: finds tinyfuse behind everything that lies on the path, as an editable install's finder does
+#: finds tinyfuse after everything that lies on the path, as an editable install's finder does
 SITE = """\
 import importlib.machinery, importlib.util, sys
 

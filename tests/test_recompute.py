@@ -11,7 +11,7 @@ from tinyfuse.rewrite.recompute import recomputable, recompute
 
 
 def far_readers(outputs: bool = False) -> bytes:
-    """A requantized image is read at once and, with the image itself, far behind."""
+    """A requantized image is read at once and, with the image itself, far after."""
     sketch = Sketch(1)
     x = sketch.value((1, 40, 8, 8))
     b = sketch.requantize(x)

@@ -60,12 +60,12 @@ def stored(shape, seed: int = 0) -> np.ndarray:
 def test_integers_are_taken_as_they_are(shape, runs) -> None:
     values = stored(shape)
     np.save("x.npy", values.astype(np.int64))  # wider, but within the range
-    facts = json_of("one.tflite", "--input", "x.npy", "--output", "y.npy")
+    data = json_of("one.tflite", "--input", "x.npy", "--output", "y.npy")
     y = np.load("y.npy")
     assert (y.shape, y.dtype) == ((runs, 2, 3), np.int8)
     np.testing.assert_array_equal(y, np.maximum(values, ZERO_POINT).reshape(runs, 2, 3))
-    (output,) = facts["outputs"]
-    assert output["values"] == y.reshape(-1).tolist() and facts["notes"] == [] and facts["runs"] == runs
+    (output,) = data["outputs"]
+    assert output["values"] == y.reshape(-1).tolist() and data["notes"] == [] and data["runs"] == runs
     assert (output["scale"], output["zero_point"], output["shape"]) == (SCALE, ZERO_POINT, [runs, 2, 3])
 
 
@@ -91,9 +91,9 @@ def test_floats_are_quantized_with_the_models_parameters_and_it_is_said() -> Non
     # halves away from zero; 31.9 / 0.25 - 3 = 124.6; both ends saturate
     reals = np.array([[0.125, -0.125, 0.124], [31.9, 1000.0, -np.inf]])
     np.save("x.npy", reals)
-    facts = json_of("one.tflite", "--input", "x.npy")
-    assert facts["outputs"][0]["values"] == [-2, -3, -3, 125, 127, -3]
-    (note,) = facts["notes"]
+    data = json_of("one.tflite", "--input", "x.npy")
+    assert data["outputs"][0]["values"] == [-2, -3, -3, 125, 127, -3]
+    (note,) = data["notes"]
     assert note == ("input 'x': float64 was quantized with scale 0.25, zero point -3; 2 of 6 values saturated")
     shown = run("one.tflite", "--input", "x.npy").stdout
     assert note in shown and "real value = 0.25 * (value +3)" in shown
@@ -102,9 +102,9 @@ def test_floats_are_quantized_with_the_models_parameters_and_it_is_said() -> Non
 def test_inputs_by_name_in_any_order() -> None:
     np.save("a=.npy", np.ones((2, 4), np.int8))
     np.save("b.npy", np.zeros((2, 4), np.int8))
-    facts = json_of("two.tflite", "--input", "in_b=b.npy", "--input", "in/a=a=.npy")
-    assert facts["outputs"][0]["values"] == [2] * 8  # 1 - 1, and 0 + 2
-    assert facts["outputs"][1]["values"] == [1.0] * 8
+    data = json_of("two.tflite", "--input", "in_b=b.npy", "--input", "in/a=a=.npy")
+    assert data["outputs"][0]["values"] == [2] * 8  # 1 - 1, and 0 + 2
+    assert data["outputs"][1]["values"] == [1.0] * 8
 
 
 def test_runs_of_a_model_with_state_are_the_frames_of_a_stream() -> None:
@@ -114,9 +114,9 @@ def test_runs_of_a_model_with_state_are_the_frames_of_a_stream() -> None:
     frames = [stored(graph.inputs[0].shape, seed) for seed in range(5)]
     for count in (1, 5):
         np.save("x.npy", np.concatenate(frames[:count]))
-        facts = json_of("spotter.tflite", "--input", "x.npy")
+        data = json_of("spotter.tflite", "--input", "x.npy")
         (wanted,) = ReferenceOracle(graph).run_streams([[[frame] for frame in frames[:count]]])
-        assert facts["outputs"][0]["values"] == [v for (y,) in wanted for v in y.reshape(-1).tolist()]
+        assert data["outputs"][0]["values"] == [v for (y,) in wanted for v in y.reshape(-1).tolist()]
 
 
 def test_a_path_with_an_equals_sign_is_a_path() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from executors import plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from executors import plan_of
 from random_graphs import Sketch, networks
 from stream_models import STREAM_MODELS
 
@@ -163,7 +163,7 @@ def test_an_image_that_was_a_vector_streams_all_its_rows() -> None:
     data = sketch.build([x], [sketch.conv(y, 4, (1, 1))])
     graph = read_tflite("model.tflite", data)
     for kernels in ("tinyfuse", "cmsis-nn"):
-        context = Context(M4, library=kernels)
+        context = Context(M4, kernels=kernels)
         plan = plan_groups(graph, graph, partition(graph, context, "rows"), context, Options("net"))
         assert [len(group.ops) for group in plan.groups] == [2]
         image = plan.groups[0].inputs[0]

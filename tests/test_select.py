@@ -52,7 +52,7 @@ def test_a_library_is_not_called_for_little() -> None:
 def test_cmsis_nn_is_taken_where_it_is_faster_and_allowed() -> None:
     op = depthwise(3)  # ours takes four channels at a time
     assert whole_kernel(op, M4)[0].library == "cmsis-nn"
-    assert whole_kernel(op, replace(M4, library="tinyfuse"))[0].library == "tinyfuse"
+    assert whole_kernel(op, replace(M4, kernels="tinyfuse"))[0].library == "tinyfuse"
     # its scratch costs RAM
     assert whole_kernel(op, replace(M4, optimize="ram"))[0].library == "tinyfuse"
     # a copy of CMSIS-NN may lack the function
@@ -62,7 +62,7 @@ def test_cmsis_nn_is_taken_where_it_is_faster_and_allowed() -> None:
 def test_ours_is_taken_where_it_is_faster_unless_cmsis_nn_is_asked_for() -> None:
     op = depthwise(8)
     assert whole_kernel(op, M4)[0].library == "tinyfuse"
-    assert whole_kernel(op, replace(M4, library="cmsis-nn"))[0].library == "cmsis-nn"
+    assert whole_kernel(op, replace(M4, kernels="cmsis-nn"))[0].library == "cmsis-nn"
 
 
 def test_rows_of_rings_are_ours() -> None:

@@ -4,7 +4,6 @@ host and on emulated cores, by two instances that take turns and are reset in be
 from __future__ import annotations
 
 import shutil
-
 from pathlib import Path
 
 import pytest
@@ -116,7 +115,7 @@ def test_lstm_of_cmsis_nn(target: str) -> None:
 
 @pytest.mark.parametrize("version", ["4.0", "7.0"])
 def test_what_cmsis_nn_does_otherwise_is_ours(version: str) -> None:
-    """Its LSTM clamps a gate once, its SVDF knows no zero point of the state, and 4.0's writes behind it
+    """Its LSTM clamps a gate once, its SVDF knows no zero point of the state, and 4.0's writes after it
     with MVE."""
 
     def functions(name: str, target: str) -> set[str]:

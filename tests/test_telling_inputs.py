@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
+from test_verify_can_fail import verify
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.verify.telling_inputs import telling_inputs, unchanging
-from test_verify_can_fail import verify
 
 
 class Judge:
@@ -68,5 +68,5 @@ def constant(tmp_path) -> str:
 @pytest.mark.emulated
 def test_verify_warns_of_an_output_that_never_changes(constant) -> None:
     answer = verify(constant)
-    (warning,) = (w for w in answer.facts["warnings"] if "is the same in all" in w)
+    (warning,) = (w for w in answer.data["warnings"] if "is the same in all" in w)
     assert answer.exact and "in all 4 runs" in warning

@@ -1,6 +1,6 @@
 """`verify` sees a module that is wrong: one weight, one rounding constant, one byte outside the arena,
 a crash, a hang, each promise of the header; state that is not reset, is shared by instances, or is written
-behind its end. tests/test_mutations.py seeds many more faults."""
+after its end. tests/test_mutations.py seeds many more faults."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def corrupt(monkeypatch, file: str, change: Callable[[str], str]) -> None:
 
 def test_an_unspoilt_module_is_exact(model) -> None:
     answer = verify(model)
-    assert answer.exact and answer.facts["mismatches"] == 0 and not answer.facts["problems"]
+    assert answer.exact and answer.data["mismatches"] == 0 and not answer.data["problems"]
 
 
 def test_one_wrong_weight_is_seen(model, monkeypatch) -> None:
@@ -60,8 +60,8 @@ def test_one_wrong_weight_is_seen(model, monkeypatch) -> None:
 
     corrupt(monkeypatch, "net_weights.c", change)
     answer = verify(model)
-    assert not answer.exact and answer.facts["mismatches"] > 0
-    first = answer.facts["first_mismatch"]
+    assert not answer.exact and answer.data["mismatches"] > 0
+    first = answer.data["first_mismatch"]
     assert first["computed"] != first["expected"]
     assert any(line.startswith("repeat with: tinyfuse verify") for line in answer.lines)
 
@@ -75,20 +75,20 @@ def test_one_wrong_rounding_constant_is_seen(model, monkeypatch) -> None:
         return text[: start + record.start()] + wrong + text[start + record.end() :]
 
     corrupt(monkeypatch, "net_weights.c", change)
-    assert verify(model).facts["mismatches"] > 0
+    assert verify(model).data["mismatches"] > 0
 
 
 @pytest.mark.parametrize("where", ["arena[-1]", "arena[NET_ARENA_BYTES]"])
 def test_one_byte_outside_the_arena_is_seen(model, monkeypatch, where: str) -> None:
     def change(text: str) -> str:
-        # behind the last group, so that nothing overwrites it
+        # after the last group, so that nothing overwrites it
         return text.replace(
             "    NET_GROUP_END(0);", f"    {where.replace('arena', 'bytes')} ^= 1;\n    NET_GROUP_END(0);"
         )
 
     corrupt(monkeypatch, "net.c", change)
     answer = verify(model)
-    assert not answer.exact and answer.facts["problems"]
+    assert not answer.exact and answer.data["problems"]
 
 
 @pytest.mark.parametrize(("_", "emulator"), [emulated("cortex-m4", name) for name in ("qemu", "renode")])
@@ -142,7 +142,7 @@ def test_broken_promises_are_problems(model, monkeypatch, file: str, old: str, n
     """Where all outputs are right."""
     corrupt(monkeypatch, file, lambda text: re.sub(old, new, text, count=1))
     answer = verify(model)
-    assert not answer.exact and any(seen in problem for problem in answer.facts["problems"]), answer.facts["problems"]
+    assert not answer.exact and any(seen in problem for problem in answer.data["problems"]), answer.data["problems"]
 
 
 # --- state -----------------------------------------------------------------------------------
@@ -162,12 +162,12 @@ def verify_stream(model: str) -> commands.Answer:
 
 def test_unspoilt_streams_are_exact(stream_model) -> None:
     answer = verify_stream(stream_model)
-    assert answer.exact and (answer.facts["runs"], answer.facts["frames"]) == (64, 16)
+    assert answer.exact and (answer.data["runs"], answer.data["frames"]) == (64, 16)
     assert "in streams of 16" in answer.lines[0] and "state 16" in " ".join(answer.lines)
 
 
 @pytest.mark.parametrize(
-    ("before", "behind"),
+    ("before", "after"),
     [
         ("    memcpy((uint8_t *)state", "    (void)memcpy; if (0) memcpy((uint8_t *)state"),
         ("    uint8_t *const kept = (uint8_t *)state;",
@@ -175,14 +175,14 @@ def test_unspoilt_streams_are_exact(stream_model) -> None:
     ],
     ids=["no reset", "one state for all"],
 )  # fmt: skip
-def test_wrong_streams_are_seen(stream_model, monkeypatch, before: str, behind: str) -> None:
-    corrupt(monkeypatch, "net.c", lambda text: text.replace(before, behind))
+def test_wrong_streams_are_seen(stream_model, monkeypatch, before: str, after: str) -> None:
+    corrupt(monkeypatch, "net.c", lambda text: text.replace(before, after))
     answer = verify_stream(stream_model)
-    assert not answer.exact and answer.facts["mismatches"] > 0
+    assert not answer.exact and answer.data["mismatches"] > 0
 
 
 @pytest.mark.parametrize("where", ["kept[-1]", "kept[NET_STATE_BYTES]"])
 def test_one_byte_outside_the_state_is_seen(stream_model, monkeypatch, where: str) -> None:
     corrupt(monkeypatch, "net.c", lambda text: text.replace("    NET_GROUP_END(0);", f"    {where} ^= 1;"))
     answer = verify_stream(stream_model)
-    assert not answer.exact and "the state changed (state[" in answer.facts["problems"][0]
+    assert not answer.exact and "the state changed (state[" in answer.data["problems"][0]

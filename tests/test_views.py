@@ -22,7 +22,7 @@ from tinyfuse.options import FUSION, OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.plan.places import Places
-from tinyfuse.report.facts import report_facts
+from tinyfuse.report.report_json import report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.rewrite.views import every_view, views
 from tinyfuse.schedule.partition import partition
@@ -230,7 +230,7 @@ def test_a_model_of_views_alone_runs_nothing() -> None:
 
 
 def test_a_source_is_not_overwritten_while_a_slice_is_read() -> None:
-    """The RELU could run in place over `y`, but half of it is read behind."""
+    """The RELU could run in place over `y`, but half of it is read after."""
     s = Sketch(8)
     x = s.value((1, 16))
     y = s.fully_connected(x, 16)
@@ -255,7 +255,7 @@ def test_kernels_run_in_place_over_the_parts_that_nobody_reads_again() -> None:
 
 
 def test_parts_are_aligned_to_their_elements() -> None:
-    """Behind three elements of a larger dtype, under sanitizers."""
+    """After three elements of a larger dtype, under sanitizers."""
     plans = []
     for dtype, scale, zero_point in (("float32", None, None), ("int16", 0.001, 0)):
         model = ModelBuilder()
@@ -289,7 +289,7 @@ def test_a_step_through_a_tensor_and_a_way_backwards_are_copied() -> None:
 
 
 def small_slice_of_a_large_tensor() -> bytes:
-    """Sixteen of 2,000 values are read again, behind a layer of 1,200."""
+    """Sixteen of 2,000 values are read again, after a layer of 1,200."""
     s = Sketch(11)
     x = s.value((1, 8))
     large = s.fully_connected(x, 2000)
@@ -323,12 +323,12 @@ def test_fusion_none_copies(fusion: str) -> None:
 
 def test_the_report_tells_what_is_not_copied() -> None:
     plan = plan_of(two_towers(), optimize="speed")
-    facts = report_facts(plan, 0, None)
-    (saved,) = (one for one in facts["rewrites"] if one["pass"] == "every_view")
+    data = report_json(plan, 0, None)
+    (saved,) = (one for one in data["rewrites"] if one["pass"] == "every_view")
     assert (saved["what"], saved["copied_bytes_saved"]) == ("CONCATENATION", 29)
-    left, right = facts["views"]
+    left, right = data["views"]
     assert left["buffer"] == right["buffer"] and (left["offset"], right["offset"]) == (0, 13)
-    assert "29  CONCATENATION" in report_text(plan, facts)
+    assert "29  CONCATENATION" in report_text(plan, data)
 
 
 # --- the checker -----------------------------------------------------------------------------

@@ -151,8 +151,8 @@ def test_reports_and_modules_are_those_of_the_checkout(installed: Path, folder: 
 @pytest.mark.emulated
 def test_an_installed_tinyfuse_verifies_and_profiles(installed: Path, folder: Path) -> None:
     program, model = installed.with_name("tinyfuse"), (folder / "net.tflite", "--target", "cortex-m4")
-    facts = json.loads(done(program, "verify", *model, "--runs", "3", "--json", cwd=folder))
-    assert facts["exact"] and facts["instructions"] > 0
+    data = json.loads(done(program, "verify", *model, "--runs", "3", "--json", cwd=folder))
+    assert data["exact"] and data["instructions"] > 0
     profile = json.loads(done(program, "profile", *model, "--svg", "p.svg", "--json", cwd=folder))
     assert profile["predicted_instructions"] > 0 and (folder / "p.svg").read_text().startswith("<svg")
 

@@ -69,7 +69,7 @@ def camel_case(name: str) -> str:
 
 @dataclass(frozen=True)
 class Outside:
-    """Data of a constant that lies in the file, but behind the flatbuffer."""
+    """Data of a constant that lies in the file, but after the flatbuffer."""
 
     offset: int
     size: int
@@ -98,7 +98,7 @@ class _Op:
 
 
 class ModelBuilder:
-    """One subgraph, collected by `tensor` and `op`; `build` writes it, and others behind it."""
+    """One subgraph, collected by `tensor` and `op`; `build` writes it, and others after it."""
 
     def __init__(self) -> None:
         self._tensors: list[_Tensor] = []
@@ -169,7 +169,7 @@ class ModelBuilder:
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
-        The one graph is listed `subgraphs` times; behind it come the graphs of `called`, which have no
+        The one graph is listed `subgraphs` times; after it come the graphs of `called`, which have no
         inputs and outputs. With `force_defaults`, fields that have their default value are stored all
         the same. Without `deprecated_codes` operators are named by the new field alone.
         """

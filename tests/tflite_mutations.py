@@ -102,7 +102,7 @@ class _Mutator:
         for place, site in first.items():
             if place.endswith(".builtin_options"):
                 vtable = [s for s in self.sites if s.place == f"the vtable of {place.removesuffix('.builtin_options')}"]
-                entry = vtable[1 + _OPTIONS_SLOT]  # behind the vtable's size
+                entry = vtable[1 + _OPTIONS_SLOT]  # after the vtable's size
                 self.unions.append((first[f"{place}_type"], entry, site))
         self.alike: dict[str, list[Site]] = {}
         for site in self.sites:

@@ -14,7 +14,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-#: extents and indexes that mean trouble
+#: dimensions and indexes that mean trouble
 _EXTENTS = (0, 1, -1, 2, 3, 7, 255, 1 << 15, 1 << 16, 1 << 24, (1 << 31) - 1, -(1 << 31))
 _SCALES = (0.0, -1.0, 1e-45, 1e-30, 1e-7, 0.003, 1.0, 1e7, 1e30, 3e38, float("inf"), float("nan"))
 _ZERO_POINTS = (0, 1, -1, -128, 127, 128, -129, 255, 32767, 1 << 31, -(1 << 63), (1 << 63) - 1)

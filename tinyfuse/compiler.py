@@ -26,7 +26,7 @@ from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.search import Candidate, Work, pareto_front
 from tinyfuse.targets import Target
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 #: plans that are made to see whether a group's rings must slide; each takes up to a second
 MOST_SLIDE_TRIALS = 8
@@ -43,8 +43,8 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
     return compile_graph(read_tflite(path), target, options)
 
 
-def compile_graph(source: Graph, target: Target, options: Options, say: Say = lambda text: None) -> Plan:
-    """The plan of a graph as it was read; a pure function of its arguments. `say` gets progress."""
+def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = lambda text: None) -> Plan:
+    """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
     # Under `--kernels cmsis-nn` the rule's row groups are made, of each depthwise and pointwise convolution:
     # a call for each row costs more than `balanced` may spend, so that it would never make such a group.
     if options.fusion != "rows" or (options.kernels == "cmsis-nn" and options.optimize != "speed"):
@@ -52,11 +52,11 @@ def compile_graph(source: Graph, target: Target, options: Options, say: Say = la
         verify_plan(plan)
         return plan
     memo: StageMemo = {}
-    found = choices(source, target, options, say, memo)
-    say("placing the arena")
+    found = choices(source, target, options, progress, memo)
+    progress("placing the arena")
     plan, reordering = _ordered(found, options)
     if options.optimize == "ram":
-        plan = _recomputing(plan, say, memo)
+        plan = _recomputing(plan, progress, memo)
     plan = replace(_without_idle_slides(plan, memo), reordering=reordering)
     verify_plan(plan)
     return plan
@@ -94,12 +94,12 @@ def _rewrite_both(checked: Graph, target: Target, options: Options, known: Rewri
     return [(graph, context), *([_rewrite(checked, target, options, known, with_views=False)] if viewed else [])]
 
 
-def _recomputing(plan: Plan, say: Say, memo: StageMemo) -> Plan:
+def _recomputing(plan: Plan, progress: Progress, memo: StageMemo) -> Plan:
     """The plan in which cheap operators run again for later readers, where that takes less RAM."""
     for op in recomputable(plan.graph)[:MOST_RECOMPUTED]:
         if op in plan.graph.ops:  # none of its inputs was recomputed meanwhile
             graph = recompute(plan.graph, op)
-            found = _choices(plan.source, plan.options, [(graph, plan.context)], say, memo, reorder=False)
+            found = _choices(plan.source, plan.options, [(graph, plan.context)], progress, memo, reorder=False)
             plan = min(plan, found.choose("ram", None), key=lambda plan: plan.arena_bytes)
     return plan
 
@@ -119,12 +119,12 @@ def _checked(source: Graph) -> Graph:
 def _rewrite(
     checked: Graph, target: Target, options: Options, known: Rewritten, with_views: bool = True
 ) -> tuple[Graph, Context]:
-    """`prepare` behind its check; without views if not `with_views`. `known` as in `rewrite`."""
+    """`prepare` after its check; without views if not `with_views`. `known` as in `rewrite`."""
     version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
     context = Context(target, version, options.kernels, lacks, options.optimize, options.weights)
     # who feeds rows doesn't want them all kept, however fast that were
-    aim = "balanced" if options.feed_rows and options.optimize == "speed" else options.optimize
-    graph = rewrite(checked, options.fusion, options.kernels, aim, with_views, known)
+    objective = "balanced" if options.feed_rows and options.optimize == "speed" else options.optimize
+    graph = rewrite(checked, options.fusion, options.kernels, objective, with_views, known)
     if options.feed_rows:
         if options.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {options.fusion}")
@@ -135,21 +135,25 @@ def _rewrite(
 
 
 def choices(
-    source: Graph, target: Target, options: Options, say: Say = lambda text: None, memo: StageMemo | None = None
+    source: Graph,
+    target: Target,
+    options: Options,
+    progress: Progress = lambda text: None,
+    memo: StageMemo | None = None,
 ) -> Choices:
     """What `--fusion rows` chooses from: the partitions of the graphs and for the kernels that each of OPTIMIZE
     prefers; `memo` as in lower.make_stages. No plan in it is verified. CompileError where none of them can be
     computed."""
     checked = _checked(source)
     known: Rewritten = {}
-    *others, smallest = (replace(options, optimize=aim) for aim in OPTIMIZE)
+    *others, smallest = (replace(options, optimize=objective) for objective in OPTIMIZE)
     prepared = [_rewrite(checked, target, other, known) for other in others]
     prepared += _rewrite_both(checked, target, smallest, known)
-    return _choices(source, options, prepared, say, {} if memo is None else memo)
+    return _choices(source, options, prepared, progress, {} if memo is None else memo)
 
 
 def _choices(
-    source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], say: Say, memo: StageMemo,
+    source: Graph, options: Options, prepared: Sequence[tuple[Graph, Context]], progress: Progress, memo: StageMemo,
     reorder: bool = True,
 ) -> Choices:  # fmt: skip
     """The candidates of each graph: the search's, in its order and, with `reorder`, in better ones, and two
@@ -166,7 +170,7 @@ def _choices(
     for graph, context in prepared:
         try:
             by_rule = [partition(graph, context, fusion) for fusion in ("basic", "rows")]
-        except CompileError as error:  # --feed-rows; what another aim makes of the model may stream
+        except CompileError as error:  # --feed-rows; what another objective makes of the model may stream
             refused = error
             continue
         budget = 0
@@ -177,15 +181,15 @@ def _choices(
             found.append(Candidate(graph, context, partitioned, frozenset(), plan.arena_bytes, instructions))
             plans[found[-1]] = plan
             budget = max(budget, plan.arena_bytes)
-        if context.library != "cmsis-nn":
+        if context.kernels != "cmsis-nn":
             # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
             # don't take, so the search would trade them for ours.
-            found += pareto_front(graph, context, budget, say, memo=memo)
+            found += pareto_front(graph, context, budget, progress, memo=memo)
             searched.append((graph, context, budget))
     work = Work()  # of all other orders; those of the graph that was asked for come first
     for graph, context, budget in sorted(searched, key=lambda made: made[1].optimize != options.optimize):
-        for other in better_orders(graph, context, budget, say, memo) if reorder and work.left > 0 else []:
-            found += [replace(c, reordered=True) for c in pareto_front(other, context, budget, say, work, memo)]
+        for other in better_orders(graph, context, budget, progress, memo) if reorder and work.left > 0 else []:
+            found += [replace(c, reordered=True) for c in pareto_front(other, context, budget, progress, work, memo)]
     if refused is not None and not found:
         raise refused
     return Choices(found, make, plans)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases.common import operator, shapes, tensor
 from hypothesis import strategies as st
 
+from cases.common import operator, shapes, tensor
 from tinyfuse.ir import Op
 from tinyfuse.ops.cast import RESULTS, SOURCES
 

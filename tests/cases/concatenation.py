@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.common import constant, operator, random_data, seeds, shapes, tensor
 from hypothesis import strategies as st
 
+from cases.common import constant, operator, random_data, seeds, shapes, tensor
 from tinyfuse.ir import Op
 from tinyfuse.ops.concatenation import Concatenation
 

@@ -4,11 +4,20 @@ multipliers."""
 from __future__ import annotations
 
 import numpy as np
-from cases.common import (
-    ACTIVATIONS, broken_rules, constant, operator, random_data, scales, seeds, shapes, tensor, zero_points,
-)  # fmt: skip
 from hypothesis import strategies as st
 
+from cases.common import (
+    ACTIVATIONS,
+    broken_rules,
+    constant,
+    operator,
+    random_data,
+    scales,
+    seeds,
+    shapes,
+    tensor,
+    zero_points,
+)  # fmt: skip
 from tinyfuse.ir import Op
 from tinyfuse.ops.binary import Binary
 
@@ -62,7 +71,7 @@ def _random(draw, kind: str, dtype: str = "int8") -> Op:
     how = draw(st.sampled_from(["equal", "equal", "one", "both"]))
     for i in {"equal": [], "one": [draw(st.integers(0, 1))], "both": [0, 1]}[how]:
         ones = draw(st.lists(st.booleans(), min_size=len(shape), max_size=len(shape)))
-        forms[i] = tuple(1 if one else extent for one, extent in zip(ones, shape, strict=True))
+        forms[i] = tuple(1 if one else dim for one, dim in zip(ones, shape, strict=True))
         if not i and draw(st.booleans()):  # fewer dimensions, too
             forms[i] = forms[i][draw(st.integers(0, len(shape) - 1)) :]
     const = draw(st.sampled_from([None, None, 0, 1]))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.common import constant, operator, random_data, shapes, tensor
 from hypothesis import strategies as st
 
+from cases.common import constant, operator, random_data, shapes, tensor
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops.gather import Gather
 from tinyfuse.ops.mirror_pad import MirrorPad
@@ -22,7 +22,7 @@ def _data(shape, dtype: str = "int8") -> Tensor:
 
 
 def _mirror(shape, amounts, mode="REFLECT", dtype="int8", amounts_dtype=np.int32) -> Op:
-    padded = [before + extent + after for extent, (before, after) in zip(shape, amounts, strict=True)]
+    padded = [before + dim + after for dim, (before, after) in zip(shape, amounts, strict=True)]
     inputs = [_data(shape, dtype), constant(np.array(amounts, amounts_dtype))]
     return operator("MIRROR_PAD", inputs, _data(padded, dtype), MirrorPad(mode))
 
@@ -31,8 +31,8 @@ def _mirror(shape, amounts, mode="REFLECT", dtype="int8", amounts_dtype=np.int32
 def _random_mirror(draw) -> Op:
     shape, mode = draw(shapes), draw(st.sampled_from(["REFLECT", "SYMMETRIC"]))
     amounts = []
-    for extent in shape:
-        amount = st.integers(0, min(3, extent - (mode == "REFLECT")))
+    for dim in shape:
+        amount = st.integers(0, min(3, dim - (mode == "REFLECT")))
         amounts.append((draw(amount), draw(amount)) if draw(st.booleans()) else (0, 0))
     return _mirror(shape, amounts, mode)
 
@@ -48,10 +48,10 @@ def resized(kind: str, shape, size, align_corners=False, half_pixel_centers=Fals
 
 @st.composite
 def random_resized(draw, kind: str) -> Op:
-    extents = st.integers(1, 12)
-    shape = (draw(st.sampled_from([1, 1, 2])), draw(extents), draw(extents), draw(st.integers(1, 6)))
+    dims = st.integers(1, 12)
+    shape = (draw(st.sampled_from([1, 1, 2])), draw(dims), draw(dims), draw(st.integers(1, 6)))
     corners, centers = draw(st.sampled_from([(False, False), (True, False), (False, True)]))
-    return resized(kind, shape, (draw(extents), draw(extents)), corners, centers)
+    return resized(kind, shape, (draw(dims), draw(dims)), corners, centers)
 
 
 def resize_cases(kind: str) -> dict[str, Op]:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.common import (
-    ACTIVATIONS, broken_rules, constant, f32, operator, random_data, scales, seeds, tensor, zero_points,
-)  # fmt: skip
 from hypothesis import strategies as st
 
+from cases.common import (
+    ACTIVATIONS,
+    broken_rules,
+    constant,
+    f32,
+    operator,
+    random_data,
+    scales,
+    seeds,
+    tensor,
+    zero_points,
+)  # fmt: skip
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.transpose_conv import TransposeConv
@@ -30,12 +39,12 @@ def _matmul(x, y, adj_x=False, adj_y=False, const=None, quants=((0.05, 3), (0.04
 
 @st.composite
 def _random_matmul(draw) -> Op:
-    extents = st.integers(1, 5)
-    rows, depth, columns = draw(extents), draw(st.integers(1, 40)), draw(extents)
+    dims = st.integers(1, 5)
+    rows, depth, columns = draw(dims), draw(st.integers(1, 40)), draw(dims)
     adj_x, adj_y = draw(st.booleans()), draw(st.booleans())
     batches = draw(st.lists(st.integers(1, 3), max_size=3))
     x, y = ((depth, rows) if adj_x else (rows, depth)), ((columns, depth) if adj_y else (depth, columns))
-    leading = [[1 if draw(st.integers(0, 3)) == 0 else extent for extent in batches] for _ in range(2)]
+    leading = [[1 if draw(st.integers(0, 3)) == 0 else dim for dim in batches] for _ in range(2)]
     leading[1] = leading[1][draw(st.integers(0, len(batches))) :]
     quants = [(draw(scales), draw(zero_points)) for _ in range(3)]
     return _matmul((*leading[0], *x), (*leading[1], *y), adj_x, adj_y, draw(st.sampled_from([None, None, 1])), quants)
@@ -56,7 +65,7 @@ def transpose_conv(
         rng.integers(-127, 128, (filters, *kernel, shape[3])).astype(np.int8),
     )  # fmt: skip
     if size is None:
-        grown = [extent * s for extent, s in zip(shape[1:3], stride, strict=True)]
+        grown = [dim * s for dim, s in zip(shape[1:3], stride, strict=True)]
         beyond = [max(k - s, 0) for k, s in zip(kernel, stride, strict=True)]
         size = grown if padding == "SAME" else [g + b for g, b in zip(grown, beyond, strict=True)]
     output = tensor((1, *size, filters), *quants[1])
@@ -70,9 +79,9 @@ def transpose_conv(
 
 @st.composite
 def _random_transpose_conv(draw) -> Op:
-    extents = st.integers(1, 5)
-    shape = (1, draw(extents), draw(extents), draw(st.integers(1, 9)))
-    kernel, stride = (draw(extents), draw(extents)), (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
+    dims = st.integers(1, 5)
+    shape = (1, draw(dims), draw(dims), draw(st.integers(1, 9)))
+    kernel, stride = (draw(dims), draw(dims)), (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     return transpose_conv(
         shape, draw(st.integers(1, 6)), kernel, stride, draw(st.sampled_from(["SAME", "VALID"])),
         bias=draw(st.booleans()), per_channel=draw(st.booleans()), activation=draw(st.sampled_from(ACTIVATIONS)),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.common import broken_rules, constant, operator, random_data, shapes, tensor
 from hypothesis import strategies as st
 
+from cases.common import broken_rules, constant, operator, random_data, shapes, tensor
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops.pack import Pack
 from tinyfuse.ops.slice import StridedSlice
@@ -37,7 +37,7 @@ def _shape_of(shape, dtype: str = "int8") -> Op:
 
 
 def _squeeze(shape, dims=(), dtype="int8") -> Op:
-    axes = dims or tuple(d for d, extent in enumerate(shape) if extent == 1)
+    axes = dims or tuple(d for d, dim in enumerate(shape) if dim == 1)
     output = np.squeeze(np.empty(shape), tuple(axes)).shape
     return operator("SQUEEZE", [_data(shape, dtype)], _data(output, dtype), Squeeze(tuple(dims)))
 
@@ -51,7 +51,7 @@ def _expand(shape, axis: int, dtype="int8", axis_shape=()) -> Op:
 
 
 def _slice(shape, begin, size, dtype="int8", index_dtype=np.int32) -> Op:
-    counts = [extent - b if s == -1 else s for extent, b, s in zip(shape, begin, size, strict=True)]
+    counts = [dim - b if s == -1 else s for dim, b, s in zip(shape, begin, size, strict=True)]
     inputs = [_data(shape, dtype), _numbers(begin, index_dtype), _numbers(size, index_dtype)]
     return operator("SLICE", inputs, _data(counts, dtype))
 
@@ -59,7 +59,7 @@ def _slice(shape, begin, size, dtype="int8", index_dtype=np.int32) -> Op:
 @st.composite
 def _random_slice(draw) -> Op:
     shape = draw(shapes)
-    begin = [draw(st.integers(0, extent - 1)) for extent in shape]
+    begin = [draw(st.integers(0, dim - 1)) for dim in shape]
     size = [draw(st.sampled_from([-1]) | st.integers(1, e - b)) for e, b in zip(shape, begin, strict=True)]
     return _slice(shape, begin, size, draw(st.sampled_from(["int8", "int16"])))
 
@@ -79,11 +79,11 @@ def _strided(shape, begin, end, strides, dtype="int8", **masks) -> Op:
 def _random_strided(draw) -> Op:
     shape, spans = draw(shapes), []
     shrink = draw(st.sampled_from([0, 0, 1, 2, 4, 8])) & ((1 << len(shape)) - 1)
-    for d, extent in enumerate(shape):
+    for d, dim in enumerate(shape):
         if shrink >> d & 1:
-            spans.append((draw(st.integers(-extent, extent - 1)), draw(st.integers(-9, 9)), draw(st.integers(1, 3))))
+            spans.append((draw(st.integers(-dim, dim - 1)), draw(st.integers(-9, 9)), draw(st.integers(1, 3))))
         else:
-            bounds = st.integers(-extent - 2, extent + 2)
+            bounds = st.integers(-dim - 2, dim + 2)
             spans.append((draw(bounds), draw(bounds), draw(st.sampled_from([1, 1, 2, 3, -1, -2]))))
     masks = st.integers(0, (1 << len(shape)) - 1)
     begin, end, strides = zip(*spans, strict=True)

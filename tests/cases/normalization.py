@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
-from cases.indexed import random_resized, resize_cases, resized
 from hypothesis import strategies as st
 
+from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
+from cases.indexed import random_resized, resize_cases, resized
 from tinyfuse.ir import Op
 from tinyfuse.ops.l2_normalization import L2Norm
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.common import constant, operator, shapes, tensor, zero_points
 from hypothesis import strategies as st
 
+from cases.common import constant, operator, shapes, tensor, zero_points
 from tinyfuse.ir import Op
 
 
 def _op(shape, amounts, zero_point=-7, value=None) -> Op:
     """PADV2 where there is a value."""
-    padded = [before + extent + after for extent, (before, after) in zip(shape, amounts, strict=True)]
+    padded = [before + dim + after for dim, (before, after) in zip(shape, amounts, strict=True)]
     inputs = [tensor(shape, 0.1, zero_point), constant(np.array(amounts, np.int32))]
     if value is not None:
         inputs.append(constant(np.array(value, np.int8), 0.1, zero_point))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from cases.common import ACTIVATIONS, images, operator, scales, tensor, zero_points
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from cases.common import ACTIVATIONS, images, operator, scales, tensor, zero_points
 from tinyfuse.ir import Op
 from tinyfuse.ops.pooling import Pool2D
 
 
 def _op(kind, shape, size, stride=(1, 1), padding="SAME", activation="NONE", quant=(0.1, -7)) -> Op:
-    extents = [
-        -(-extent // s) if padding == "SAME" else (extent - k) // s + 1
-        for extent, k, s in zip(shape[1:3], size, stride, strict=True)
+    dims = [
+        -(-dim // s) if padding == "SAME" else (dim - k) // s + 1
+        for dim, k, s in zip(shape[1:3], size, stride, strict=True)
     ]
-    output = tensor((shape[0], *extents, shape[3]), *quant)
+    output = tensor((shape[0], *dims, shape[3]), *quant)
     return operator(kind, [tensor(shape, *quant)], output, Pool2D(padding, size, stride, activation))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases.common import broken_rules, f32, operator, scales, shapes, tensor
 from hypothesis import strategies as st
 
+from cases.common import broken_rules, f32, operator, scales, shapes, tensor
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
 

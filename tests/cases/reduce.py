@@ -5,19 +5,18 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
 from hypothesis import strategies as st
 
+from cases.common import broken_rules, constant, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
 from tinyfuse.ops.reduce import Reducer
-
 
 _SUBSETS = [axes for count in range(1, 5) for axes in combinations(range(4), count)]
 
 
 def _op(shape, axes, keep_dims=True, source=(0.1, 3), result=(0.09, -5), kind="MEAN") -> Op:
     reduced = {axis % len(shape) for axis in np.atleast_1d(axes)}
-    kept = [1 if axis in reduced else extent for axis, extent in enumerate(shape) if keep_dims or axis not in reduced]
+    kept = [1 if axis in reduced else dim for axis, dim in enumerate(shape) if keep_dims or axis not in reduced]
     inputs = [tensor(shape, *source), constant(np.array(axes, np.int32))]
     return operator(kind, inputs, tensor(kept, *result), Reducer(keep_dims))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from cases.common import constant, operator, shapes, tensor
 from hypothesis import strategies as st
 
+from cases.common import constant, operator, shapes, tensor
 from tinyfuse.ir import Op
 
 

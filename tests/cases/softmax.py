@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
 from hypothesis import strategies as st
 
+from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
 from tinyfuse.ops.softmax import Softmax
 

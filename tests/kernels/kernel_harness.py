@@ -17,7 +17,7 @@ from cross_compilers import cross_compiler
 from overlaps import least_distance
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target
 
@@ -29,7 +29,7 @@ _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 class Case:
     """`ring`: inputs of a call by rows lie in rings just large enough. `shift` moves input and
     output off word alignment by that many bytes. `over`: the output is written over the input,
-    as near as the kernel's pace allows."""
+    as near as the kernel's access order allows."""
 
     op: Op
     kernel: Kernel
@@ -53,7 +53,7 @@ def run_cases(
 ) -> list[Result]:
     """Builds one program of all cases in `folder` and runs it; AssertionError where it crashes. `flags` and
     `compiler` are those of the kernels on emulated cores. `choices` are fields of Context."""
-    context = Context(target, library="tinyfuse", **choices)
+    context = Context(target, kernels="tinyfuse", **choices)
     (folder / "cases.c").write_text(program(cases, context))
     core = context.target
     runtime = resource_dir("runtime_c")
@@ -208,9 +208,9 @@ def _case(index: int, case: Case, context: Context) -> str:
     lines = [_array(c.ctype, f"k{index}_{c.name}", c.data, c.align) for c in kernel.constants(op, context)]
     lines.append(_array("int8_t", f"input_{index}", case.data, 4))
     lines.append(_array("int8_t", f"expected_{index}", expected, 4))
-    site = Site(
-        inputs=(View(op.input, "in", ring), *(None for _ in op.inputs[1:])),
-        outputs=(View(op.output, f"(out + y * {row_out})" if by_row else "out", rows),),
+    site = CallSite(
+        inputs=(TensorAccess(op.input, "in", ring), *(None for _ in op.inputs[1:])),
+        outputs=(TensorAccess(op.output, f"(out + y * {row_out})" if by_row else "out", rows),),
         row="y" if by_row else None,
         scratch="scratch" if scratch else "NULL",
         constant=lambda name: f"k{index}_{name}",

@@ -19,7 +19,7 @@ from overlaps import least_distance
 from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.resources import resource_dir
@@ -35,7 +35,7 @@ _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
 @dataclass(frozen=True)
 class Case:
     """`how`: "whole"; "rows": one call a row; "rings": so that the inputs are rings just large
-    enough. `over`: the index of the input over which it writes, as near as its pace allows."""
+    enough. `over`: the index of the input over which it writes, as near as its access order allows."""
 
     op: Op
     kernel: Kernel
@@ -59,7 +59,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
         assert loops or not kernel.whole, kernel.name
         for how in loops:
             yield Case(op, kernel, inputs, how)
-            for i in kernel.paces(op):
+            for i in kernel.access_orders(op):
                 if not op.inputs[i].is_constant:
                     yield Case(op, kernel, inputs, how, i)
         if "rows" in loops and kernel.takes_rings(op):
@@ -76,7 +76,7 @@ def assert_exact(cases: list[Case], target: Target, folder: Path) -> None:
 
 def _run(cases: list[Case], target: Target, folder: Path) -> str:
     """One character a case: "." where it was right."""
-    context = Context(target, library="tinyfuse")
+    context = Context(target, kernels="tinyfuse")
     (folder / "cases_weights.c").write_text(_program(cases, context))
     common = ["-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE), *target.flags]
     if target.cpu is None:
@@ -175,7 +175,7 @@ def _case(index: int, case: Case, context: Context) -> str:
         lines.append(f"static const {constant.ctype} k{index}_{constant.name}[] {attribute} = {{{numbers}}};")
     body: list[str] = []
     fill: list[str] = []
-    views: dict[Tensor, View] = {}
+    views: dict[Tensor, TensorAccess] = {}
     covered = None if case.over is None else op.inputs[case.over]
     for i, (tensor, data) in enumerate(zip(op.activations, case.inputs, strict=True)):
         name, ctype = f"input_{index}_{i}", CTYPE[tensor.dtype]
@@ -195,7 +195,7 @@ def _case(index: int, case: Case, context: Context) -> str:
         body.append(f"{ctype} *const in{i} = ({ctype} *){place};")
         if case.how != "rings":
             body.append(f"memcpy(in{i}, {name}, {tensor.bytes});")
-        views[tensor] = View(tensor, f"((const {ctype} *)in{i})", ring)
+        views[tensor] = TensorAccess(tensor, f"((const {ctype} *)in{i})", ring)
     for o, tensor in enumerate(op.outputs):
         ctype = CTYPE[tensor.dtype]
         place = f"take({tensor.bytes})" if covered is None else "(void *)both"
@@ -203,9 +203,9 @@ def _case(index: int, case: Case, context: Context) -> str:
     scratch = kernel.scratch(op, context)
     body.append(f"uint8_t *const scratch = (uint8_t *)take({scratch});" if scratch else "")
     pointer = f"out0 + y * {op.output.elements // rows}" if by_row else "out0"
-    outputs = [View(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
-    outputs[0] = View(op.output, pointer, rows if by_row else 1)
-    site = Site(
+    outputs = [TensorAccess(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
+    outputs[0] = TensorAccess(op.output, pointer, rows if by_row else 1)
+    site = CallSite(
         inputs=tuple(views.get(t) for t in op.inputs),
         outputs=tuple(outputs),
         row="y" if by_row else None,

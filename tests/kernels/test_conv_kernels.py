@@ -13,11 +13,10 @@ from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.line import line
-from tinyfuse.kernels.matmul import BYTES, BYTES_LINE, LANES, LINE, UNPACKED, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.kernels.step_line import step_line
 from tinyfuse.targets import Target, load_target
-
 
 #: the host also runs the C twins of what uses the DSP extension and Helium
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
@@ -27,7 +26,7 @@ TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
     """Each random operator with every kernel that accepts it."""
     rng = np.random.default_rng(seed)
-    context = Context(target, library="tinyfuse")
+    context = Context(target, kernels="tinyfuse")
     cases: list[Case] = []
     while len(cases) < count:
         extreme = bool(rng.random() < 0.3)
@@ -40,7 +39,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         for kernel in kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
-                over = not ring and 0 in kernel.paces(op) and bool(rng.random() < 0.7)
+                over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
                 cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
@@ -77,19 +76,19 @@ FORM_SHAPES = {
 def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
     """Layers of each form, with each kernel that accepts them."""
     rng = np.random.default_rng(2)
-    context = Context(target, library="tinyfuse", **choices)
+    context = Context(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []
     for shape in FORM_SHAPES[kind]:
         plain = make_op(shape, rng)
         quant = replace(plain.output.quant, zero_point=(-128,))
-        on_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        on_step_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
         quant = replace(quant, zero_point=(3,))
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
-        for op in (on_line, both_sides, with_least_weight(both_sides)):
+        for op in (on_step_line, both_sides, with_least_weight(both_sides)):
             data = random_input(op, rng)
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
-                    over = 0 in kernel.paces(op)
+                    over = 0 in kernel.access_orders(op)
                     cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
     return cases
 
@@ -103,7 +102,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
             if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
                 forms.add((name, dense_layer(case.op, context).form))
             elif kind == "DEPTHWISE_CONV_2D" and name != "tinyfuse_depthwise_row_s8":
-                forms.add((name, line(case.op) is not None))
+                forms.add((name, step_line(case.op) is not None))
             elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
                 forms.add((name, matmul_layer(case.op, context).form))
     matmuls = ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8")
@@ -112,7 +111,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
         *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide")
           for form in ((WIDE, LANES) if dsp else (BYTES,))),
         *((name, form) for name in matmuls
-          for form in ((WIDE, LANES, LINE) if dsp else (BYTES, BYTES_LINE))),
+          for form in ((WIDE, LANES, STEP_LINE) if dsp else (BYTES, BYTES_STEP_LINE))),
         *((f"tinyfuse_depthwise_{sort}_row_s8", has) for sort in ("3x3", "packed") for has in (False, True)),
     }  # fmt: skip
 
@@ -136,7 +135,7 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         pytest.skip("needs gcc" if target == "host-twins" else "needs qemu-system-arm")
     cases = form_cases("CONV_2D", TARGETS[target], **choices)
     if "weights" in choices:
-        context = Context(TARGETS[target], library="tinyfuse", **choices)
+        context = Context(TARGETS[target], kernels="tinyfuse", **choices)
         cases = [c for c in cases if matmul_layer(c.op, context) and matmul_layer(c.op, context).form == UNPACKED]
         assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
     else:

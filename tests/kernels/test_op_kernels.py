@@ -33,7 +33,7 @@ def target_or_skip(name: str) -> Target:
 
 def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
     """Random inputs in every way; the two extremes, and every stored value, in the first."""
-    context = Context(target, library="tinyfuse")
+    context = Context(target, kernels="tinyfuse")
     low, high, _, random, _, every = inputs_of(op, seed)
     cases = list(cases_of(op, context, random))
     for inputs in (low, high, every):
@@ -81,7 +81,7 @@ def test_floats_that_tflm_leaves_undefined(target: str, tmp_path: Path) -> None:
     cases = []
     for dtype, values in expected.items():
         op = operator("QUANTIZE", [tensor((8,), None, dtype="float32")], tensor((8,), 0.5, 5, dtype))
-        cases += list(cases_of(op, Context(core, library="tinyfuse"), [data]))
+        cases += list(cases_of(op, Context(core, kernels="tinyfuse"), [data]))
         (got,) = FAMILIES["QUANTIZE"].reference(op, data)
         assert got.tolist() == values
     assert_exact(cases, core, tmp_path)
@@ -95,7 +95,7 @@ def test_a_cast_of_nan_is_zero(target: str, tmp_path: Path) -> None:
         op = operator("CAST", [tensor((3,), None, dtype="float32")], tensor((3,), None, dtype=dtype))
         (got,) = FAMILIES["CAST"].reference(op, data)
         assert got.tolist() == [0, 0, 1]
-        cases += list(cases_of(op, Context(core, library="tinyfuse"), [data]))
+        cases += list(cases_of(op, Context(core, kernels="tinyfuse"), [data]))
     assert_exact(cases, core, tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_softmax_beyond_what_tflm_can(target: str, tmp_path: Path) -> None:
     data = [np.zeros(shape, np.int8)]
     (got,) = FAMILIES["SOFTMAX"].reference(op, *data)
     assert set(got.reshape(-1)) == {-128}
-    assert_exact(list(cases_of(op, Context(core, library="tinyfuse"), data)), core, tmp_path)
+    assert_exact(list(cases_of(op, Context(core, kernels="tinyfuse"), data)), core, tmp_path)
 
 
 def test_all_headers_together_name_nothing_twice(tmp_path) -> None:

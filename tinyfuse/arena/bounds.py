@@ -39,7 +39,7 @@ def lower_bound(problem: Problem, budget: Budget) -> int:
     """The largest optimum over all moments, or a little less: every arena is at least as large."""
     best = max((buffer.bytes for buffer in problem.buffers), default=0)
     # the largest first: most of the others are then too small to be searched
-    for alive in sorted(problem.moments, key=lambda alive: -Clique(problem, alive).bound):
+    for alive in sorted(problem.live_sets, key=lambda alive: -Clique(problem, alive).bound):
         best = max(best, _optimum(problem, alive, best, budget))
     return best
 

@@ -47,11 +47,11 @@ def _alive_together(one: Buffer, other: Buffer) -> bool:
     if one.last_step < other.first_step or other.last_step < one.first_step:
         return False
     starts = {one.first_step, other.first_step}
-    if one.moments is None or other.moments is None or len(starts) > 1:
+    if one.live_sets is None or other.live_sets is None or len(starts) > 1:
         return True
     if one.last_step not in starts and other.last_step not in starts:
         return True  # both go on into the next step
-    return any(moment in other.moments for moment in one.moments)
+    return any(live_set in other.live_sets for live_set in one.live_sets)
 
 
 def _share_bytes(one: Buffer, other: Buffer, placement: Placement) -> bool:

@@ -43,8 +43,8 @@ class Stacking:
     def __init__(self, problem: Problem, items: list[int]):
         self.problem, self.items = problem, items
         chosen = set(items)
-        moments = [[i for i in alive if i in chosen] for alive in problem.moments]
-        self.cliques = [Clique(problem, alive) for alive in moments if len(alive) > 1]
+        live_sets = [[i for i in alive if i in chosen] for alive in problem.live_sets]
+        self.cliques = [Clique(problem, alive) for alive in live_sets if len(alive) > 1]
         self.cost = 16 + len(items) // 8  # of one try
         self.cliques_of: dict[int, list[int]] = {i: [] for i in items}
         for number, clique in enumerate(self.cliques):

@@ -19,15 +19,15 @@ from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.emit.manifest import MANIFEST, digest, manifest_text
 from tinyfuse.emit.output_folder import write_file, write_folder
 from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing, UsageError
-from tinyfuse.explain.facts import explain_facts
+from tinyfuse.explain.explain_json import explain_json
 from tinyfuse.explain.text import explain_text
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS, Options, parse_size
 from tinyfuse.plan import Plan
-from tinyfuse.report.facts import estimated_code_bytes, plan_envelope, report_facts
-from tinyfuse.report.pareto import pareto_facts, pareto_lines
+from tinyfuse.report.pareto import pareto_json, pareto_lines
+from tinyfuse.report.report_json import estimated_code_bytes, plan_envelope, report_json
 from tinyfuse.report.text import report_text, summary_lines
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
@@ -37,7 +37,7 @@ from tinyfuse.verify.streams import default_frames
 if TYPE_CHECKING:  # loaded where it is needed: gen and report do without
     from tinyfuse.verify.emulation import Emulator
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 _LATEST = "7.0"
 
@@ -71,7 +71,7 @@ REQUEST_FIELDS = tuple(Request.__dataclass_fields__)
 class Answer:
     """facts: the JSON; lines: what a person is shown; text: the whole report, of `plan`."""
 
-    facts: dict
+    data: dict
     lines: list[str]
     text: str = ""
     exact: bool = True
@@ -81,40 +81,40 @@ class Answer:
 # --- gen and report ----------------------------------------------------------------------------
 
 
-def report(request: Request, say: Say, pareto: bool = False) -> Answer:
+def report(request: Request, progress: Progress, pareto: bool = False) -> Answer:
     """The report of a model, nothing written; with `pareto` all plans that no other one beats in both
     arena and instructions, and those that --optimize takes. DoesNotFit where a limit is broken."""
-    plan, tree = make_plan(request, say, needs_tree=False)
-    facts = plan_envelope(plan) | _facts(plan, tree, say) | {"pareto": None}
-    text = report_text(plan, facts)
+    plan, tree = make_plan(request, progress, needs_tree=False)
+    data = plan_envelope(plan) | _data(plan, tree, progress) | {"pareto": None}
+    text = report_text(plan, data)
     if pareto:
         if plan.options.fusion != "rows":
             raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
-        facts["pareto"] = pareto_facts(plan, say)
-        text += "\n".join(["", *pareto_lines(facts["pareto"])]) + "\n"
-    return Answer(facts, summary_lines(facts), text, plan=plan)
+        data["pareto"] = pareto_json(plan, progress)
+        text += "\n".join(["", *pareto_lines(data["pareto"])]) + "\n"
+    return Answer(data, summary_lines(data), text, plan=plan)
 
 
-def explain(request: Request, say: Say) -> Answer:
+def explain(request: Request, progress: Progress) -> Answer:
     """Why the plan of a model is as it is. DoesNotFit where the arena exceeds --max-ram."""
-    plan, _ = make_plan(request, say, needs_tree=False)
-    facts = plan_envelope(plan) | explain_facts(plan)
-    return Answer(facts, [], explain_text(facts))
+    plan, _ = make_plan(request, progress, needs_tree=False)
+    data = plan_envelope(plan) | explain_json(plan)
+    return Answer(data, [], explain_text(data))
 
 
 def generate(
-    request: Request, output: str | None, bundle: bool, force: bool, say: Say, selftest: bool = False,
+    request: Request, output: str | None, bundle: bool, force: bool, progress: Progress, selftest: bool = False,
     depfile: str | None = None,
 ) -> Answer:  # fmt: skip
-    """Writes the module's folder, and its depfile behind it. DoesNotFit, before anything is written, where
+    """Writes the module's folder, and its depfile after it. DoesNotFit, before anything is written, where
     a limit is broken."""
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
-    plan, tree = make_plan(request, say, needs_tree=bundle)
-    facts = plan_envelope(plan) | _facts(plan, tree, say)
+    plan, tree = make_plan(request, progress, needs_tree=bundle)
+    data = plan_envelope(plan) | _data(plan, tree, progress)
     files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
     # what the folder holds is a function of the model and the options, so it has no measured figure
-    pure = report_facts(plan, facts["unfused_arena_bytes"], None)
+    pure = report_json(plan, data["unfused_arena_bytes"], None)
     # nor the place where the model lay
     told = replace_path(plan_envelope(plan))
     files["report.txt"] = report_text(plan, pure).encode()
@@ -125,29 +125,29 @@ def generate(
         files |= {name: path.read_bytes() for name, path in bundled.items()}
     files[MANIFEST] = manifest_text(told, files).encode()
     folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
-    say(f"writing {folder}")
+    progress(f"writing {folder}")
     write_folder(folder, files, force)
     if depfile is not None:
         sources = [Path(request.model), *map(Path, request.plugins), *bundled.values()]
         write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
     hashes = {name: digest(data) for name, data in sorted(files.items())}
-    lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(facts)]
+    lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
     lines += [f"warning: {warning}" for warning in plan.warnings]
-    return Answer(facts | {"output": str(folder), "files": hashes}, lines)
+    return Answer(data | {"output": str(folder), "files": hashes}, lines)
 
 
-def replace_path(facts: dict) -> dict:
+def replace_path(data: dict) -> dict:
     """The facts with the model's file name in place of its path: a folder must not tell the machine."""
-    return facts | {"model": Path(facts["model"]).name}
+    return data | {"model": Path(data["model"]).name}
 
 
-def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
+def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
     """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
 
     Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
     else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram.
     """
-    plan, tree = _plan_for_tree(request, say, needs_tree)
+    plan, tree = _plan_for_tree(request, progress, needs_tree)
     plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
     limit = plan.options.max_ram
     if limit is not None and plan.ram_bytes > limit:
@@ -155,20 +155,20 @@ def make_plan(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis
         raise DoesNotFit(
             f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows "
             f"{limit:,} (lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,})"
-            f"{what_would_fit(plan, say)}"
+            f"{what_would_fit(plan, progress)}"
         )
     return plan, tree
 
 
-def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
+def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, cmsis_nn.Tree | None]:
     target = load_target(request.target)
     options = _options(request)
     if request.cmsis_nn_path:  # wrong even where nothing is called in the end
         cmsis_nn.named_tree(request.cmsis_nn_path)
-    say(f"reading {request.model}")
+    progress(f"reading {request.model}")
     graph = read_tflite(request.model)
-    say(f"planning for {target.name}")
-    plan = compile_graph(graph, target, options, say)
+    progress(f"planning for {target.name}")
+    plan = compile_graph(graph, target, options, progress)
     if not plan.uses_cmsis_nn:
         return plan, None
     asked = request.cmsis_nn_version
@@ -205,7 +205,7 @@ def _plan_for_tree(request: Request, say: Say, needs_tree: bool) -> tuple[Plan, 
 def _lacking_in_version(plan: Plan) -> list[str]:
     """With --kernels cmsis-nn: a sentence for each operator that only a later version has a function for."""
     context, found = plan.context, []
-    if context.library != "cmsis-nn":
+    if context.kernels != "cmsis-nn":
         return []
     for stage in (stage for group in plan.groups for stage in group.stages):
         if stage.kernel.library == "cmsis-nn":
@@ -241,10 +241,10 @@ def _options(request: Request) -> Options:
     )
 
 
-def _facts(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> dict:
-    code_bytes = _measured_code(plan, tree, say)
+def _data(plan: Plan, tree: cmsis_nn.Tree | None, progress: Progress) -> dict:
+    code_bytes = _measured_code(plan, tree, progress)
     check_flash(plan, code_bytes)
-    return report_facts(plan, _unfused_arena(plan), code_bytes)
+    return report_json(plan, _unfused_arena(plan), code_bytes)
 
 
 def _unfused_arena(plan: Plan) -> int:
@@ -266,7 +266,7 @@ def check_flash(plan: Plan, code_bytes: int | None) -> None:
         )
 
 
-def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | None:
+def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, progress: Progress) -> int | None:
     """Linked code bytes of the module and of CMSIS-NN, None where they can't be measured here."""
     if plan.context.target.cpu is None or (plan.uses_cmsis_nn and tree is None):
         return None
@@ -275,7 +275,7 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
     from tinyfuse.verify.emulation.inputs import input_set
     from tinyfuse.verify.emulation.module import build_module
 
-    say("measuring the code with the cross compiler")
+    progress("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
             inputs = input_set(plan.source, 1, 0)
@@ -284,7 +284,7 @@ def _measured_code(plan: Plan, tree: cmsis_nn.Tree | None, say: Say) -> int | No
         return None
 
 
-def tree_facts(tree: cmsis_nn.Tree) -> dict:
+def tree_json(tree: cmsis_nn.Tree) -> dict:
     """What `cmsis-nn where` tells of a tree; `lacks`: functions that tinyfuse would call."""
     return {
         "schema_version": 1,
@@ -306,7 +306,7 @@ def _cmsis_nn_functions() -> set[str]:
 
 
 def verify(
-    request: Request, say: Say, emulator: str, oracle: str, runs: int | None, frames: int | None, seed: int,
+    request: Request, progress: Progress, emulator: str, oracle: str, runs: int | None, frames: int | None, seed: int,
     opt: str, timeout: float,
 ) -> Answer:  # fmt: skip
     """Runs the module on an emulated core and compares every output element with the oracle.
@@ -324,7 +324,7 @@ def verify(
 
     asked = request
     machine, request, warnings = machine_for(request, emulator)
-    plan, tree = make_plan(request, say, needs_tree=True)
+    plan, tree = make_plan(request, progress, needs_tree=True)
     judge = make_oracle(oracle, Path(request.model).read_bytes(), plan.source)
     given = runs is not None or frames is not None
     if runs is None:
@@ -334,19 +334,19 @@ def verify(
     if frames is None and plan.states:
         frames = default_frames(runs)
     command = _command(asked, emulator, oracle, runs, frames, seed, opt)
-    say(f"asking {judge.name} for {runs} results")
+    progress(f"asking {judge.name} for {runs} results")
     inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, seed, fixed=given)
     runs = len(inputs)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-        say(f"compiling for {plan.context.target.name}")
+        progress(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames or 1)
         check_flash(plan, firmware.code_bytes)
-        say(f"running {runs} inferences on {machine.name}")
+        progress(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     comparison = compare(plan, expected, outcome.outputs)
     broken = problems(plan, firmware.opt, outcome)
     exact = comparison.mismatches == 0 and not broken
-    facts = plan_envelope(plan) | {
+    data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *judge.warnings, *doubts(plan.source, expected)],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "oracle": f"{judge.name} {judge.version}".strip(),
@@ -372,7 +372,7 @@ def verify(
         "compiler_opt": firmware.opt,
         "command": command,
     }
-    return Answer(facts, _verify_lines(facts, comparison), exact=exact)
+    return Answer(data, _verify_lines(data, comparison), exact=exact)
 
 
 def machine_for(request: Request, emulator: str) -> tuple[Emulator, Request, list[str]]:
@@ -418,33 +418,33 @@ def _command(request: Request, emulator, oracle, runs, frames, seed, opt) -> str
     return shlex.join(words)
 
 
-def _verify_lines(facts: dict, comparison) -> list[str]:
+def _verify_lines(data: dict, comparison) -> list[str]:
     def figure(key: str) -> str:
-        return "not measured" if facts[key] is None else f"{facts[key]:,}"
+        return "not measured" if data[key] is None else f"{data[key]:,}"
 
-    verdict = "exact" if facts["exact"] else "NOT EXACT"
+    verdict = "exact" if data["exact"] else "NOT EXACT"
     lines = [
-        f"{verdict}: {facts['mismatches']:,} of {facts['outputs']:,} output elements differ in "
-        f"{facts['runs']} runs{_streams(facts)} ({facts['emulator']} against {facts['oracle']})",
+        f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
+        f"{data['runs']} runs{_streams(data)} ({data['emulator']} against {data['oracle']})",
         f"instructions  {figure('instructions')}",
-        f"arena         {figure('arena_bytes')} bytes, {_state(facts)}stack {figure('stack_bytes')}",
+        f"arena         {figure('arena_bytes')} bytes, {_state(data)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
-        f"compiler      {facts['compiler']} -{facts['compiler_opt']}",
+        f"compiler      {data['compiler']} -{data['compiler_opt']}",
     ]
-    if facts["cmsis_nn"]:
-        lines.append(f"CMSIS-NN      {facts['cmsis_nn']['version']} at {facts['cmsis_nn']['path']}")
-    lines += [f"warning: {warning}" for warning in facts["warnings"]]
+    if data["cmsis_nn"]:
+        lines.append(f"CMSIS-NN      {data['cmsis_nn']['version']} at {data['cmsis_nn']['path']}")
+    lines += [f"warning: {warning}" for warning in data["warnings"]]
     if comparison.first:
         lines.append(str(comparison.first))
-    lines += facts["problems"]
-    if not facts["exact"]:
-        lines.append(f"repeat with: {facts['command']}")
+    lines += data["problems"]
+    if not data["exact"]:
+        lines.append(f"repeat with: {data['command']}")
     return lines
 
 
-def _streams(facts: dict) -> str:
-    return f" in streams of {facts['frames']}" if facts["frames"] else ""
+def _streams(data: dict) -> str:
+    return f" in streams of {data['frames']}" if data["frames"] else ""
 
 
-def _state(facts: dict) -> str:
-    return f"state {facts['state_bytes']:,}, " if facts["state_bytes"] else ""
+def _state(data: dict) -> str:
+    return f"state {data['state_bytes']:,}, " if data["state_bytes"] else ""

@@ -180,7 +180,7 @@ def gen(request, as_json, output, bundle, selftest, force, depfile):
     """Generate the C module of MODEL, and print a short report."""
     result = commands.generate(request, output, bundle, force, progress, selftest, depfile)
     if as_json:
-        return print_json(result.facts)
+        return print_json(result.data)
     for line in result.lines:
         click.echo(line)
     return 0
@@ -209,14 +209,14 @@ def report(request, as_json, pareto, svg, rows_svg):
     from tinyfuse.emit.output_folder import write_file
     from tinyfuse.report import rows_svg as rows_picture
 
-    result = commands.report(request, say=progress, pareto=pareto)
+    result = commands.report(request, progress=progress, pareto=pareto)
     plan = result.plan
     if svg:
         write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))
     if rows_svg:
         write_file(Path(rows_svg), rows_picture.rows_svg(plan))
     if as_json:
-        return print_json(result.facts)
+        return print_json(result.data)
     click.echo(result.text, nl=False)
     return 0
 
@@ -232,9 +232,9 @@ Examples:
 def explain(request, as_json):
     """Say why the plan of MODEL is as it is: each fusion taken or refused, with predicted costs both
     ways, and what the model's author could change."""
-    result = commands.explain(request, say=progress)
+    result = commands.explain(request, progress=progress)
     if as_json:
-        return print_json(result.facts)
+        return print_json(result.data)
     click.echo(result.text, nl=False)
     return 0
 
@@ -288,9 +288,9 @@ Examples:
 )
 def verify(request, as_json, **options):
     """Prove on an emulated core that the module computes what TensorFlow Lite Micro computes."""
-    result = commands.verify(request, say=progress, **options)
+    result = commands.verify(request, progress=progress, **options)
     if as_json:
-        print_json(result.facts)
+        print_json(result.data)
     else:
         for line in result.lines:
             click.echo(line)
@@ -341,7 +341,7 @@ def run(request, as_json, inputs, output, **options):
 
     result = run_module(request, inputs, output, progress, **options)
     if as_json:
-        return print_json(result.facts)
+        return print_json(result.data)
     for line in result.lines:
         click.echo(line)
     return 0
@@ -384,13 +384,13 @@ def profile(request, as_json, svg, **options):
     from tinyfuse.profile.picture import profile_svg
     from tinyfuse.profile.text import profile_text
 
-    facts = measure(request, progress, **options)
+    data = measure(request, progress, **options)
     if svg:
-        write_file(Path(svg), profile_svg(facts))
+        write_file(Path(svg), profile_svg(data))
     if as_json:
-        return print_json(facts)
+        return print_json(data)
     console = Console(highlight=False)
-    console.print(profile_text(facts, console.width))
+    console.print(profile_text(data, console.width))
     return 0
 
 
@@ -425,21 +425,21 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON alone (docs/json.md).")
 def operators(kinds, as_json):
     """List the operators that a model may have; of each KIND the rules, kernels and tested cases."""
-    from tinyfuse.report.operators import operator_lines, operators_facts, operators_lines
+    from tinyfuse.report.operators import operator_lines, operators_json, operators_lines
 
-    facts = operators_facts()
+    data = operators_json()
     if kinds:
-        known = {operator["kind"]: operator for operator in facts["operators"]}
+        known = {operator["kind"]: operator for operator in data["operators"]}
         unknown = [kind for kind in kinds if kind.upper() not in known]
         if unknown:
             raise UsageError(f"{', '.join(unknown)}: no supported operator; `tinyfuse operators` lists them")
-        facts["operators"] = [known[kind.upper()] for kind in kinds]
+        data["operators"] = [known[kind.upper()] for kind in kinds]
     if as_json:
-        return print_json(facts)
+        return print_json(data)
     shown = (
-        operators_lines(facts)
+        operators_lines(data)
         if not kinds
-        else [line for operator in facts["operators"] for line in operator_lines(operator)]
+        else [line for operator in data["operators"] for line in operator_lines(operator)]
     )
     for line in shown:
         click.echo(line)
@@ -494,12 +494,12 @@ def cmsis_nn_install(version, as_json):
 
 
 def _show_tree(tree, as_json: bool) -> int:
-    facts = commands.tree_facts(tree)
+    data = commands.tree_json(tree)
     if as_json:
-        return print_json(facts)
-    click.echo(f"CMSIS-NN {facts['version']} at {facts['path']} ({facts['found_by']})")
-    if facts["lacks"]:
-        click.echo(f"it lacks {', '.join(facts['lacks'])}: other kernels take their place")
+        return print_json(data)
+    click.echo(f"CMSIS-NN {data['version']} at {data['path']} ({data['found_by']})")
+    if data["lacks"]:
+        click.echo(f"it lacks {', '.join(data['lacks'])}: other kernels take their place")
     return 0
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinyfuse.cli import commands
-from tinyfuse.cli.commands import Request, Say
+from tinyfuse.cli.commands import Progress, Request
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.profile.cycles import timing
-from tinyfuse.profile.facts import Measured, build_facts
 from tinyfuse.profile.image import read_image
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
-from tinyfuse.report.facts import plan_envelope
+from tinyfuse.profile.profile_json import Measured, profile_json
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import Emulator, find_emulator
 from tinyfuse.verify.emulation.inputs import input_set
@@ -25,8 +25,8 @@ from tinyfuse.verify.emulation.qemu import Qemu
 _INPUTS = 8
 
 
-def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float) -> dict:
-    """The facts of docs/json.md. ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed
+def profile(request: Request, progress: Progress, emulator: str, opt: str, timeout: float) -> dict:
+    """The JSON of docs/json.md. ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed
     where the firmware crashed or hung; UsageError for a target that no emulator runs.
 
     Without a compiler for the host's plugin, and on Renode, what needs single instructions is None.
@@ -45,32 +45,34 @@ def profile(request: Request, say: Say, emulator: str, opt: str, timeout: float)
             warning = [f"only totals were counted: {missing}"]
     else:
         warning = [f"only totals were counted: {machine.name} has no counter of single instructions"]
-    measured = _measure(request, say, machine, plugin, opt, timeout)
+    measured = _measure(request, progress, machine, plugin, opt, timeout)
     unfused = None
     if request.fusion != "none":
         plain = replace(request, fusion="none", max_ram=None, max_flash=None)
-        unfused = build_facts(_measure(plain, say, machine, plugin, opt, timeout))
+        unfused = profile_json(_measure(plain, progress, machine, plugin, opt, timeout))
         del unfused["groups"], unfused["outside_groups"]
     return plan_envelope(measured.plan) | {
         "warnings": [*measured.plan.warnings, *warning],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": measured.firmware.compiler,
         "compiler_opt": measured.firmware.opt,
-        **build_facts(measured),
+        **profile_json(measured),
         "unfused": unfused,
     }
 
 
-def _measure(request: Request, say: Say, machine: Emulator, plugin: Path | None, opt: str, timeout: float) -> Measured:
-    plan, tree = commands.make_plan(request, say, needs_tree=True)
+def _measure(
+    request: Request, progress: Progress, machine: Emulator, plugin: Path | None, opt: str, timeout: float
+) -> Measured:
+    plan, tree = commands.make_plan(request, progress, needs_tree=True)
     name, core = plan.options.name, plan.context.target
     inputs = input_set(plan.source, _INPUTS, 0)[:2]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work = Path(folder)
-        say(f"compiling for {core.name}, --fusion {request.fusion}")
+        progress(f"compiling for {core.name}, --fusion {request.fusion}")
         firmware = build_module(plan, tree, inputs, machine.name, opt, work)
         commands.check_flash(plan, firmware.code_bytes)
-        say(f"running it on {machine.name}")
+        progress(f"running it on {machine.name}")
         if plugin is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.cli.commands import Answer, Request, Say, check_flash, machine_for, make_plan
+from tinyfuse.cli.commands import Answer, Progress, Request, check_flash, machine_for, make_plan
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import EmulationFailed
 from tinyfuse.ir import Tensor
-from tinyfuse.report.facts import plan_envelope
+from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs
 from tinyfuse.verify.comparison import problems
 from tinyfuse.verify.emulation.module import build_module
@@ -23,7 +23,13 @@ _SHOWN = 32
 
 
 def run(
-    request: Request, inputs: tuple[str, ...], output: str | None, say: Say, emulator: str, opt: str, timeout: float
+    request: Request,
+    inputs: tuple[str, ...],
+    output: str | None,
+    progress: Progress,
+    emulator: str,
+    opt: str,
+    timeout: float,
 ) -> Answer:
     """The outputs of the module for the arrays that `inputs` name (run/arrays.py), on an emulated core; several
     runs of a model with state are the frames of a stream.
@@ -32,7 +38,7 @@ def run(
     where the module wrote outside its arena.
     """
     machine, request, warnings = machine_for(request, emulator)
-    plan, tree = make_plan(request, say, needs_tree=True)
+    plan, tree = make_plan(request, progress, needs_tree=True)
     given = read_inputs(inputs, plan.source.inputs)
     runs = len(given[0].values)
     if output is not None:  # a name that can't be is told before the run
@@ -41,10 +47,10 @@ def run(
     if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
         fed = [run for run in fed for _ in range(INSTANCES)]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-        say(f"compiling for {plan.context.target.name}")
+        progress(f"compiling for {plan.context.target.name}")
         firmware = build_module(plan, tree, fed, machine.name, opt, Path(work), frames=runs)
         check_flash(plan, firmware.code_bytes)
-        say(f"running {runs} inferences on {machine.name}")
+        progress(f"running {runs} inferences on {machine.name}")
         outcome = machine.run(firmware, timeout)
     broken = problems(plan, firmware.opt, outcome)
     if broken:
@@ -54,7 +60,7 @@ def run(
     arrays = [_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors)]
     if output is not None:
         write_file(Path(output), output_file(output, tensors, arrays))
-    facts = plan_envelope(plan) | {
+    data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings],
         "notes": [i.note for i in given if i.note],
         "emulator": f"{machine.name} {machine.version}".strip(),
@@ -64,9 +70,9 @@ def run(
         "instructions": outcome.instructions,
         "arena_bytes": plan.arena_bytes,
         "output": output,
-        "outputs": [_output_facts(*each) for each in zip(tensors, tensor_symbols(tensors), arrays, strict=True)],
+        "outputs": [_output_json(*each) for each in zip(tensors, tensor_symbols(tensors), arrays, strict=True)],
     }
-    return Answer(facts, _lines(facts))
+    return Answer(data, _lines(data))
 
 
 def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
@@ -77,7 +83,7 @@ def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
     return array[:, 0] if tensor.shape[:1] == (1,) else array
 
 
-def _output_facts(tensor: Tensor, symbol: str, array: np.ndarray) -> dict:
+def _output_json(tensor: Tensor, symbol: str, array: np.ndarray) -> dict:
     plain = tensor.quant is not None and not tensor.quant.per_channel and tensor.dtype != "float32"
     values = array.reshape(-1).tolist()
     return {
@@ -92,9 +98,9 @@ def _output_facts(tensor: Tensor, symbol: str, array: np.ndarray) -> dict:
     }
 
 
-def _lines(facts: dict) -> list[str]:
+def _lines(data: dict) -> list[str]:
     lines = []
-    for output in facts["outputs"]:
+    for output in data["outputs"]:
         values = output["values"]
         numbers = [float(v) for v in values]
         head = f"{output['symbol']}: {output['dtype']}{output['shape']}"
@@ -104,10 +110,10 @@ def _lines(facts: dict) -> list[str]:
             lines.append(f"{head}, {min(numbers):g} to {max(numbers):g}")
         if output["scale"] is not None:
             lines.append(f"  real value = {output['scale']:g} * (value {-output['zero_point']:+d})")
-    instructions = facts["instructions"]
+    instructions = data["instructions"]
     counted = "" if instructions is None else f", {instructions:,} instructions an inference"
-    lines.append(f"ran {facts['runs']} on {facts['emulator']}, compiled at -{facts['compiler_opt']}{counted}")
-    lines += facts["notes"] + [f"warning: {warning}" for warning in facts["warnings"]]
-    if facts["output"]:
-        lines.append(f"wrote {facts['output']}")
+    lines.append(f"ran {data['runs']} on {data['emulator']}, compiled at -{data['compiler_opt']}{counted}")
+    lines += data["notes"] + [f"warning: {warning}" for warning in data["warnings"]]
+    if data["output"]:
+        lines.append(f"wrote {data['output']}")
     return lines

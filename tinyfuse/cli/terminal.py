@@ -73,6 +73,6 @@ def progress(text: str) -> None:
         click.secho(text, err=True, dim=True)
 
 
-def print_json(facts: dict) -> int:
-    click.echo(json.dumps(facts, indent=2, default=list))
+def print_json(data: dict) -> int:
+    click.echo(json.dumps(data, indent=2, default=list))
     return 0

@@ -155,16 +155,16 @@ def _border_pixels(op: Op) -> int:
     return g.out_h * (g.out_w - _multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))
 
 
-def _inside(count: int, extent: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+def _inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
     """The same along one axis, of `count` windows."""
     starts = (before - k * dilation for k in range(kernel))
-    return sum(_multiples(count, stride, start, start + extent) for start in starts)
+    return sum(_multiples(count, stride, start, start + dim) for start in starts)
 
 
 def _multiples(count: int, step: int, low: int, high: int) -> int:
     """How many of the first `count` multiples of `step` are from `low` to below `high`."""
-    first, behind = max(0, -(-low // step)), min(count, -(-high // step))
-    return max(0, behind - first)
+    first, after = max(0, -(-low // step)), min(count, -(-high // step))
+    return max(0, after - first)
 
 
 def _pool(op: Op, calls: int) -> Features:

@@ -12,7 +12,7 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted
-from tinyfuse.kernels.base import Call, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Let, Loop, Statement, TensorAccess
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW
@@ -277,7 +277,7 @@ class _Writer:
     # --- a kernel's call --------------------------------------------------------------------
 
     def _call(self, stage: Stage, row: str | None) -> None:
-        site = Site(
+        site = CallSite(
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(tensor, row) for tensor in stage.op.outputs),
             row=self._ring_row(stage, row),
@@ -288,33 +288,33 @@ class _Writer:
         for statement in statements:
             self._statement(statement)
 
-    def _input(self, tensor: Tensor | None) -> View | None:
+    def _input(self, tensor: Tensor | None) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:
             return None
         if tensor.is_state:
             rows = height(tensor) if len(tensor.shape) == 4 else 1
-            return View(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
+            return TensorAccess(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
         pointer, storage = self._pointer(tensor), self.plan.storage[tensor]
         if tensor not in self.first:
-            return View(tensor, pointer, storage.ring_rows)
+            return TensorAccess(tensor, pointer, storage.ring_rows)
         # the rows lie in order: seen from where row 0 would lie, the tensor is whole
         ctype, size = CTYPE[tensor.dtype], tensor.bytes // height(tensor)
         whole = f"(const {ctype} *)tinyfuse_rows_start({pointer}, {self.first[tensor]}, {size})"
-        return View(tensor, f"({whole})", height(tensor))
+        return TensorAccess(tensor, f"({whole})", height(tensor))
 
     def _ring_row(self, stage: Stage, row: str | None) -> str | None:
         """The row that a kernel is told: of an operator on a ring, counted from the ring's start."""
         cursors = [self.states[t.cursor] for t in stage.op.states if t.cursor is not None]
         return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
 
-    def _output(self, tensor: Tensor, row: str | None) -> View:
+    def _output(self, tensor: Tensor, row: str | None) -> TensorAccess:
         pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
         if row is not None and ring > 1:
             slot = row if ring >= height(tensor) else f"({row} % {ring})"
             if tensor in self.first:
                 slot = f"({row} - {self.first[tensor]})"
             pointer = f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
-        return View(tensor, pointer, ring)
+        return TensorAccess(tensor, pointer, ring)
 
     def _symbol(self, stage: Stage, name: str) -> str:
         for constant in stage.constants:

@@ -36,10 +36,10 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def manifest_text(facts: dict, files: dict[str, bytes]) -> str:
+def manifest_text(data: dict, files: dict[str, bytes]) -> str:
     """manifest.json: what the folder holds and what it was made from."""
     hashes = {name: digest(data) for name, data in sorted(files.items())}
-    return json.dumps(facts | {"files": hashes}, indent=2, sort_keys=True) + "\n"
+    return json.dumps(data | {"files": hashes}, indent=2, sort_keys=True) + "\n"
 
 
 def journal_text(known: Known, files: dict[str, bytes]) -> str:

@@ -72,7 +72,7 @@ def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
 
 
 def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    """MUL or ADD by a constant of one value a channel, behind a layer with weights."""
+    """MUL or ADD by a constant of one value a channel, after a layer with weights."""
     if not FAMILIES[op.kind].affine or len(op.activations) != 1:
         return
     constant = next(t for t in op.inputs if t is not None and t.is_constant)

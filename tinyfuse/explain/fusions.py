@@ -45,21 +45,21 @@ def fusions(plan: Plan) -> Iterator[Fusion]:
         if len(group.ops) > 1:
             fused, apart = weigh.one(group.ops), weigh.several([(op,) for op in group.ops])
             yield Fusion(True, (group.index,), group.ops, fused, apart, _gain(fused, apart))
-    for before, behind in _borders(plan.groups):
-        ops = before.ops + behind.ops
-        apart = weigh.several([before.ops, behind.ops])
+    for before, after in _borders(plan.groups):
+        ops = before.ops + after.ops
+        apart = weigh.several([before.ops, after.ops])
         refusal = weigh.legality.refusal(ops)
         fused = None if refusal else weigh.one(ops)
         reason = str(refusal) if refusal else _loss(plan, fused, apart)
-        yield Fusion(False, (before.index, behind.index), ops, fused, apart, reason)
+        yield Fusion(False, (before.index, after.index), ops, fused, apart, reason)
 
 
 def _borders(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
     for before in groups:
         readers = (g for g in groups[before.index + 1 :] if not set(before.outputs).isdisjoint(g.inputs))
-        behind = next(readers, None)
-        if behind is not None:
-            yield before, behind
+        after = next(readers, None)
+        if after is not None:
+            yield before, after
 
 
 class _Weigh:

@@ -9,21 +9,21 @@ from tinyfuse.report.text import reordering_lines
 _WIDTH = 100
 
 
-def explain_text(facts: dict) -> str:
-    """What a person is shown of the facts of docs/json.md."""
+def explain_text(data: dict) -> str:
+    """What a person is shown of the JSON of docs/json.md."""
     lines = [
-        f"{facts['options']['name']} for {facts['target']}, --optimize {facts['options']['optimize']}: arena "
-        f"{facts['arena_bytes']:,} bytes, {_instructions(facts['predicted_instructions'])} predicted",
-        *reordering_lines(facts["reordering"]),
+        f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
+        f"{data['arena_bytes']:,} bytes, {_instructions(data['predicted_instructions'])} predicted",
+        *reordering_lines(data["reordering"]),
         "",
     ]
-    for fusion in facts["fusions"]:
+    for fusion in data["fusions"]:
         lines += _fusion(fusion)
-    lines += ["", "advice" if facts["advice"] else "no advice"]
-    for advice in facts["advice"]:
+    lines += ["", "advice" if data["advice"] else "no advice"]
+    for advice in data["advice"]:
         lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
         lines += _wrapped(f"-> {advice['hint']}", "     ")
-    lines += [f"warning: {warning}" for warning in facts["warnings"]]
+    lines += [f"warning: {warning}" for warning in data["warnings"]]
     return "\n".join(lines) + "\n"
 
 

@@ -70,8 +70,8 @@ class Tensor:
     @cached_property
     def elements(self) -> int:
         count = 1
-        for extent in self.shape:
-            count *= extent
+        for dim in self.shape:
+            count *= dim
         return count
 
     @cached_property
@@ -149,7 +149,7 @@ class Op:
     """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
 
     A state among the inputs may be read, or written, or both, as the operator's family says
-    (`Operator.updates`); operators on one state run in the order of the graph.
+    (`OpFamily.updates`); operators on one state run in the order of the graph.
 
     `attributes` is the frozen dataclass that the operator's family reads from the file
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
-from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.rows import element_count, input_pointer
 
 #: every stored value, in the order of the table
 ALL_VALUES = np.arange(-128, 128, dtype=np.int8)
@@ -41,10 +41,10 @@ class Clamp(_Tabled):
         table = self.table(op)
         return np.array_equal(table, np.clip(ALL_VALUES, table[0], table[-1]))
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         table = self.table(op)
         pointers = (input_pointer(site, 0), site.output.pointer)
-        return (Call(self.name, (*pointers, extent(op.output, site), int(table[0]), int(table[-1]))),)
+        return (Call(self.name, (*pointers, element_count(op.output, site), int(table[0]), int(table[-1]))),)
 
 
 class Lookup(_Tabled):
@@ -58,6 +58,6 @@ class Lookup(_Tabled):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("table", self.table(op), "int8_t"),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), site.output.pointer)
-        return (Call(self.name, (site.constant("table"), *pointers, extent(op.output, site))),)
+        return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 
@@ -23,7 +23,7 @@ class BatchMatMulWhole(Kernel):
             if tensor.is_constant
         )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (left, right), stored = op.operands, op.attributes_as(BatchMatMul)
         (rows, columns), batches = op.output.shape[-2:], _padded(op.output.shape[:-2])
         left_row, left_depth = (1, rows) if stored.adj_x else (left.shape[-1], 1)
@@ -52,9 +52,9 @@ def _batch_steps(shape: tuple[int, ...]) -> list[int]:
     """Elements to the next index of each of three leading dimensions; 0 where it is repeated."""
     step = shape[-1] * shape[-2]
     steps: list[int] = []
-    for extent in reversed(_padded(shape[:-2])):
-        steps.insert(0, step if extent > 1 else 0)
-        step *= extent
+    for dim in reversed(_padded(shape[:-2])):
+        steps.insert(0, step if dim > 1 else 0)
+        step *= dim
     return steps
 
 

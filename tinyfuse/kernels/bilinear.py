@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 
 #: (op, axis) -> (lower, upper, fraction) of every index of the output's dimension
 Places = Callable[[Op, int], tuple[Array, Array, Array]]
@@ -29,7 +29,7 @@ class _Bilinear(Kernel):
             tables.append(Constant(name, table, "tinyfuse_place"))
         return tuple(tables)
 
-    def params(self, op: Op, site: Site) -> Let:
+    def params(self, op: Op, site: CallSite) -> Let:
         n, in_h, in_w, channels = op.input.shape
         fields = {
             "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": op.output.shape[1],
@@ -45,7 +45,7 @@ class BilinearRow(_Bilinear):
     name = "tinyfuse_bilinear_row_s8"
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         args = ("&p", site.input(0).pointer, site.output_row, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
 
@@ -55,6 +55,6 @@ class Bilinear(_Bilinear):
 
     name = "tinyfuse_bilinear_s8"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         args = ("&p", op.input.shape[0], site.input(0).pointer, site.output.pointer)
         return self.params(op, site), Call(self.name, args)

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.rows import input_pointer
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.pack import Pack
@@ -30,7 +30,7 @@ class _Deal(Kernel):
         """(how many blocks an input has, their bytes), of its dimensions from `first` on."""
         raise NotImplementedError
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first = 0 if site.row is None else 2  # by rows, the blocks are those of one [W, C]
         item = ITEM_BYTES[op.output.dtype]
         dealt = [self.blocks(op, tensor, first) for tensor in op.operands]
@@ -60,7 +60,7 @@ class Concatenate(_Deal):
 
 
 class PackWhole(_Deal):
-    """PACK: a block is what lies behind the new dimension."""
+    """PACK: a block is what lies after the new dimension."""
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
         axis = op.attributes_as(Pack).axis % len(op.output.shape)

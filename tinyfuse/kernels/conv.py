@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
     block_pixels,
@@ -40,7 +40,7 @@ class ConvRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
             ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
@@ -74,7 +74,7 @@ class PackedConvRow(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
             ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
@@ -93,9 +93,9 @@ class Pointwise(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: Pace(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(op, context)
@@ -106,7 +106,7 @@ class Pointwise(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c, "block": block_pixels(context)} | output_fields(op)
@@ -134,7 +134,7 @@ class _ColumnRow(Dense):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.shape[2] == 1 and is_plain_pointwise(op) and super().accepts(op, context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, _ = pointwise_input(op, site)
         return dense_call(self, op, site, context, pointer, batches=1)
 
@@ -147,7 +147,7 @@ class PointwiseColumnRow(_ColumnRow):
     """The same from bytes."""
 
 
-def pointwise_input(op: Op, site: Site) -> tuple[str, int]:
+def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
     """C pointer to the first of a call's input pixels, and how many they are."""
     g, source = geometry(op), site.input(0)
     if site.row is None:

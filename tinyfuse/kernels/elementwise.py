@@ -9,17 +9,17 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.base import (
+    AccessOrder,
     Call,
+    CallSite,
     Constant,
     Context,
     Expr,
     Kernel,
     Let,
-    Pace,
-    Site,
     Statement,
-    View,
-    element_paces,
+    TensorAccess,
+    element_access_orders,
 )
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.binary import (
@@ -146,10 +146,10 @@ class EqualShapes(_BinaryKernel):
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         count = op.output.elements // (op.output.shape[1] if site.row is not None else 1)
 
-        def pointer(i: int, view: View | None) -> Expr:
+        def pointer(i: int, view: TensorAccess | None) -> Expr:
             if view is not None:
                 return view.pointer if site.row is None else row_pointer(view, site.row)
             constant = site.constant(f"operand{i}")
@@ -166,10 +166,12 @@ class Broadcast(_BinaryKernel):
     def __init__(self, kind: str, dtype: str):
         super().__init__(kind, dtype, "_broadcast")
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
-        return element_paces(op, [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements])
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return element_access_orders(
+            op, [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements]
+        )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         output, shapes = op.output.shape, [tensor.shape for tensor in op.operands]
         steps, row = [0, 0], site.row
         if row is not None:
@@ -184,7 +186,7 @@ class Broadcast(_BinaryKernel):
             pointers.append(pointer)
         loops = broadcast_loops(output, *shapes)
         nest = {
-            "extent": _array(loops.extents, 1),
+            "dim": _array(loops.dims, 1),
             "a_stride": _array(loops.a_strides, 0),
             "b_stride": _array(loops.b_strides, 0),
         }

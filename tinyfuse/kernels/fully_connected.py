@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Expr, Kernel, Let, Pace, Site, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
@@ -28,13 +28,13 @@ class FullyConnectedWhole(Kernel):
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
         zero_points = op.operand(1).quantization.zero_point
         params = Let("tinyfuse_fully_connected", "p", {
@@ -59,7 +59,7 @@ class Dense(Kernel):
         whole_words = op.operand(1).values[0].size % 4 == 0
         return whole_words and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -81,14 +81,14 @@ class Dense(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(proven(dense_layer(op, context)).form)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         batches = op.output.elements // op.output.shape[-1]
         return dense_call(self, op, site, context, site.input(0).pointer, batches)
 
 
 class DenseWide(Dense):
     """The same with the inputs widened to int16 in scratch first, where that takes little memory for
-    the user's aim or is needed: each input is then widened once and not for every four outputs."""
+    the user's objective or is needed: each input is then widened once and not for every four outputs."""
 
     name = "tinyfuse_dense_wide_s8"
     #: inputs that are copied, at most, by what to optimize
@@ -101,16 +101,16 @@ class DenseWide(Dense):
             and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
         )  # fmt: skip
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
 
 
-def _pace_of_batches(op: Op, buffered: bool) -> dict[int, Pace]:
+def _pace_of_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
     """One batch after the other."""
-    return {0: Pace(op.operand(1).values[0].size, op.output.shape[-1], buffered)}
+    return {0: AccessOrder(op.operand(1).values[0].size, op.output.shape[-1], buffered)}
 
 
 def _shares_scale(layer: Matmul) -> bool:
@@ -119,7 +119,7 @@ def _shares_scale(layer: Matmul) -> bool:
 
 
 def dense_call(
-    kernel: Kernel, op: Op, site: Site, context: Context, pointer: str, batches: int
+    kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
     layer = proven(dense_layer(op, context))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.gather import gather_extents
 
 
@@ -24,7 +24,7 @@ class GatherSlices(Kernel):
                 found.append(Constant(name, values, "int32_t" if name == "indexes" else "int8_t"))
         return tuple(found)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         e = gather_extents(op)
         fields = {
             "batches": e.batches, "outer": e.outer, "slices": e.slices,

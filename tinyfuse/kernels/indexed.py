@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself
 Indexes = Callable[[Op], tuple[Array | None, ...]]
@@ -32,15 +32,15 @@ class _Indexed(Kernel):
             if table is not None
         )
 
-    def params(self, op: Op, site: Site) -> Let:
+    def params(self, op: Op, site: CallSite) -> Let:
         tables = self.tables(op)
         count = [1] * (4 - len(op.output.shape)) + list(op.output.shape)
-        extents = [1] * (4 - len(op.input.shape)) + list(op.input.shape)
+        dims = [1] * (4 - len(op.input.shape)) + list(op.input.shape)
         step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
         size = run
         for axis in reversed(range(4)):
             step[axis] = size
-            size *= extents[axis]
+            size *= dims[axis]
         if tables[3] is None:  # whole pixels
             run, count[3], step[3] = run * count[3], 1, 0
         symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]
@@ -53,7 +53,7 @@ class IndexedCopy(_Indexed):
 
     name = "tinyfuse_indexed_copy"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         args = ("&p", site.input(0).pointer, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
 
@@ -64,7 +64,7 @@ class IndexedRow(_Indexed):
     name = "tinyfuse_indexed_row"
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         source = site.input(0)
         args = ("&p", source.pointer, source.ring_rows, site.output_row, site.output.pointer)
         return self.params(op, site), Call(self.name, args)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
@@ -39,7 +39,7 @@ class LstmWhole(Kernel):
             Constant("table", logistic_table(), "uint16_t"),
         )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first, second, inputs = op.input.shape
         units = op.output.shape[2]
         time_major = op.attributes_as(Lstm).time_major

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Constant, Let, Site
+from tinyfuse.kernels.base import CallSite, Constant, Let
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
 
@@ -44,11 +44,11 @@ def output_fields(op: Op) -> dict[str, int]:
     return {"out_zero_point": op.output.zero_point, "act_min": low, "act_max": high}
 
 
-def conv_params(op: Op, site: Site) -> Let:
+def conv_params(op: Op, site: CallSite) -> Let:
     """`const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution."""
     g = geometry(op)
     rows = {"in_h": g.in_h, "stride_h": g.stride_h}
-    if site.input(0).endless:  # rows are counted from a ring's start, one by one (View)
+    if site.input(0).endless:  # rows are counted from a ring's start, one by one (TensorAccess)
         rows = {"in_h": 2 * g.in_h, "stride_h": 1}
     fields = {
         "in_h": rows["in_h"], "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.input(0).ring_rows,

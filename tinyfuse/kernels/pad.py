@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.pad import pad_value
 
 
@@ -32,7 +32,7 @@ class Pad(Kernel):
     name = "tinyfuse_pad_s8"
     headers = ("tinyfuse_pad.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _params(op), Call(self.name, ("&p", site.input(0).pointer, site.output.pointer))
 
 
@@ -43,7 +43,7 @@ class PadRow(Kernel):
     headers = ("tinyfuse_pad.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         view = site.input(0)
         args = ("&p", view.pointer, view.ring_rows, site.output_row, site.output.pointer)
         return _params(op), Call(self.name, args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 
@@ -17,7 +17,7 @@ class PoolRow(Kernel):
     def __init__(self, sort: str):
         self.name = f"tinyfuse_{sort}_pool_row_s8"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (_, top), (_, left) = pool_extents(op)
         low, high = clamp_range(op)
         pool = op.attributes_as(Pool2D)

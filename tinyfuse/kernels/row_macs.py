@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
@@ -29,7 +29,7 @@ class RowMacsRow(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "depthwise" if op.attributes_as(RowMacs).depthwise else "dense"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, _, columns, units = op.output.shape
         _, _, width, channels = op.input.shape
         _, kernel, _, terms = op.operand(1).shape
@@ -55,7 +55,7 @@ class OutputOfSumsRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (general_channels(op.attributes_as(PartOfLayer).layer),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, height, columns, units = op.input.shape
         fields = {"columns": columns, "units": units} | output_fields(op.attributes_as(PartOfLayer).layer)
         source = row_pointer(site.input(0), str(height - 1))
@@ -70,7 +70,7 @@ class MeanOfSumRow(Kernel):
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = op.attributes_as(PartOfLayer).layer
         count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
         source = row_pointer(site.input(0), str(op.input.shape[1] - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.row_sum import AverageOfSum
@@ -16,7 +16,7 @@ class RowSumRow(Kernel):
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings, accumulates = True, False, True, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         view, (_, _, width, channels) = site.output, op.input.shape
         before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {channels}"
         previous = f"{site.output_row} > 0 ? {before} : NULL"
@@ -29,7 +29,7 @@ class AverageOfSumRow(Kernel):
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = clamp_range(op)
         _, height, _, channels = op.input.shape
         source = row_pointer(site.input(0), str(height - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.softmax_scaling import softmax_scaling
 
 
@@ -20,7 +20,7 @@ class SoftmaxWhole(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.out_dtype
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = softmax_scaling(op)
         depth = op.input.shape[-1]
         fields = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.svdf import Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -32,7 +32,7 @@ class SvdfWhole(Kernel):
             Constant("offsets", offsets.astype(np.int32), "int32_t"),  # wraps as the sums do
         )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
         feature, time, rank = feature_multiplier(op), time_multiplier(op), op.attributes_as(Svdf).rank
         params = Let("tinyfuse_svdf", "p", {

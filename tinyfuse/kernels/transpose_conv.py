@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.packing import general_channels, output_fields, plain_weights
 from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
 
@@ -18,7 +18,7 @@ class TransposeConvRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(as_convolution(op))
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         source, (stride_h, stride_w) = site.input(2), op.attributes_as(TransposeConv).stride
         _, in_h, in_w, in_c = source.tensor.shape
         out_c, kernel_h, kernel_w, _ = op.operand(1).shape

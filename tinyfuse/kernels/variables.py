@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
 
 
 class ReadVariable(Kernel):
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)
 
 
@@ -26,7 +26,7 @@ class AssignVariable(Kernel):
             return ()
         return (Constant("value", np.ascontiguousarray(value.values).reshape(-1).view(np.uint8), "uint8_t"),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         value = site.input(1).pointer if site.inputs[1] is not None else site.constant("value")
         return (Call(self.name, (value, site.input(0).pointer, op.input.bytes)),)
 
@@ -37,7 +37,7 @@ class RingPush(Kernel):
     name = "tinyfuse_ring_push"
     headers = ("tinyfuse_ring.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         rows, ring, cursor = (site.input(i).pointer for i in range(3))
         height = op.operand(1).shape[1]
         row_bytes = op.operand(1).bytes // height

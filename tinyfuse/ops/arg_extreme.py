@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends
 
 
@@ -18,7 +18,7 @@ def _bad_shape(op: Op) -> bool:
     return op.output.shape != (*shape[:axis], *shape[axis + 1 :])
 
 
-class _ArgExtreme(Operator):
+class _ArgExtreme(OpFamily):
     """The first of equal values counts."""
 
     rules = (

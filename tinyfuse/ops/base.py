@@ -1,6 +1,6 @@
 """What an operator family is: the contract that every file of tinyfuse/ops fulfils.
 
-A family (`Operator`) holds everything that an operator means: how its options are read, the rules it
+A family (`OpFamily`) holds everything that an operator means: how its options are read, the rules it
 must meet, its exact integer reference in numpy, its cost in multiply-accumulates, and its row window. How
 it is computed in C is no part of it (tinyfuse/kernels).
 """
@@ -51,7 +51,7 @@ class RowWindow:
 
     `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
     the tensor's height on are padding. Where `spread` is not 1, the window slides over the input with
-    spread - 1 empty rows behind each of its rows (a fractional stride): it counts those too, and
+    spread - 1 empty rows after each of its rows (a fractional stride): it counts those too, and
     input row r is at r * spread.
     """
 
@@ -122,7 +122,7 @@ class Part:
 # --- operators -------------------------------------------------------------------------------
 
 
-class Operator(ABC):
+class OpFamily(ABC):
     """Everything that is true of one operator kind (the schema's name).
 
     Whoever wants to know what sort of operator it has asks these traits, and lists no kinds
@@ -135,7 +135,7 @@ class Operator(ABC):
     options_table: str | None = None  # the schema's table of its options, where any is read
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
-    partial: bool = False  # the output is of use to the operator behind it alone, and large: never whole
+    partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
@@ -167,7 +167,7 @@ class Operator(ABC):
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
-        (constants included); shapes and dtypes are those of op's tensors. Behind the outputs come the
+        (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
 
     def macs(self, op: Op) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.movement import ends
 
@@ -44,7 +44,7 @@ def _bad_shapes(op: Op) -> Tensor | None:
     return None if op.output.shape == (*batches, x.shape[-2], y.shape[-1]) else op.output
 
 
-class BatchMatMulOperator(Operator):
+class BatchMatMulOperator(OpFamily):
     """The int32 sum of products less the zero points, rescaled with two roundings (TFLM,
     reference/batch_matmul.h)."""
 

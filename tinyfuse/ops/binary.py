@@ -28,28 +28,28 @@ MOST_LOOPS = 4
 
 @dataclass(frozen=True)
 class Loops:
-    """A loop nest over the output's elements, outermost first: extents, and how many elements each
+    """A loop nest over the output's elements, outermost first: dimensions, and how many elements each
     operand moves on from one turn to the next (0: it is repeated)."""
 
-    extents: tuple[int, ...]
+    dims: tuple[int, ...]
     a_strides: tuple[int, ...]
     b_strides: tuple[int, ...]
 
 
 def broadcast_loops(output: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Loops:
     """The shortest nest for operands of shapes `a` and `b` that broadcast to `output`: dimensions of
-    extent 1 are left out, and two become one where both operands go on as in a single loop."""
+    size 1 are left out, and two become one where both operands go on as in a single loop."""
     strides = [operand_strides(shape, output) for shape in (a, b)]
     loops: list[tuple[int, int, int]] = []
-    for extent, *steps in zip(output, *strides, strict=True):
-        if extent == 1:
+    for dim, *steps in zip(output, *strides, strict=True):
+        if dim == 1:
             continue
-        if loops and all(outer == inner * extent for outer, inner in zip(loops[-1][1:], steps, strict=True)):
-            loops[-1] = (loops[-1][0] * extent, *steps)
+        if loops and all(outer == inner * dim for outer, inner in zip(loops[-1][1:], steps, strict=True)):
+            loops[-1] = (loops[-1][0] * dim, *steps)
         else:
-            loops.append((extent, *steps))
-    extents, a_steps, b_steps = zip(*(loops or [(1, 0, 0)]), strict=True)
-    return Loops(extents, a_steps, b_steps)
+            loops.append((dim, *steps))
+    dims, a_steps, b_steps = zip(*(loops or [(1, 0, 0)]), strict=True)
+    return Loops(dims, a_steps, b_steps)
 
 
 def operand_strides(shape: tuple[int, ...], output: tuple[int, ...]) -> list[int]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 #: the dtypes that TFLM casts from, and to
 SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
 
 
-class CastOperator(Operator):
+class CastOperator(OpFamily):
     """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0."""
 
     kind = "CAST"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
-from tinyfuse.ops.base import SAME_ROW, Operator, Part, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, Part, RowWindow, Rule
 from tinyfuse.ops.movement import one_dtype, side_by_side
 
 
@@ -47,7 +47,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if total == op.output.shape[axis] else op.output
 
 
-class ConcatenationOperator(Operator):
+class ConcatenationOperator(OpFamily):
     kind = "CONCATENATION"
     options_table = "ConcatenationOptions"
     summary = "tensors side by side along any dimension"

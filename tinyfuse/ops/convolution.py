@@ -106,30 +106,28 @@ class ConvGeometry:
     @property
     def pads_rows(self) -> bool:
         """Whether a window reaches above or below the image."""
-        behind = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
-        return self.pad_top > 0 or behind >= self.in_h
+        after = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
+        return self.pad_top > 0 or after >= self.in_h
 
     @property
     def pads_columns(self) -> bool:
         """Whether a window reaches beside the image."""
-        behind = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
-        return self.pad_left > 0 or behind >= self.in_w
+        after = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
+        return self.pad_left > 0 or after >= self.in_w
 
 
-def windows_along(
-    extent: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]
-) -> tuple[int, int]:
+def windows_along(dim: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]) -> tuple[int, int]:
     """(output positions, padding before) of a window that slides along one axis; `padding` is "SAME",
     "VALID" or (before, after)."""
     span = (kernel - 1) * dilation + 1
     if padding == "SAME":
-        count = -(-extent // stride)
-        return count, max(0, (count - 1) * stride + span - extent) // 2
+        count = -(-dim // stride)
+        return count, max(0, (count - 1) * stride + span - dim) // 2
     before, after = (0, 0) if isinstance(padding, str) else padding
-    return (extent + before + after - span) // stride + 1, before
+    return (dim + before + after - span) // stride + 1, before
 
 
-def padded_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+def padded_dims(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
     a, (_, height, width, _) = op.attributes_as(Conv2D), op.input.shape
     _, kernel_h, kernel_w, _ = op.operand(1).shape
@@ -146,7 +144,7 @@ def geometry(op: Op) -> ConvGeometry:
     weights, attributes = op.operand(1), op.attributes_as(Conv2D)
     _, in_h, in_w, in_c = op.input.shape
     _, out_h, out_w, out_c = op.output.shape
-    (_, pad_top), (_, pad_left) = padded_extents(op)
+    (_, pad_top), (_, pad_left) = padded_dims(op)
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     return ConvGeometry(
         in_h, in_w, in_c, out_h, out_w, out_c, weights.shape[1], weights.shape[2],
@@ -267,13 +265,13 @@ QUANTIZATION_RULES = (
 
 
 def extent_of(tensor: Tensor, axis: int) -> int | None:
-    """The extent of a dimension that a file names, None where there is none."""
+    """The size of a dimension that a file names, None where there is none."""
     return tensor.shape[axis] if 0 <= axis < len(tensor.shape) else None
 
 
 def weights_scale_rule(axis: int) -> Rule:
     """Weights are symmetric with one scale, or one an index of dimension `axis`; as in TFLM, the file may name
-    another dimension of the same extent (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
+    another dimension of the same size (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
 
     def bad(op: Op) -> Tensor | None:
         weights = op.operand(1)
@@ -288,7 +286,7 @@ def weights_scale_rule(axis: int) -> Rule:
 
 
 def _bad_output_shape(op: Op) -> Tensor | None:
-    (rows, _), (columns, _) = padded_extents(op)
+    (rows, _), (columns, _) = padded_dims(op)
     good = rows > 0 and columns > 0 and op.output.shape[:3] == (op.input.shape[0], rows, columns)
     return None if good else op.output
 

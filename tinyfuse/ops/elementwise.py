@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor, all_given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import (
     ADD_SHIFT,
     MOST_LOOPS,
@@ -37,7 +37,7 @@ def _bad_shapes(op: Op) -> Tensor | None:
 
 
 def _too_many_loops(op: Op) -> bool:
-    return len(broadcast_loops(op.output.shape, op.operand(0).shape, op.operand(1).shape).extents) > MOST_LOOPS
+    return len(broadcast_loops(op.output.shape, op.operand(0).shape, op.operand(1).shape).dims) > MOST_LOOPS
 
 
 def _not_int8(op: Op) -> Tensor | None:
@@ -92,7 +92,7 @@ _ARITHMETIC_RULES = (
 # --- families --------------------------------------------------------------------------------
 
 
-class BinaryOperator(Operator):
+class BinaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
@@ -119,7 +119,7 @@ def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplie
 
 class _Arithmetic(BinaryOperator):
     """ADD, SUB and MUL: int8 with a fused activation, and int32, which wraps (arithmetic on shapes)."""
-    
+
     affine = True
 
     def attributes(self, options: Mapping[str, Any]) -> Binary:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.ops.base import Operator
+from tinyfuse.ops.base import OpFamily
 
 
-class FeedRowsOperator(Operator):
+class FeedRowsOperator(OpFamily):
     """-> any dtype [1, H, W, C]: row y is what the caller of NAME_feed_rows brings y-th."""
 
     kind = "FEED_ROWS"

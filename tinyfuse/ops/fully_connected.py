@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, Clamped, extent_of, requantize_channels
 
 
@@ -54,7 +54,7 @@ def _bias_scale_off(op: Op) -> Tensor | None:
     return bias if difference / op.output.scale > 0.02 else None
 
 
-class FullyConnectedOperator(Operator):
+class FullyConnectedOperator(OpFamily):
     """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
     [batches, channels]."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends, one_dtype
 
 
@@ -73,7 +73,7 @@ def _bad_index(op: Op) -> Tensor | None:
     return None if inside.all() else indexes
 
 
-class GatherOperator(Operator):
+class GatherOperator(OpFamily):
     """An index outside the data, where indexes are computed at run time, ends the run with an error;
     TFLM reads what lies there."""
 
@@ -84,7 +84,7 @@ class GatherOperator(Operator):
         ends(2),
         one_dtype(("int8", "float32")),
         Rule("the indexes are int32", lambda op: op.operand(1) if op.operand(1).dtype != "int32" else None),
-        Rule("the axis is one of the data's, behind the batch dimensions, in which both agree", _bad_dimensions),
+        Rule("the axis is one of the data's, after the batch dimensions, in which both agree", _bad_dimensions),
         Rule("the output has the indexes' dimensions in place of the axis", _bad_shape),
         Rule("constant indexes are inside the axis", _bad_index),
     )

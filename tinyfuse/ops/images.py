@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, RowWindow
+from tinyfuse.ops.base import OpFamily, RowWindow
 
 
-class ImageOperator(Operator):
+class ImageOperator(OpFamily):
     """Its kernels are of one image; a batch takes them in a loop, and doesn't stream by rows."""
 
     one_image = True

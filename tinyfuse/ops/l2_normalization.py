@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp, inverse_sqrt_multiplier, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 
 
@@ -21,7 +21,7 @@ class L2Norm:
     activation: str = "NONE"
 
 
-class L2NormalizationOperator(Operator):
+class L2NormalizationOperator(OpFamily):
     """Outputs are in 128ths with zero point 0, whatever the file says of the output's quantization
     (TFLM, reference/integer_ops/l2normalization.h)."""
 

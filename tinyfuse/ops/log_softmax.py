@@ -13,12 +13,12 @@ from tinyfuse.ir.fixedpoint import (
     multiply_by_quantized_multiplier,
     rounding_divide_by_pot,
 )
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, difference_scaling, reverse_scaling
 
 
-class LogSoftmaxOperator(Operator):
+class LogSoftmaxOperator(OpFamily):
     """Differences to the row's maximum are scaled to Q5.26; the logarithm of the sum of their exps is
     taken off each (TFLM, reference/log_softmax.h)."""
 

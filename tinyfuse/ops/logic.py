@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import COMPARISON_SHIFT, comparison_multipliers
 from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, bad_quantization
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
@@ -84,7 +84,7 @@ class LogicalOrOperator(BinaryOperator):
         return a | b
 
 
-class LogicalNotOperator(Operator):
+class LogicalNotOperator(OpFamily):
     kind = "LOGICAL_NOT"
     elementwise = True
     summary = "whether it is false"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
@@ -76,7 +76,7 @@ def _requantized(values: Array, multiplier: tuple[int, int]) -> Array:
     return np.clip(multiply_by_quantized_multiplier(wrapped, *multiplier), _LOW, _HIGH)
 
 
-class LstmOperator(Operator):
+class LstmOperator(OpFamily):
     """24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and output gate, no
     peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization. Output:
     the hidden state after every step, [B, T, S]; TFLM doesn't look at the output's quantization.
@@ -163,7 +163,7 @@ class LstmOperator(Operator):
 
 
 def _interpolated(value: Array, bits: int) -> Array:
-    """2^bits times the table between its entries, which are 2^bits of `value` apart. Behind its last
+    """2^bits times the table between its entries, which are 2^bits of `value` apart. After its last
     entry the caller saturates."""
     table = logistic_table().astype(np.int64)
     index = np.minimum(value >> bits, 254)

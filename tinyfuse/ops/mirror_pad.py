@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import ends, one_dtype, ranks
 from tinyfuse.ops.pad import amounts
 
@@ -31,33 +31,33 @@ def _bad_amounts(op: Op) -> Tensor | None:
         return tensor
     border = _border(op)
     good = all(
-        0 <= min(pair) and max(pair) <= extent - border
-        for extent, pair in zip(op.input.shape, tensor.values.tolist(), strict=True)
+        0 <= min(pair) and max(pair) <= dim - border
+        for dim, pair in zip(op.input.shape, tensor.values.tolist(), strict=True)
     )
     return None if good else tensor
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    shape = tuple(b + extent + a for extent, (b, a) in zip(op.input.shape, amounts(op), strict=True))
+    shape = tuple(b + dim + a for dim, (b, a) in zip(op.input.shape, amounts(op), strict=True))
     return None if shape == op.output.shape and max(shape) <= 65535 else op.output
 
 
-def _reflected(extent: int, before: int, after: int, border: int) -> Array | None:
+def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
     """The input index of every output index along a dimension; None where each is itself."""
     if before == after == 0:
         return None
-    inside = np.arange(extent)
+    inside = np.arange(dim)
     return np.concatenate(
-        [inside[border : border + before][::-1], inside, inside[extent - border - after : extent - border][::-1]]
+        [inside[border : border + before][::-1], inside, inside[dim - border - after : dim - border][::-1]]
     )
 
 
 def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
     pairs = zip(op.input.shape, amounts(op), strict=True)
-    return tuple(_reflected(extent, before, after, _border(op)) for extent, (before, after) in pairs)
+    return tuple(_reflected(dim, before, after, _border(op)) for dim, (before, after) in pairs)
 
 
-class MirrorPadOperator(Operator):
+class MirrorPadOperator(OpFamily):
     kind = "MIRROR_PAD"
     options_table = "MirrorPadOptions"
     summary = "a tensor continued by its own reflection"

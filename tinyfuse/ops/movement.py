@@ -14,11 +14,11 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, Part, Rule
+from tinyfuse.ops.base import OpFamily, Part, Rule
 from tinyfuse.ops.walk import walk_of
 
 
-class Movement(Operator):
+class Movement(OpFamily):
     """An operator whose outputs are elements of its input number `data_input`, moved."""
 
     data_input: int = 0
@@ -45,7 +45,7 @@ class Movement(Operator):
 
 
 def side_by_side(op: Op, axis: int) -> tuple[Part, ...]:
-    """`Operator.parts` of an operator whose output has its inputs one behind the other along dimension
+    """`OpFamily.parts` of an operator whose output has its inputs one after the other along dimension
     `axis`: one piece each where every dimension in front of it is 1."""
     if prod(op.output.shape[:axis]) != 1:
         return ()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
-from tinyfuse.ops.base import Operator, Part, Rule
+from tinyfuse.ops.base import OpFamily, Part, Rule
 from tinyfuse.ops.movement import one_dtype, side_by_side
 
 
@@ -30,7 +30,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if op.output.shape == packed else op.output
 
 
-class PackOperator(Operator):
+class PackOperator(OpFamily):
     kind = "PACK"
     options_table = "PackOptions"
     summary = "tensors side by side along a new dimension"

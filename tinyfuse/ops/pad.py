@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 
 
 def amounts(op: Op) -> list[tuple[int, int]]:
@@ -25,7 +25,7 @@ def _bad_amounts(op: Op) -> Tensor | None:
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    shape = tuple(b + extent + a for extent, (b, a) in zip(op.input.shape, amounts(op), strict=True))
+    shape = tuple(b + dim + a for dim, (b, a) in zip(op.input.shape, amounts(op), strict=True))
     return None if shape == op.output.shape else op.output
 
 
@@ -55,7 +55,7 @@ def _bad_value(op: Op) -> Tensor | None:
     return None if value.is_constant and value.dtype == "int8" and value.elements == 1 else value
 
 
-class PadOperator(Operator):
+class PadOperator(OpFamily):
     kind = "PAD"
     pads = True
     summary = "zero points around a tensor"

@@ -76,7 +76,7 @@ class _Pool(ImageOperator):
             _bad_window,
         ),
         Rule(
-            "the output has the input's batch and channels, and the extents that filter, stride and padding give",
+            "the output has the input's batch and channels, and the dimensions that filter, stride and padding give",
             _bad_shape,
         ),
         Rule(

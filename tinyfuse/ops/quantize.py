@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 
 _RESCALES = (
     ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"),
@@ -38,7 +38,7 @@ def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
     )
 
 
-class _Elementwise(Operator):
+class _Elementwise(OpFamily):
     elementwise = True
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:

@@ -11,14 +11,14 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """keep_dims: whether a reduced dimension stays, with extent 1."""
+    """keep_dims: whether a reduced dimension stays, with size 1."""
 
     keep_dims: bool = False
 
@@ -37,9 +37,9 @@ def _bad_axes(op: Op) -> Tensor | None:
 def _bad_shape(op: Op) -> Tensor | None:
     axes, shape = reduced_axes(op), op.input.shape
     if op.attributes_as(Reducer).keep_dims:
-        expected = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+        expected = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
     else:
-        expected = tuple(extent for axis, extent in enumerate(shape) if axis not in axes)
+        expected = tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
     return None if op.output.shape == expected else op.output
 
 
@@ -54,7 +54,7 @@ def _requantized(op: Op) -> Tensor | None:
     return op.output if op.input.quant != op.output.quant else None
 
 
-class _Reduce(Operator):
+class _Reduce(OpFamily):
     options_table = "ReducerOptions"
     rules: tuple[Rule, ...] = (
         ends(2),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 
 
-class ReshapeOperator(Operator):
+class ReshapeOperator(OpFamily):
     """The new shape is that of the output tensor; where the file gives one too (an option, or a
     constant input), it was made from it. TFLM looks at no quantization, so here too a different one changes
     nothing."""

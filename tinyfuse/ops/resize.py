@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor, given
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import constant_vector, ends, one_dtype, ranks
 
 
@@ -30,7 +30,7 @@ def _bad_size(op: Op) -> Tensor | None:
     return None if op.output.shape == (n, *size.values.tolist(), c) else op.output
 
 
-class _Resize(Operator):
+class _Resize(OpFamily):
     rules: tuple[Rule, ...] = (
         ends(2),
         ranks(4, 4),
@@ -61,17 +61,17 @@ class _Resize(Operator):
 # --- RESIZE_NEAREST_NEIGHBOR -----------------------------------------------------------------
 
 
-def _nearest(extent: int, count: int, resize: Resize) -> Int64s:
-    """Of each of `count` output rows (columns), the one of `extent` input rows that it repeats."""
+def _nearest(dim: int, count: int, resize: Resize) -> Int64s:
+    """Of each of `count` output rows (columns), the one of `dim` input rows that it repeats."""
     if resize.align_corners and count > 1:
-        scale = np.float32(extent - 1) / np.float32(count - 1)
+        scale = np.float32(dim - 1) / np.float32(count - 1)
     else:
-        scale = np.float32(extent) / np.float32(count)
+        scale = np.float32(dim) / np.float32(count)
     offset = np.float32(0.5 if resize.half_pixel_centers else 0.0)
     place = (np.arange(count).astype(np.float32) + offset) * scale
     # no place is negative: halves away from zero are halves upwards
     found = np.floor(place.astype(np.float64) + 0.5) if resize.align_corners else np.floor(place)
-    return np.minimum(found.astype(np.int64), extent - 1)
+    return np.minimum(found.astype(np.int64), dim - 1)
 
 
 def nearest_rows_and_columns(op: Op) -> tuple[Int64s, Int64s]:
@@ -106,16 +106,16 @@ class ResizeNearestNeighborOperator(_Resize):
 def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     """(lower, upper, fraction) of every index of an output dimension: the two input indexes that it lies
     between, and its distance from the lower one in 1024ths (below 0 and beyond both, at the borders)."""
-    extent, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes_as(Resize)
-    scale = ((extent << 10) + count // 2) // count
+    dim, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes_as(Resize)
+    scale = ((dim << 10) + count // 2) // count
     if a.align_corners and count > 1:
-        scale = (((extent - 1) << 10) + (count - 1) // 2) // (count - 1)
+        scale = (((dim - 1) << 10) + (count - 1) // 2) // (count - 1)
     place = np.arange(count, dtype=np.int64) * scale
     if a.half_pixel_centers:
         place += scale // 2 - 512
     # C's division, towards zero: it differs from the floor below zero, where the maximum is 0 anyhow
     lower = np.maximum(place >> 10, 0)
-    upper = np.minimum(np.maximum(place + 1023, 0) >> 10, extent - 1)
+    upper = np.minimum(np.maximum(place + 1023, 0) >> 10, dim - 1)
     return lower, upper, place - (lower << 10)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op, all_given
-from tinyfuse.ops.base import Operator
+from tinyfuse.ops.base import OpFamily
 
 
-class RingPushOperator(Operator):
+class RingPushOperator(OpFamily):
     """Inputs: rows [.., h, W, C], a ring [1, H, W, C] and its cursor. The rows become the ring's last,
     and as many leave it at its start.
 

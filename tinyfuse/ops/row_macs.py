@@ -10,7 +10,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.convolution import requantize_channels
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
@@ -36,7 +36,7 @@ class PartOfLayer:
         return f"of {self.layer.kind}"
 
 
-class RowMacsOperator(Operator):
+class RowMacsOperator(OpFamily):
     """int8 [1, H, W, C] and weights int8 [H, kernel columns, U, terms] -> int32 [1, H, columns, U]: row y is
     what rows 0 to y add to the accumulators of a layer whose window is as high as the image. `terms` are
     the C input channels, or the one of a depthwise convolution."""
@@ -71,11 +71,11 @@ class RowMacsOperator(Operator):
 
 
 def _last_row(op: Op) -> RowWindow:
-    """The only row that an operator behind sums makes reads the last of them."""
+    """The only row that an operator after sums makes reads the last of them."""
     return RowWindow(1, 1, -(op.input.shape[1] - 1))
 
 
-class OutputOfSumsOperator(Operator):
+class OutputOfSumsOperator(OpFamily):
     """The last row of ROW_MACS, biased and requantized as the layer does -> int8 [1, 1, columns, U]."""
 
     kind = "OUTPUT_OF_SUMS"
@@ -89,7 +89,7 @@ class OutputOfSumsOperator(Operator):
         return _last_row(op)
 
 
-class MeanOfSumOperator(Operator):
+class MeanOfSumOperator(OpFamily):
     """The last row of ROW_SUM, requantized as a MEAN over rows and columns does -> int8 [1, 1, 1, C]."""
 
     kind = "MEAN_OF_SUM"

@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.convolution import Clamped, clamp_range
 
 
@@ -21,7 +21,7 @@ class AverageOfSum(Clamped):
     clamp: tuple[int, int] | None = None
 
 
-class RowSumOperator(Operator):
+class RowSumOperator(OpFamily):
     """int8 [1, H, W, C] -> int32 [1, H, 1, C]: row y is the sum of the pixels of rows 0 to y."""
 
     kind = "ROW_SUM"
@@ -36,7 +36,7 @@ class RowSumOperator(Operator):
         return SAME_ROW
 
 
-class AverageOfSumOperator(Operator):
+class AverageOfSumOperator(OpFamily):
     """The last row of ROW_SUM over `count`, halves away from zero -> int8 [1, 1, 1, C]."""
 
     kind = "AVERAGE_OF_SUM"

@@ -35,10 +35,10 @@ def _bad_ranges(op: Op) -> Tensor | None:
     for tensor in op.operands[1:]:
         if not constant_vector(tensor, rank, dtypes) or tensor.dtype != op.operand(1).dtype:
             return tensor
-    for extent, begin, size in _ranges(op):
-        if not 0 <= begin < extent:
+    for dim, begin, size in _ranges(op):
+        if not 0 <= begin < dim:
             return op.operand(1)
-        if size != -1 and not 1 <= size <= extent - begin:
+        if size != -1 and not 1 <= size <= dim - begin:
             return op.operand(2)
     return None
 
@@ -49,7 +49,7 @@ def _ranges(op: Op) -> Iterator[tuple[int, int, int]]:
 
 
 def _slice_spans(op: Op) -> list[Span]:
-    return [Span(begin, extent - begin if size == -1 else size) for extent, begin, size in _ranges(op)]
+    return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
 
 
 class SliceOperator(Movement):
@@ -95,14 +95,14 @@ def _spans(op: Op) -> list[Span]:
     a, spans = op.attributes_as(StridedSlice), []
     indexes = zip(*(t.values.tolist() for t in op.operands[1:]), strict=True)
     for d, (begin, end, stride) in enumerate(indexes):
-        extent = op.input.shape[d]
-        low, high = (0, extent) if stride > 0 else (-1, extent - 1)
-        start = min(max(begin + extent if begin < 0 else begin, low), high)
-        stop = min(max(end + extent if end < 0 else end, low), high)
+        dim = op.input.shape[d]
+        low, high = (0, dim) if stride > 0 else (-1, dim - 1)
+        start = min(max(begin + dim if begin < 0 else begin, low), high)
+        stop = min(max(end + dim if end < 0 else end, low), high)
         if a.begin_mask >> d & 1:
-            start = 0 if stride > 0 else extent - 1
+            start = 0 if stride > 0 else dim - 1
         if a.end_mask >> d & 1:
-            stop = extent if stride > 0 else -1
+            stop = dim if stride > 0 else -1
         if a.shrink_axis_mask >> d & 1:
             stop = start + 1
         spans.append(Span(start, -((start - stop) // stride), stride))

@@ -17,7 +17,7 @@ from tinyfuse.ir.fixedpoint import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, softmax_scaling
 
 #: stored (scale, zero point) that TFLM asks of an output
@@ -36,7 +36,7 @@ def _bad_beta(op: Op) -> bool:
     return not math.isfinite(beta) or beta * op.input.scale * 2.0**26 <= 1.0
 
 
-class SoftmaxOperator(Operator):
+class SoftmaxOperator(OpFamily):
     """Differences to the row's maximum are scaled to Q5.26; their exps are summed in Q12.19, and each
     is multiplied by the sum's reciprocal (TFLM, reference/softmax.h).
 

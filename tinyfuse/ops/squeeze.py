@@ -1,4 +1,4 @@
-"""SQUEEZE and EXPAND_DIMS: dimensions of extent 1 dropped or added, the bytes as they are."""
+"""SQUEEZE and EXPAND_DIMS: dimensions of size 1 dropped or added, the bytes as they are."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends, one_dtype
 
 
 @dataclass(frozen=True)
 class Squeeze:
-    """dims: which dimensions are dropped, from the end where negative; none: all of extent 1."""
+    """dims: which dimensions are dropped, from the end where negative; none: all of size 1."""
 
     dims: tuple[int, ...] = ()
 
 
-class _Renamed(Operator):
+class _Renamed(OpFamily):
     alias = True
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
@@ -27,19 +27,19 @@ class _Renamed(Operator):
 
 def _dropped(op: Op) -> set[int]:
     shape = op.input.shape
-    dims = op.attributes_as(Squeeze).dims or [d for d, extent in enumerate(shape) if extent == 1]
+    dims = op.attributes_as(Squeeze).dims or [d for d, dim in enumerate(shape) if dim == 1]
     return {d % len(shape) for d in dims}
 
 
 class SqueezeOperator(_Renamed):
     kind = "SQUEEZE"
     options_table = "SqueezeOptions"
-    summary = "dimensions of extent 1 dropped"
+    summary = "dimensions of size 1 dropped"
     rules = (
         ends(1),
         Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
         Rule(
-            "every dimension to drop is one of the input's, of extent 1",
+            "every dimension to drop is one of the input's, of size 1",
             lambda op: any(
                 not -len(op.input.shape) <= d < len(op.input.shape) or op.input.shape[d] != 1
                 for d in op.attributes_as(Squeeze).dims
@@ -68,13 +68,13 @@ def _bad_axis(op: Op) -> Tensor | None:
 
 class ExpandDimsOperator(_Renamed):
     kind = "EXPAND_DIMS"
-    summary = "a dimension of extent 1 added"
+    summary = "a dimension of size 1 added"
     rules = (
         ends(2),
         one_dtype(("int8", "int16", "float32")),
         Rule("the axis is one constant int32, a dimension of the output", _bad_axis),
         Rule(
-            "the output has one dimension of extent 1 more, at the axis",
+            "the output has one dimension of size 1 more, at the axis",
             lambda op: op.output if op.output.shape != _expanded(op) else None,
         ),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
@@ -57,7 +57,7 @@ def _bias_scale_off(op: Op) -> Tensor | None:
     return None if abs(scale - product) < 1e-5 else bias
 
 
-class SvdfOperator(Operator):
+class SvdfOperator(OpFamily):
     """Inputs: x [B, I], feature weights [F, I], time weights [F, M], bias [F / rank], and the state
     [B, F * M], which remembers what each filter gave in the last M runs, the newest last.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -60,7 +60,7 @@ def _on_convolution(rule: Rule) -> Rule:
     return Rule(rule.text, lambda op: rule.broken(as_convolution(op)), rule.hint)
 
 
-class TransposeConvOperator(Operator):
+class TransposeConvOperator(OpFamily):
     """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
     reference/integer_ops/transpose_conv.h)."""
 

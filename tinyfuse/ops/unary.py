@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 
 
 def unquantized(op: Op) -> Tensor | None:
@@ -48,7 +48,7 @@ def saturate(values: Array) -> Array:
     return np.clip(values, -128, 127).astype(np.int8)
 
 
-class UnaryOperator(Operator):
+class UnaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place."""
 
     elementwise = True

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import (
     ONE_INPUT,
     ONE_SHAPE,
@@ -74,7 +74,7 @@ class RsqrtOperator(UnaryOperator):
         return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
 
 
-class _FloatOperator(Operator):
+class _FloatOperator(OpFamily):
     """Between a DEQUANTIZE and a QUANTIZE, where a converter leaves what has no int8 form."""
 
     elementwise = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class CallOnce:
     init_subgraph_index: int = 0
 
 
-class _Resolved(Operator):
+class _Resolved(OpFamily):
     """An operator that is gone when the file has been read."""
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
@@ -56,7 +56,7 @@ def _unlike(state: Tensor, value: Tensor) -> Tensor | None:
     return value if (value.dtype, value.elements) != (state.dtype, state.elements) else None
 
 
-class ReadVariableOperator(Operator):
+class ReadVariableOperator(OpFamily):
     """The output is a copy of the state as it is now; its shape and quantization may be others."""
 
     kind = "READ_VARIABLE"
@@ -72,7 +72,7 @@ class ReadVariableOperator(Operator):
         return (given(inputs[0]).reshape(op.output.shape),)
 
 
-class AssignVariableOperator(Operator):
+class AssignVariableOperator(OpFamily):
     """No output: the state becomes a copy of input 1."""
 
     kind = "ASSIGN_VARIABLE"

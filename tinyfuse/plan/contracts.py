@@ -1,6 +1,6 @@
 """What operators and kernels need, told a second time, for the checker.
 
-The schedule takes the rows that an output row reads from `Operator.row_window`, and a kernel's scratch from
+The schedule takes the rows that an output row reads from `OpFamily.row_window`, and a kernel's scratch from
 `Kernel.scratch`. Both could be wrong in a way that any checker would share which asks them too. So this says
 it again and calls neither: rows in closed form from the operator's attributes and shapes (where an operator
 only moves rows, its reference moves their numbers); scratch from the arguments of the C call that is printed,
@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.ops import FAMILIES
 
 # --- rows --------------------------------------------------------------------------------------
@@ -30,11 +30,11 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
     found = _rows_of_elements if op.kind in _OF_ELEMENTS else _ROWS.get(op.kind)
     if found is None:
         return None
-    return tuple(_inside(first, behind, height) for first, behind in (found(op, height, y) for y in range(rows)))
+    return tuple(_inside(first, after, height) for first, after in (found(op, height, y) for y in range(rows)))
 
 
-def _inside(first: int, behind: int, height: int) -> range:
-    return range(max(first, 0), min(behind, height))
+def _inside(first: int, after: int, height: int) -> range:
+    return range(max(first, 0), min(after, height))
 
 
 #: operators each of whose elements follows from the elements at its place, or of its row
@@ -51,11 +51,11 @@ def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
     return row, row + 1
 
 
-def _pads_before(padding, extent: int, count: int, reach: int, stride: int) -> int:
+def _pads_before(padding, dim: int, count: int, reach: int, stride: int) -> int:
     """Rows of padding on top: given, or such that what all windows lack is shared, the odd one below."""
     if isinstance(padding, tuple):
         return padding[0]
-    return max((count - 1) * stride + reach - extent, 0) // 2 if padding == "SAME" else 0
+    return max((count - 1) * stride + reach - dim, 0) // 2 if padding == "SAME" else 0
 
 
 def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
@@ -141,26 +141,28 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
             fields = statement.value
             buffer = str(fields.get("buf", ""))
             if _SCRATCH_NAME in buffer:  # of a library: what the call says that it has there
-                behind = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
-                most = max(most, int(behind.rstrip(")") or 0) + int(fields["size"]))
+                after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
+                most = max(most, int(after.rstrip(")") or 0) + int(fields["size"]))
     return most
 
 
 _SCRATCH_NAME = "the_scratch"
 
 
-def _site(op: Op, by_row: bool) -> Site:
+def _site(op: Op, by_row: bool) -> CallSite:
     """Where a call might stand; all memory is whole."""
 
-    def view(tensor: Tensor | None, name: str) -> View | None:
+    def view(tensor: Tensor | None, name: str) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:
             return None
         rows = tensor.shape[1] if len(tensor.shape) == 4 else 1
-        return View(tensor, name, rows, endless=tensor.cursor is not None)
+        return TensorAccess(tensor, name, rows, endless=tensor.cursor is not None)
 
     inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
-    outputs = tuple(View(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs))
-    return Site(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
+    outputs = tuple(
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs)
+    )
+    return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
 
 
 def _statements(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:

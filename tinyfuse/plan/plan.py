@@ -59,7 +59,7 @@ class Group:
     inputs, outputs   activations that cross the group's border
     scratch           per stage: the name of its scratch buffer, or None
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
-                      stage behind the first has made, between calls; else None
+                      stage after the first has made, between calls; else None
     """
 
     index: int

@@ -25,7 +25,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of the disassembly: `end` is the address behind it; bl <arm_nn_x> has the callee
+    """One line of the disassembly: `end` is the address after it; bl <arm_nn_x> has the callee
     "arm_nn_x"."""
 
     address: int

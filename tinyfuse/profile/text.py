@@ -13,30 +13,30 @@ _WIDE = 120
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def profile_text(facts: dict, width: int) -> RenderableType:
-    """What a terminal of `width` columns is shown of the facts of docs/json.md; a figure that was not
+def profile_text(data: dict, width: int) -> RenderableType:
+    """What a terminal of `width` columns is shown of the JSON of docs/json.md; a figure that was not
     measured is a dash."""
-    compiler = f"{facts['compiler']} -{facts['compiler_opt']}"
-    head = Text(f"{facts['options']['name']} on {facts['target']}, {facts['emulator']}, {compiler}")
-    parts: list[RenderableType] = [head, Text(), _totals(facts), Text(), _operators(facts, width)]
-    if facts["cycles_source"]:
-        parts += [Text(), Text(f"cycles: an estimate, from: {facts['cycles_source']}", "dim")]
-    parts += [Text(f"warning: {warning}", "yellow") for warning in facts["warnings"]]
+    compiler = f"{data['compiler']} -{data['compiler_opt']}"
+    head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
+    parts: list[RenderableType] = [head, Text(), _totals(data), Text(), _operators(data, width)]
+    if data["cycles_source"]:
+        parts += [Text(), Text(f"cycles: an estimate, from: {data['cycles_source']}", "dim")]
+    parts += [Text(f"warning: {warning}", "yellow") for warning in data["warnings"]]
     return Group(*parts)
 
 
 # --- totals ------------------------------------------------------------------------------------
 
 
-def _totals(facts: dict) -> Table:
-    unfused = facts["unfused"]
+def _totals(data: dict) -> Table:
+    unfused = data["unfused"]
     table = Table(box=None, pad_edge=False)
     table.add_column("one inference")
-    table.add_column(f"--fusion {facts['options']['fusion']}", justify="right")
+    table.add_column(f"--fusion {data['options']['fusion']}", justify="right")
     if unfused:
         table.add_column("none", justify="right")
         table.add_column("saved", justify="right")
-    for label, value in _total_rows(facts):
+    for label, value in _total_rows(data):
         row = [label, _number(value)]
         if unfused:
             plain = dict(_total_rows(unfused))[label]
@@ -73,7 +73,7 @@ def _saved(value: float | None, plain: float | None) -> str:
 # --- operators ---------------------------------------------------------------------------------
 
 
-def _operators(facts: dict, width: int) -> Table:
+def _operators(data: dict, width: int) -> Table:
     wide = width >= _WIDE
     length = 24 if wide else max(8, width - 77)
     table = Table(box=None, pad_edge=False)
@@ -85,14 +85,14 @@ def _operators(facts: dict, width: int) -> Table:
     table.add_column("", width=length, no_wrap=True)
 
     def row(label: str, kernel: str, usage: dict, bar: str, style: str | None) -> None:
-        figures = _figures(usage, facts["instructions"])
+        figures = _figures(usage, data["instructions"])
         if not wide:
             del figures[4]
         table.add_row(label, *([kernel] if wide else []), *figures, Text(bar, "cyan"), style=style)
 
-    used = [op["instructions"] or 0 for group in facts["groups"] for op in group["operators"]]
+    used = [op["instructions"] or 0 for group in data["groups"] for op in group["operators"]]
     largest = max([*used, 1])
-    for number, group in enumerate(facts["groups"]):
+    for number, group in enumerate(data["groups"]):
         several = len(group["operators"]) > 1
         if several:
             stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"

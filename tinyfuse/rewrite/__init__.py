@@ -1,6 +1,6 @@
 """Exact graph rewrites: each one a file, each a pure function Graph -> Graph.
 
-`fold_constants` runs before the check, the others behind it, in the order of the lists below. Exact
+`fold_constants` runs before the check, the others after it, in the order of the lists below. Exact
 means: for every input, every output of the model keeps every bit.
 """
 
@@ -41,21 +41,21 @@ REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
 STREAMING: tuple[Pass, ...] = (ring_window,)
 
-#: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every aim
+#: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
 #: makes of a model, and takes the smallest that is fast enough)
 SMALLER: tuple[Pass, ...] = (split_global_pool, split_full_height)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
 def rewrite(
-    graph: Graph, fusion: str, library: str, optimize: str = "balanced", with_views: bool = True,
+    graph: Graph, fusion: str, kernels: str, optimize: str = "balanced", with_views: bool = True,
     known: Rewritten | None = None,
 ) -> Graph:  # fmt: skip
-    """The graph after every pass that the fusion level, the kernel library and the aim allow, those that make
+    """The graph after every pass that the fusion level, the kernel library and the objective allow, those that make
     views if `with_views`; it says what each pass that found something saved. `known` keeps what passes made
     between calls: those of several aims go the same way as far as they can, and may end with the same graph."""
     known = {} if known is None else known
-    for one_pass in _passes(fusion, library, optimize, with_views):
+    for one_pass in _passes(fusion, kernels, optimize, with_views):
         if (one_pass, graph) not in known:
             known[one_pass, graph] = _with_saving(one_pass, graph)
         graph = known[one_pass, graph]
@@ -64,7 +64,7 @@ def rewrite(
 
 
 def _with_saving(one_pass: Pass, before: Graph) -> Graph:
-    """The graph behind a pass, which says what that saved."""
+    """The graph after a pass, which says what that saved."""
     graph = one_pass(before)
     if graph is before:
         return before
@@ -93,13 +93,13 @@ def _weight_bytes(graph: Graph) -> int:
     return sum(tensor.bytes for tensor in constants)
 
 
-def _passes(fusion: str, library: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
+def _passes(fusion: str, kernels: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
     if fusion == "rows":
         passes += REMOVING
-    if fusion == "rows" and library != "cmsis-nn":
+    if fusion == "rows" and kernels != "cmsis-nn":
         passes += STREAMING
         passes += SMALLER if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D, padded_extents
+from tinyfuse.ops.convolution import Conv2D, padded_dims
 from tinyfuse.ops.pad import pad_value
 
 
@@ -50,14 +50,14 @@ def why_pad_stays(graph: Graph, pad: Op) -> str | None:
 
 def _absorb(op: Op, pad: Op) -> Op:
     (_, (top, bottom), (left, right), _) = pad.operand(1).values.tolist()
-    (rows, own_top), (columns, own_left) = padded_extents(op)
+    (rows, own_top), (columns, own_left) = padded_dims(op)
     attributes, (_, kernel_h, kernel_w, _) = op.attributes_as(Conv2D), op.operand(1).shape
     _, height, width, _ = op.input.shape
 
-    def own_after(axis: int, count: int, kernel: int, extent: int, before: int) -> int:
-        """The padding behind the input that the last output position reads; 0 if it reads none."""
+    def own_after(axis: int, count: int, kernel: int, dim: int, before: int) -> int:
+        """The padding after the input that the last output position reads; 0 if it reads none."""
         span = (kernel - 1) * attributes.dilation[axis] + 1
-        return max(0, (count - 1) * attributes.stride[axis] + span - extent - before)
+        return max(0, (count - 1) * attributes.stride[axis] + span - dim - before)
 
     padding = (
         top + own_top,

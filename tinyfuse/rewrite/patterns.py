@@ -23,7 +23,7 @@ class Pattern:
     kind        of the operator that replaces them
     condition   whether these operators of the graph are meant; the new one's rules must hold too
     attributes  the new operator's attributes, made from them
-    constants   of their inputs, those that become the new operator's behind the first one's activation
+    constants   of their inputs, those that become the new operator's after the first one's activation
     """
 
     name: str

@@ -3,8 +3,8 @@
 before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
 after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
 
-The same for a CONV_2D, for a FULLY_CONNECTED behind a RESHAPE of an image, and for a MEAN over rows and
-columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators behind row y of the image; as a ring
+The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and for a MEAN over rows and
+columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
 of one row it replaces the rows. Integer sums have no order, so every bit is kept.
 
 Accumulators take four bytes each, so this is done where they are at most half as large as the image.

@@ -4,7 +4,7 @@ before   %c = CONCATENATION(%a, %b);  %d, %e = SPLIT(%x)      along the first di
 after    %c = CONCATENATION(%a, %b) view;  %d, %e = SPLIT(%x) view
 
 The parts of a view lie inside the whole: what makes %a and %b writes straight into %c, what reads %d and %e
-reads out of %x. That asks for parts that are one piece of the whole each (`Operator.parts`), and for one
+reads out of %x. That asks for parts that are one piece of the whole each (`OpFamily.parts`), and for one
 place for every tensor (`Places.allows`). Otherwise the copy stays.
 
 Of a concatenation some parts may be fixed elsewhere: a constant, a slice, what another concatenation has
@@ -65,7 +65,7 @@ def _copies_parts(op: Op) -> bool:
 
 
 def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
-    """`op` as a view, behind copies of the inputs that are not free."""
+    """`op` as a view, after copies of the inputs that are not free."""
     if all(free):
         return [], replace(op, view=True)
     copies, inputs = [], []

@@ -78,9 +78,9 @@ def lower(
         if stream:
             overlaps += border.inner_overlaps()
             overlaps += border.input_overlaps()
-            for name, alive in border.moments().items():
+            for name, alive in border.live_sets().items():
                 number = whole_buffers[name]
-                buffers[number] = replace(buffers[number], moments=alive)
+                buffers[number] = replace(buffers[number], live_sets=alive)
     return tuple(groups), storage, tuple(buffers), tuple(overlaps)
 
 
@@ -202,13 +202,13 @@ def _inner_buffers(
 ) -> tuple[list[tuple[Buffer, Tensor | None]], tuple[str | None, ...]]:
     """The buffers that live inside the group alone: (ring, its tensor) or (scratch, None), and the
     name of each stage's scratch. Of those, only what is alive at one moment needs separate bytes."""
-    moments = stream.moments if stream else ((0, frozenset()),)
+    live_sets = stream.live_sets if stream else ((0, frozenset()),)
     found: list[tuple[Buffer, Tensor | None]] = []
     for s, stage in enumerate(stages):
         if stream and stage.op.output in stream.rings:
             tensor = stage.op.output
             size = stream.rings[tensor] * row_bytes(tensor)
-            alive = frozenset(m for m, (_, rings) in enumerate(moments) if s in rings)
+            alive = frozenset(m for m, (_, rings) in enumerate(live_sets) if s in rings)
             owner = f"ring of {tensor.name}"
             found.append((Buffer(names.of(tensor), size, index, index, TENSOR_ALIGN, owner, alive), tensor))
     scratch: list[str | None] = []
@@ -216,7 +216,7 @@ def _inner_buffers(
         name = None
         if stage.scratch_bytes:
             name = f"scratch{index}" if len(stages) == 1 else f"scratch{index}_{s}"
-            alive = frozenset(m for m, (running, _) in enumerate(moments) if running == s)
+            alive = frozenset(m for m, (running, _) in enumerate(live_sets) if running == s)
             owner = f"scratch of {stage.kernel.name}"
             found.append((Buffer(name, stage.scratch_bytes, index, index, SCRATCH_ALIGN, owner, alive), None))
         scratch.append(name)
@@ -265,13 +265,13 @@ class _Border:
         """The buffers of its outputs."""
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
-    def moments(self) -> dict[str, frozenset[int]]:
+    def live_sets(self) -> dict[str, frozenset[int]]:
         """Of each buffer of an output that begins here, the moments at which it holds anything."""
         found: dict[str, frozenset[int]] = {}
         for s, stage in enumerate(self.group.stages):
             name = self.storage[stage.op.output].buffer
             if stage.op.output in self.group.outputs and name in self.begun:
-                alive = frozenset(m for m, (_, held) in enumerate(self.stream.moments) if s in held)
+                alive = frozenset(m for m, (_, held) in enumerate(self.stream.live_sets) if s in held)
                 found[name] = found.get(name, frozenset()) | alive
         return found
 
@@ -295,27 +295,27 @@ class _Border:
             found.setdefault(storage.buffer, []).append((tensor, storage.offset))
         return found
 
-    def _held_bytes(self, moments: np.ndarray) -> dict[str, np.ndarray]:
+    def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
         """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
-        moment by moment (Stream.extents)."""
+        moment by moment (Stream.dimensions)."""
         held: dict[str, np.ndarray] = {}
         for s, stage in enumerate(self.group.stages):
-            storage, rows = self.storage[stage.op.output], moments[:, 1 + s]
+            storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
             name = storage.buffer
             if name in self.lasting - self.begun:
-                held[name] = np.full(len(moments), self.sizes[name])
+                held[name] = np.full(len(live_sets), self.sizes[name])
             else:
                 end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
                 held[name] = np.maximum(held[name], end) if name in held else end
         for s, name in enumerate(self.group.scratch):
             if name:
-                held[name] = np.where(moments[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
+                held[name] = np.where(live_sets[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
         return held
 
     def inner_overlaps(self) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
         start, but seldom all of them, and at some moments none."""
-        held = self._held_bytes(self.stream.extents)
+        held = self._held_bytes(self.stream.live_rows)
         found = []
         for below, above in permutations(held, 2):
             distance = int(held[below][held[above] > 0].max(initial=0))
@@ -332,9 +332,9 @@ class _Border:
             if whole in self.survives or len(sources) > 1:
                 continue
             ((source, offset),) = sources
-            moments, rows = self.stream.played_with(source)
+            live_sets, rows = self.stream.played_with(source)
             dead = offset + rows * row_bytes(source)
-            for name, held in self._held_bytes(moments).items():
+            for name, held in self._held_bytes(live_sets).items():
                 together = (held > 0) & (dead < offset + source.bytes)
                 below = int((held - dead)[together].max(initial=0))
                 if name not in self.lasting and below < held.max():
@@ -364,12 +364,12 @@ def buffer_distance(
 
 def overlap_distance(stages: tuple[Stage, ...], stream: Stream | None, source: Tensor, output: Tensor) -> int:
     """How far `output` must start below `source`: by rows from the stream; in a whole call (`stream` is
-    None) from the pace of its kernel, where it has one for every use of `source`; else no overlap."""
+    None) from the access order of its kernel, where it has one for every use of `source`; else no overlap."""
     if stream is not None:
         return stream.overlap_distance(source, output)
     (stage,) = stages
-    paces = stage.kernel.paces(stage.op)
+    access_orders = stage.kernel.access_orders(stage.op)
     uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-    if not all(i in paces for i in uses):
+    if not all(i in access_orders for i in uses):
         return output.bytes
-    return max(paces[i].distance(source.bytes, output.bytes) for i in uses)
+    return max(access_orders[i].distance(source.bytes, output.bytes) for i in uses)

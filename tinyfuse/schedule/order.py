@@ -48,7 +48,7 @@ def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
 @lru_cache(maxsize=32)
 def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[Op, ...]:
     """The operators in an order with the least peak, those `together` next to each other. Remembered: the
-    kernels that one or the other aim prefers can mostly stream the same pairs."""
+    kernels that one or the other objective prefers can mostly stream the same pairs."""
     units = _Units(graph, lambda a, b: (a, b) in together)
     return units.flat(least_peak(units)[0])
 
@@ -141,7 +141,7 @@ def _only_reader(graph: Graph, op: Op) -> Op | None:
 
 
 def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
-    """An operator behind those that run for it alone, one branch after the other."""
+    """An operator after those that run for it alone, one branch after the other."""
     found, waiting = [], [op]
     while waiting:
         found.append(waiting.pop())
@@ -185,7 +185,7 @@ class _State:
 def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     """(the units in an order with the least peak of bytes alive, that peak, whether it is proven least).
 
-    Where all orders pass one set (an operator that each other one is before or behind), the stretches on
+    Where all orders pass one set (an operator that each other one is before or after), the stretches on
     both sides are orders of their own: each gets its own least peak.
     """
     count = len(units.ops)
@@ -210,7 +210,7 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         best = list(following.items())
         if len(best) > width:
             best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
-        layer = {ran: steps[u].behind(ran, *found, u, state) for ran, (*found, u, state) in best}
+        layer = {ran: steps[u].state_after(ran, *found, u, state) for ran, (*found, u, state) in best}
         if sum(len(state.ready) for state in layer.values()) > ways:
             layer = _first_ways(layer, ways)
         proven = proven and len(layer) == len(following)
@@ -235,7 +235,7 @@ def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:
 
 
 class _Step:
-    """What running a unit changes: which bytes it adds, which nobody needs behind it, and who can run then.
+    """What running a unit changes: which bytes it adds, which nobody needs after it, and who can run then.
     Sets are bit sets of units that have run."""
 
     def __init__(self, units: _Units, u: int):
@@ -252,7 +252,7 @@ class _Step:
         """Bytes of the tensors that begin with the unit, where `ran` have run before it."""
         return self._new + sum([size for makers, size in self._begin if not makers & ran]) if self._begin else self._new
 
-    def behind(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
+    def state_after(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
         """The state when the unit, `u`, has run as the last of `ran`."""
         freed = self._freed + sum(size for users, size in self._over if not users & ~ran)
         ready = (*(v for v in state.ready if v != u), *(v for v, before in self._after if not before & ~ran))

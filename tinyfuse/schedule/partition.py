@@ -1,9 +1,9 @@
 """Which operators become one fusion group.
 
 A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every
-operator its own group; `basic` lets a producer take the elementwise operators behind it (what a
+operator its own group; `basic` lets a producer take the elementwise operators after it (what a
 converter leaves of a batch normalization, activations that no clamp can hold); `rows` adds the
-depthwise convolution and the pointwise convolution behind it. Under `--kernels cmsis-nn` no group is made
+depthwise convolution and the pointwise convolution after it. Under `--kernels cmsis-nn` no group is made
 that would take one of its kernels away.
 """
 
@@ -67,7 +67,7 @@ def _only_consumer(graph: Graph, op: Op) -> Op | None:
 
 
 def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
-    """Whether the fusion level lets the group take the operator behind it."""
+    """Whether the fusion level lets the group take the operator after it."""
     last = group[-1]
     if is_pointwise_function(follower) or FAMILIES[last.kind].partial:
         return True
@@ -79,7 +79,7 @@ def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
 
 def _loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
     """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not in a group."""
-    if context.library != "cmsis-nn" or FAMILIES[op.kind].partial:
+    if context.kernels != "cmsis-nn" or FAMILIES[op.kind].partial:
         return False
     by_row = row_kernel(op, context, rings)
     return whole_kernel(op, context)[0].library == "cmsis-nn" and (by_row is None or by_row.library != "cmsis-nn")

@@ -71,12 +71,12 @@ class _Label:
 
 
 def pareto_front(
-    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None,
+    graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
     work: Work | None = None, memo: StageMemo | None = None,
 ) -> list[Candidate]:  # fmt: skip
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
-    at all where there is none within the budget. `say` gets progress; `work` is used up (default: of its own);
+    at all where there is none within the budget. `progress` gets progress; `work` is used up (default: of its own);
     `memo` as in lower.make_stages.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
@@ -84,7 +84,7 @@ def pareto_front(
     """
     ops = tuple(op for op in graph.ops if not is_alias(op))
     weigher = Weigher(graph, ops, context, memo, work)
-    edges = weigh_groups(weigher, budget, say)
+    edges = weigh_groups(weigher, budget, progress)
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])
@@ -100,7 +100,7 @@ def pareto_front(
 
 
 def weigh_groups(
-    weigher: Weigher, budget: int, say: Callable[[str], None] = lambda text: None
+    weigher: Weigher, budget: int, progress: Callable[[str], None] = lambda text: None
 ) -> list[list[tuple[int, Weight]]]:
     """Per node i, (j, weight) of the weigher's groups ops[i:j] within the budget; shorter groups are weighed
     first, as long as there is work left."""
@@ -110,7 +110,7 @@ def weigh_groups(
     for longest in LONGEST_GROUPS:
         for i in list(open_ends):
             if i % 16 == 0:
-                say(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
+                progress(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
             while open_ends[i] <= min(longest, len(ops) - i):
                 weights = weigher.weigh(i, i + open_ends[i])
                 if weights is None or (weights and min(weight.own for weight in weights) > budget):
@@ -135,8 +135,8 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
     if len(kept) > MOST_LABELS:
         last = len(kept) - 1
         kept = [kept[k * last // (MOST_LABELS - 1)] for k in range(MOST_LABELS)]
-    airy = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
-    return kept if airy in kept else [*kept, airy]
+    least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
+    return kept if least_ram in kept else [*kept, least_ram]
 
 
 def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
@@ -182,7 +182,7 @@ class Weigher:
                 self.last_use[self.places.root(tensor)] = index
         for tensor in graph.outputs:
             self.last_use[self.places.root(tensor)] = len(ops)
-        # per node the roots that were there before it and are used behind it
+        # per node the roots that were there before it and are used after it
         self.passing: list[list[Tensor]] = [[] for _ in ops]
         for root, at in self.made_at.items():
             for i in range(at + 1, self.last_use.get(root, -1)):

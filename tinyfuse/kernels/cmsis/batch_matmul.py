@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Expr, Let, Site, Statement
-from tinyfuse.kernels.cmsis.common import MAX_EXTENT, SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Let, Statement
+from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.strided import strided_copy
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
@@ -26,8 +26,8 @@ class CmsisBatchMatMul(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
-        extents = (*op.output.shape[-2:], _depth(op))
-        return fits and len(leading(op)) <= 2 and max(extents) <= MAX_EXTENT
+        dims = (*op.output.shape[-2:], _depth(op))
+        return fits and len(leading(op)) <= 2 and max(dims) <= MAX_DIM
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
@@ -40,7 +40,7 @@ class CmsisBatchMatMul(CmsisKernel):
         turned = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _turn(op, i) is not None)
         return _aligned(sums_scratch(op.output.shape[-1], context)) + turned
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
         multiplier, shift = matmul_multiplier(op)
         batches = leading(op)
@@ -71,7 +71,7 @@ class CmsisBatchMatMul(CmsisKernel):
         )  # fmt: skip
 
     @staticmethod
-    def _operands(op: Op, site: Site, start: int) -> tuple[list[Statement], list[Expr]]:
+    def _operands(op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
         """What turns operands into scratch from byte `start` on, and where both then lie."""
         statements: list[Statement] = []
         pointers: list[Expr] = []

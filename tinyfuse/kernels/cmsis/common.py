@@ -9,15 +9,15 @@ import numpy as np
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 
-#: CMSIS-NN keeps extents in uint16_t and positions in int16_t variables
-MAX_EXTENT = 32767
+#: CMSIS-NN keeps dimensions in uint16_t and positions in int16_t variables
+MAX_DIM = 32767
 
 
 class CmsisKernel(Kernel):
@@ -55,11 +55,11 @@ class CmsisRows(CmsisKernel):
 def row_extents(window: RowWindow, out_h: int, in_h: int) -> set[tuple[int, int]]:
     """(rows that exist, padding rows above them) of every output row's window, as
     tinyfuse_window_at has them."""
-    extents = set()
+    dims = set()
     for y in range(out_h):
         rows = max(0, window.needed(y, in_h) - window.first(y))
-        extents.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride))))
-    return extents
+        dims.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride))))
+    return dims
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Image:
     pad_top: int | str
 
 
-def image(window: RowWindow, site: Site) -> Image:
+def image(window: RowWindow, site: CallSite) -> Image:
     """The whole input, or for a call by rows the window of the site's row."""
     source, output = site.input(0), site.output
     in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
@@ -93,7 +93,7 @@ def image(window: RowWindow, site: Site) -> Image:
 # --- arguments -------------------------------------------------------------------------------
 
 
-def function_context(site: Site, scratch: int) -> Let:
+def function_context(site: CallSite, scratch: int) -> Let:
     return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
 
 
@@ -131,7 +131,7 @@ def int32s(name: str, values: Array) -> Constant:
     return Constant(name, values.astype(np.int32), "int32_t")
 
 
-def per_channel(site: Site) -> Let:
+def per_channel(site: CallSite) -> Let:
     """CMSIS-NN's struct has pointers to non-const, though it only reads."""
     return Let(
         "cmsis_nn_per_channel_quant_params",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
@@ -48,12 +48,12 @@ class CmsisConv(CmsisRows):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return convolve_path(middle_call(op, by_row), context.cmsis_nn)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
 
 
 def image_call(
-    function: str, params_type: str, params: dict[str, int], op: Op, site: Site, scratch: int
+    function: str, params_type: str, params: dict[str, int], op: Op, site: CallSite, scratch: int
 ) -> tuple[Statement, ...]:
     """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual."""
     call, source = whole_call(op), image(geometry(op).window, site)

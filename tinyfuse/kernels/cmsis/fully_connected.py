@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisKernel,
@@ -54,7 +54,7 @@ class CmsisFullyConnected(CmsisKernel):
             return weights_constant(op), _sums(op, context)
         return weights_constant(op), bias_constant(op), _sums(op, context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multipliers, shifts = channel_multipliers(op)
         fields = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
         quantization = Let("cmsis_nn_per_tensor_quant_params", "quantization", fields)
@@ -74,11 +74,11 @@ class CmsisFullyConnectedPerChannel(CmsisKernel):
         weights, bias, *quantization = channel_constants(op)
         return weights, _sums(op, context) if _takes_sums(context) else bias, *quantization
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _call(self.name, per_channel(site), op, site, context)
 
 
-def _call(function: str, quantization: Let, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+def _call(function: str, quantization: Let, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
     out_c, in_c = op.operand(1).shape
     batches = op.output.elements // out_c
     # the field is a pointer to non-const, though CMSIS-NN only reads

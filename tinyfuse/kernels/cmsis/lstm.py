@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Loop, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Loop, Statement
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, int32s
 from tinyfuse.kernels.lstm import folded_biases
 from tinyfuse.ops.lstm_scaling import (
@@ -58,7 +58,7 @@ class CmsisLstm(CmsisKernel):
         """Batches that a call computes: those that lie side by side, at one time."""
         return op.input.shape[1] if op.attributes_as(Lstm).time_major else 1
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first, second, inputs = op.input.shape
         units, together = op.output.shape[2], self._together(op)
         steps, batches = (first, 1) if op.attributes_as(Lstm).time_major else (second, first)
@@ -82,7 +82,7 @@ class CmsisLstm(CmsisKernel):
         return self._params(op, site, together, steps), *(each if batches == 1 else (Loop("b", batches, each),))
 
     @staticmethod
-    def _params(op: Op, site: Site, together: int, steps: int) -> Let:
+    def _params(op: Op, site: CallSite, together: int, steps: int) -> Let:
         forget, entry = cell_multipliers(op)
         shown = hidden_multiplier(op)
         fields: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
@@ -25,7 +25,7 @@ class _CmsisPool(CmsisRows):
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, (out_w, pad_w) = pool_extents(op)
         _, _, in_w, channels = op.input.shape
         pool = op.attributes_as(Pool2D)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
 from tinyfuse.kernels.svdf import svdf_constants
 from tinyfuse.ops.svdf import Svdf
@@ -37,11 +37,11 @@ class CmsisSvdf(CmsisKernel):
         """Filters of all batches."""
         return op.input.shape[0] * op.operand(2).shape[0]
 
-    def sums(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """The context in front of the others that some variants take."""
         return ()
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
         units, split = op.output.shape[1], 4 * self._filters(op)
         low, high = np.iinfo(self.state_dtype).min, np.iinfo(self.state_dtype).max
@@ -85,7 +85,7 @@ class CmsisSvdfInt8(CmsisSvdf):
     state_dtype = "int8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        # 4.0's MVE code writes behind the state
+        # 4.0's MVE code writes after the state
         sound = not context.target.mve or context.cmsis_nn > (4, 0)
         return super().accepts(op, context) and sound and op.operand(4).zero_point == 0
 
@@ -97,7 +97,7 @@ class CmsisSvdfInt8(CmsisSvdf):
         # from 7.0 on the function wants them times the input's offset
         return (*found, int32s("sums", -op.input.zero_point * sums if context.cmsis_nn >= (7, 0) else sums))
 
-    def sums(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """Since 5.0 there is a context for the sums of each filter's weights, which MVE code reads."""
         if context.cmsis_nn < (5, 0):
             return ()

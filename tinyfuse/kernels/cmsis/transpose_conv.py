@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
-    MAX_EXTENT,
+    MAX_DIM,
     SUCCESS,
     CmsisKernel,
     activation,
@@ -36,9 +36,9 @@ class _CmsisTransposeConv(CmsisKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
         call = reversed_call(op)
-        extents = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
+        dims = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
         terms = call.kernel_h * call.kernel_w * call.in_c
-        return fits and max(extents) <= MAX_EXTENT and terms <= 2 * MAX_EXTENT
+        return fits and max(dims) <= MAX_DIM and terms <= 2 * MAX_DIM
 
 
 class CmsisReverseConv(_CmsisTransposeConv):
@@ -58,7 +58,7 @@ class CmsisReverseConv(_CmsisTransposeConv):
     def scratch(self, op: Op, context: Context) -> int:
         return general_scratch(reversed_call(op), context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         call, (stride_h, stride_w) = reversed_call(op), op.attributes_as(TransposeConv).stride
         fields = {
             "input_offset": -op.operand(2).zero_point,
@@ -102,7 +102,7 @@ class CmsisTransposeConv(_CmsisTransposeConv):
     def scratch(self, op: Op, context: Context) -> int:
         return rolling_scratch(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, in_h, in_w, in_c = op.operand(2).shape
         out_c, kernel_h, kernel_w, _ = op.operand(1).shape
         fields = {

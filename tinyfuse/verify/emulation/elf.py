@@ -15,7 +15,7 @@ except ImportError:  # pyelftools belongs to the extra "verify"
 
 
 def open_elf(file) -> ELFFile:
-    """The ELF file behind an open file; ToolMissing without pyelftools."""
+    """The ELF file after an open file; ToolMissing without pyelftools."""
     if ELFFile is None:
         raise ToolMissing("pyelftools", "pip install 'tinyfuse[verify]'")
     return ELFFile(file)
@@ -25,7 +25,7 @@ def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
     """(section, bytes, object file) for each input section in the image, from GNU ld's map."""
     text = map_file.read_text()
     memory_map = text.split("Linker script and memory map", 1)[1]
-    # A long section name stands on a line of its own.
+    # A long section name stands on a step line of its own.
     entry = re.compile(r"^ (\.[\w.$-]+|COMMON)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.M)
     for section, size, object_file in entry.findall(memory_map):
         if int(size, 16):

@@ -1,4 +1,4 @@
-"""Requantization along a line (runtime_c/tinyfuse_requantize.h), found and proven channel by channel.
+"""Requantization along a step line (runtime_c/tinyfuse_requantize.h), found and proven channel by channel.
 
 With accumulators in 256ths, output t or more is reached exactly if
 
@@ -32,12 +32,12 @@ SLOPES = 256
 _NEAREST = 33
 
 #: tinyfuse_line
-LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
+STEP_LINE = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
-    """A layer that every channel of is requantized along a line.
+class StepLine:
+    """A layer that every channel of is requantized along a step line.
 
     weights      int8 [out_c, terms]; zeros where the output is one constant
     bias         int64 [out_c], in 256ths, for accumulators with the input zero point folded in
@@ -49,17 +49,17 @@ class Line:
     multiplier: Array
 
     def channels(self, extra: Array | int = 0) -> Array:
-        """tinyfuse_line [out_c], with `extra` 256ths added to each bias. A sum may pass through values
+        """tinyfuse_step_line [out_c], with `extra` 256ths added to each bias. A sum may pass through values
         beyond int32 on its way, so the bias wraps."""
-        channels = np.zeros(len(self.bias), LINE)
+        channels = np.zeros(len(self.bias), STEP_LINE)
         channels["bias"] = (self.bias + extra).astype(np.int32)
         channels["multiplier"] = self.multiplier
         return channels
 
 
 @lru_cache(maxsize=2048)
-def line(op: Op) -> Line | None:
-    """The layer's lines, or None where a channel has none."""
+def step_line(op: Op) -> StepLine | None:
+    """The layer's step lines, or None where a channel has none."""
     least, most = accumulator_range(op)
     multipliers, shifts = channel_multipliers(op)
     low, high = clamp_range(op)
@@ -92,7 +92,7 @@ def line(op: Op) -> Line | None:
         if max(abs(end * 256 + offset) for end in ends) >= 2**31:
             return None
         bias[channel] += offset
-    return Line(weights, bias, slopes.astype(np.int32))
+    return StepLine(weights, bias, slopes.astype(np.int32))
 
 
 def _steps(least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array) -> Array:

@@ -8,7 +8,7 @@ from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.facts import op_name
+from tinyfuse.report.report_json import op_name
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
@@ -24,7 +24,7 @@ class Measured:
     cycles_source: str | None
 
 
-def build_facts(measured: Measured) -> dict:
+def profile_json(measured: Measured) -> dict:
     """The figures of one build, groups and operators included."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     predicted = plan_stages(plan)

@@ -9,16 +9,16 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
-from tinyfuse.report.facts import reordering_facts
+from tinyfuse.report.report_json import reordering_json
 
 
-def explain_facts(plan: Plan) -> dict:
+def explain_json(plan: Plan) -> dict:
     """Why the plan is as it is."""
     return {
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
         "predicted_instructions": predicted_total(plan),
-        "reordering": reordering_facts(plan),
+        "reordering": reordering_json(plan),
         "fusions": [
             {
                 "taken": fusion.taken,

@@ -39,7 +39,7 @@ def plan_envelope(plan: Plan) -> dict:
     )
 
 
-def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> dict:
+def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> dict:
     """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
     return {
         "macs": plan.macs,
@@ -65,7 +65,7 @@ def report_facts(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int 
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
         "rewrites": _rewrites(plan),
-        "reordering": reordering_facts(plan),
+        "reordering": reordering_json(plan),
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "fed_input": plan.fed.name if plan.fed else None,
@@ -111,7 +111,7 @@ def op_name(op: Op) -> str:
     return (op.outputs + op.states)[0].name
 
 
-def reordering_facts(plan: Plan) -> dict | None:
+def reordering_json(plan: Plan) -> dict | None:
     """What another order of the operators than the file's brought, None where they run in that order."""
     if plan.reordering is None:
         return None

@@ -1,4 +1,4 @@
-"""Calls, whole or of a row, that write over what they have read of their input: paces, distances, plans."""
+"""Calls, whole or of a row, that write over what they have read of their input: access orders, distances, plans."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from random_graphs import Sketch
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.kernels.base import Pace
+from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 
 
-def played_distance(pace: Pace, source: int, output: int) -> int:
-    """The least distance with which no byte is written that is read later, turn by turn, byte by byte."""
-    turns = range(-(-source // pace.read))
+def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
+    """The least distance with which no byte is written that is read later, iteration by iteration, byte by byte."""
+    iterations = range(-(-source // access_order.read))
     for distance in range(output + 1):
-        for turn in turns:
-            written = range(turn * pace.written, min((turn + 1) * pace.written, output))
-            unread = range((turn + pace.buffered) * pace.read, source)
+        for iteration in iterations:
+            written = range(iteration * access_order.written, min((iteration + 1) * access_order.written, output))
+            unread = range((iteration + access_order.buffered) * access_order.read, source)
             if {at - distance for at in written} & set(unread):
                 break
         else:
@@ -35,12 +35,12 @@ def played_distance(pace: Pace, source: int, output: int) -> int:
     st.integers(1, 6), st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(0, 8), st.booleans()
 )  # fmt: skip
 def test_the_distance_is_the_least_that_keeps_what_is_unread(
-    turns: int, short: int, read: int, written: int, cut: int, buffered: bool
+    iterations: int, short: int, read: int, written: int, cut: int, buffered: bool
 ) -> None:
-    source = max(1, turns * read - min(short, read - 1))
-    output = turns * written - min(cut, written - 1)
-    pace = Pace(read, written, buffered)
-    assert pace.distance(source, output) == played_distance(pace, source, output)
+    source = max(1, iterations * read - min(short, read - 1))
+    output = iterations * written - min(cut, written - 1)
+    access_order = AccessOrder(read, written, buffered)
+    assert access_order.distance(source, output) == played_distance(access_order, source, output)
 
 
 def keyword_chain(seed: int = 2) -> bytes:
@@ -115,7 +115,7 @@ def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target:
         offsets = apart | {source: 1 << 12, output: (1 << 12) - overlap.distance + 4}
         arena = max(offsets.values()) + (1 << 14)
         moved = replace(plan, placement=replace(plan.placement, offsets=offsets, arena_bytes=arena), overlaps=())
-        with pytest.raises(InternalFault, match="overwrites .* before turn|overwritten"):
+        with pytest.raises(InternalFault, match="overwrites .* before iteration|overwritten"):
             _play(moved)
         kinds.append(stage.op.kind)
     assert kinds == ["DEPTHWISE_CONV_2D", "CONV_2D"] * 3 + ["DEPTHWISE_CONV_2D"]
