@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.cost.features import Features
 from tinyfuse.ir import Array, Float64s
+from tinyfuse.kernels.counts import Counts
 
 #: errors of a sample are weighed with this many instructions more than it has: what a call costs
 #: matters less than what its loops do
@@ -28,12 +28,12 @@ class Fit:
     worst: float
 
 
-def fit(samples: Sequence[tuple[Features, float]]) -> Fit:
+def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
     """The factors with which the features of every sample add up to its instructions.
 
     Relative errors are minimized: every sample counts alike, unless it is small. Factors are instructions
     of a loop's body, so none is negative; that also keeps predictions outside of the grid sane.
-    Features that hardly help are left out, the least useful first.
+    Counts that hardly help are left out, the least useful first.
     """
     every = dict.fromkeys(name for counts, _ in samples for name in counts)
     names = [name for name in every if any(counts.get(name) for counts, _ in samples)]

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.targets import Target
 
 # --- statements ------------------------------------------------------------------------------
@@ -223,6 +224,11 @@ class Kernel(ABC):
         """Which of its ways the C function goes, where they differ so much that each has costs of its own
         (tinyfuse/cost); "" where there is one."""
         return ""
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the
+        instructions that it takes depend on (tinyfuse/kernels/counts.py). Not to be changed."""
+        return element_counts(op, by_row)
 
     @abstractmethod
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
     block_pixels,
@@ -39,6 +40,9 @@ class ConvRow(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
@@ -74,6 +78,9 @@ class PackedConvRow(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
@@ -105,6 +112,9 @@ class Pointwise(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.counts import Counts, depthwise_counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry
@@ -29,6 +30,9 @@ class DepthwiseRow(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
@@ -128,6 +132,9 @@ class PackedDepthwiseRow(Kernel):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "step_line" if on_step_line(op) else "bounded"
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
@@ -174,6 +181,9 @@ class Depthwise3x3Row(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "step_line" if on_step_line(op) else "bounded"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(

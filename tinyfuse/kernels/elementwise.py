@@ -25,13 +25,11 @@ from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Multiplier,
-    add_multipliers,
     broadcast_loops,
     comparison_multipliers,
     mul_multiplier,
     operand_strides,
     prelu_multipliers,
-    squared_difference_multipliers,
 )
 from tinyfuse.ops.convolution import clamp_range
 
@@ -40,7 +38,12 @@ _CTYPE = {"int8": "int8_t", "int32": "int32_t", "bool": "uint8_t"}
 
 # --- parameters ------------------------------------------------------------------------------
 
+#: the C struct of a kernel's parameters, and its fields
 Fields = tuple[str, Mapping[str, Any]]
+Parameters = Callable[[Op], Fields]
+
+#: the header of the operators that most models have
+COMMON = "tinyfuse_elementwise.h"
 
 
 def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
@@ -58,7 +61,9 @@ def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[st
     }  # fmt: skip
 
 
-def _rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Callable[[Op], Fields]:
+def rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
+    """Of operators that bring both operands to one scale: `multipliers` are theirs, and the result's."""
+
     def fields(op: Op) -> Fields:
         found = multipliers(op)
         low, high = clamp_range(op) if clamps else (-128, 127)
@@ -67,12 +72,14 @@ def _rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = 
     return fields
 
 
-def _product(op: Op) -> Fields:
+def product(op: Op) -> Fields:
+    """Of MUL, whose operands keep their scales."""
     operands = _operands(op, ((0, 0), (0, 0)))
     return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
 
 
-def _prelu(op: Op) -> Fields:
+def prelu(op: Op) -> Fields:
+    """Of PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu", {
         "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
@@ -81,20 +88,10 @@ def _prelu(op: Op) -> Fields:
     }  # fmt: skip
 
 
-def _comparison(op: Op) -> Fields:
+def comparison(op: Op) -> Fields:
+    """Of the operators that compare."""
     return "tinyfuse_comparison", _operands(op, comparison_multipliers(op))
 
-
-_COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
-#: (kind, dtype) -> C struct and fields of the parameters; others have none
-_PARAMETERS: dict[tuple[str, str], Callable[[Op], Fields]] = {
-    ("ADD", "int8"): _rescaled(add_multipliers),
-    ("SUB", "int8"): _rescaled(add_multipliers),
-    ("SQUARED_DIFFERENCE", "int8"): _rescaled(squared_difference_multipliers, clamps=False),
-    ("MUL", "int8"): _product,
-    ("PRELU", "int8"): _prelu,
-    **{(kind, "int8"): _comparison for kind in _COMPARISONS},
-}
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -104,12 +101,11 @@ class _BinaryKernel(Kernel):
 
     by_row, rings = True, True
 
-    def __init__(self, kind: str, dtype: str, variant: str):
-        self.dtype = dtype
-        self.parameters = _PARAMETERS.get((kind, dtype))
-        self.name = f"tinyfuse_{kind.lower()}{variant}_{_SUFFIX[dtype]}"
-        first = kind in ("ADD", "MUL") and dtype == "int8"
-        self.headers = ("tinyfuse_elementwise.h",) if first else ("tinyfuse_binary.h",)
+    variant = ""
+
+    def __init__(self, kind: str, dtype: str, parameters: Parameters | None, header: str):
+        self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
+        self.name = f"tinyfuse_{kind.lower()}{self.variant}_{_SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.operand(0).dtype == self.dtype
@@ -138,9 +134,7 @@ class EqualShapes(_BinaryKernel):
     """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
     them."""
 
-    def __init__(self, kind: str, dtype: str):
-        super().__init__(kind, dtype, "")
-        self.in_place = (0, 1)
+    in_place = (0, 1)
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
@@ -163,8 +157,7 @@ class Broadcast(_BinaryKernel):
     """Any shapes that broadcast, by strides, going forward: the output may be an operand that is not
     repeated. By rows, a run-time operand has the output's rows, or one that is read for each."""
 
-    def __init__(self, kind: str, dtype: str):
-        super().__init__(kind, dtype, "_broadcast")
+    variant = "_broadcast"
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return element_access_orders(
@@ -194,9 +187,11 @@ class Broadcast(_BinaryKernel):
         return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
 
 
-def binary_kernels(kind: str, dtype: str = "int8") -> tuple[Kernel, ...]:
-    """Our kernels of a kind for operands of that dtype, best first."""
-    return EqualShapes(kind, dtype), Broadcast(kind, dtype)
+def binary_kernels(
+    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h"
+) -> tuple[Kernel, ...]:
+    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any."""
+    return EqualShapes(kind, dtype, parameters, header), Broadcast(kind, dtype, parameters, header)
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:

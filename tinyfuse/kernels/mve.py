@@ -9,6 +9,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.conv import pointwise_input
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
@@ -44,6 +45,9 @@ class MveConvRow(Kernel):
         rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
         return rows * POINTER_BYTES + 2 * depth
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
@@ -71,6 +75,9 @@ class MvePointwise(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
@@ -97,6 +104,9 @@ class MveDense(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op, _one_scale_pays(op))
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
@@ -144,6 +154,9 @@ class MveDepthwiseRow(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(

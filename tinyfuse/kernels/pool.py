@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 
@@ -16,6 +17,9 @@ class PoolRow(Kernel):
 
     def __init__(self, sort: str):
         self.name = f"tinyfuse_{sort}_pool_row_s8"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pool_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (_, top), (_, left) = pool_extents(op)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
@@ -28,6 +29,11 @@ class RowMacsRow(Kernel):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "depthwise" if op.attributes_as(RowMacs).depthwise else "dense"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        counts, weights = element_counts(op, by_row), op.operand(1)
+        taps = counts["rows"] * weights.shape[1]
+        return {**counts, "taps": taps, "macs": weights.elements * op.output.shape[2]}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, _, columns, units = op.output.shape

@@ -17,6 +17,7 @@ from tinyfuse.kernels.cmsis.common import (
     per_channel,
     weights_constant,
 )
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.ops.convolution import bias_values, channel_multipliers
 
 
@@ -54,6 +55,9 @@ class CmsisFullyConnected(CmsisKernel):
             return weights_constant(op), _sums(op, context)
         return weights_constant(op), bias_constant(op), _sums(op, context)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multipliers, shifts = channel_multipliers(op)
         fields = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
@@ -73,6 +77,9 @@ class CmsisFullyConnectedPerChannel(CmsisKernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, bias, *quantization = channel_constants(op)
         return weights, _sums(op, context) if _takes_sums(context) else bias, *quantization
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _call(self.name, per_channel(site), op, site, context)

@@ -13,6 +13,7 @@ from tinyfuse.kernels.cmsis.common import (
     image,
     tile,
 )
+from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 
@@ -24,6 +25,9 @@ class _CmsisPool(CmsisRows):
         (_, top), _ = pool_extents(op)
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pool_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, (out_w, pad_w) = pool_extents(op)
