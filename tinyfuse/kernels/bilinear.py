@@ -12,7 +12,8 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let
 #: (op, axis) -> (lower, upper, fraction) of every index of the output's dimension
 Places = Callable[[Op, int], tuple[Array, Array, Array]]
 
-_PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<i2")])
+#: tinyfuse_place
+PLACE = np.dtype([("lower", "<u2"), ("upper", "<u2"), ("fraction", "<i2")])
 
 
 class _Bilinear(Kernel):
@@ -24,7 +25,7 @@ class _Bilinear(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         tables = []
         for name, axis in (("rows", 1), ("columns", 2)):
-            table = np.zeros(op.output.shape[axis], _PLACE)
+            table = np.zeros(op.output.shape[axis], PLACE)
             table["lower"], table["upper"], table["fraction"] = self.places(op, axis)
             tables.append(Constant(name, table, "tinyfuse_place"))
         return tuple(tables)

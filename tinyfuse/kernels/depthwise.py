@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts, depthwise_counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
 from tinyfuse.kernels.step_line import step_line
@@ -144,6 +145,12 @@ class PackedDepthwiseRow(Kernel):
         )  # fmt: skip
 
 
+_HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
+#: a tinyfuse_quad, and a column of int16
+_QUAD_BYTES = c_constant(_HEADER_3X3, "TINYFUSE_QUAD_BYTES")
+_COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
+
+
 class Depthwise3x3Row(Kernel):
     """3x3 with depth multiplier 1, dilation 1 and at least four channels; any stride and padding.
 
@@ -152,7 +159,7 @@ class Depthwise3x3Row(Kernel):
     """
 
     name = "tinyfuse_depthwise_3x3_row_s8"
-    headers = ("tinyfuse_depthwise_3x3.h",)
+    headers = (_HEADER_3X3,)
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -175,9 +182,8 @@ class Depthwise3x3Row(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        quad = 156  # TINYFUSE_QUAD_BYTES
         padding = g.in_w * g.in_c if g.pads_rows else 0
-        return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + padding
+        return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "step_line" if on_step_line(op) else "bounded"

@@ -10,6 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import CallSite, Constant, Let
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
 
@@ -17,8 +18,8 @@ from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_ran
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
 
 
-#: what a pointer in scratch takes, on every target (runtime_c/tinyfuse_common.h)
-POINTER_BYTES = 4
+#: what a pointer in scratch takes, on every target
+POINTER_BYTES = c_constant("tinyfuse_common.h", "TINYFUSE_POINTER_BYTES")
 
 
 def general_channels(op: Op) -> Constant:

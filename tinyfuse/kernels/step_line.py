@@ -21,11 +21,11 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 
-#: TINYFUSE_LINE_SHIFT
-SHIFT = 11
+SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
 #: slopes that are tried to either side of the ideal one; those that are tried at once, before all others
 SLOPES = 256
