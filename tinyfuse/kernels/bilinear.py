@@ -31,7 +31,7 @@ class _Bilinear(Kernel):
         return tuple(tables)
 
     def params(self, op: Op, site: CallSite) -> Let:
-        n, in_h, in_w, channels = op.input.shape
+        _, in_h, in_w, channels = op.input.shape
         fields = {
             "in_h": in_h, "in_w": in_w, "channels": channels, "out_h": op.output.shape[1],
             "out_w": op.output.shape[2], "in_ring": site.input(0).ring_rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -99,14 +100,13 @@ class DenseWide(Dense):
 
     name = "tinyfuse_dense_wide_s8"
     #: inputs that are copied, at most, by what to optimize
-    few_inputs = {"speed": 1024, "balanced": 256, "ram": 0}
+    few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
 
     def accepts(self, op: Op, context: Context) -> bool:
         in_c = op.operand(1).values[0].size
-        return (
-            (in_c <= self.few_inputs[context.optimize] and context.target.dsp or in_c % 4 != 0)
-            and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
-        )  # fmt: skip
+        pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp
+        no_zero_point = not any(op.operand(1).quantization.zero_point)
+        return (pays or in_c % 4 != 0) and no_zero_point and bounded(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=True)

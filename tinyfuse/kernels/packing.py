@@ -41,6 +41,7 @@ def plain_weights(op: Op) -> Constant:
 
 
 def output_fields(op: Op) -> dict[str, int]:
+    """The fields of a parameter struct that say where outputs lie and end: zero point and clamp."""
     low, high = clamp_range(op)
     return {"out_zero_point": op.output.zero_point, "act_min": low, "act_max": high}
 

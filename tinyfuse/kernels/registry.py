@@ -98,10 +98,16 @@ _MOVED = {
     if isinstance(family, Movement)
 }
 
+_TABLED = {
+    kind: (Clamp(family.function), Lookup(family.function))
+    for kind, family in FAMILIES.items()
+    if isinstance(family, UnaryOperator)
+}
+
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
-    **{kind: (Clamp(family.function), Lookup(family.function)) for kind, family in FAMILIES.items() if isinstance(family, UnaryOperator)},
+    **_TABLED,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
     "CONV_2D": (
         MvePointwise(), MveConvRow(),

@@ -54,6 +54,8 @@ class RowMacsRow(Kernel):
 
 
 class OutputOfSumsRow(Kernel):
+    """The one row behind the last sums: bias, requantization and clamp a channel."""
+
     name = "tinyfuse_output_of_sums"
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True

@@ -25,6 +25,8 @@ class RowSumRow(Kernel):
 
 
 class AverageOfSumRow(Kernel):
+    """The one row behind the last sums, divided and clamped."""
+
     name = "tinyfuse_average_of_sum"
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings = True, False, True

@@ -119,7 +119,7 @@ def _fit(steps: Array, levels: Array, ideal: int, least: int, most: int) -> tupl
     goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
     every = _slopes(ideal, int(steps[-1] - steps[0]))
     for slopes in (every[:1], every[1:_NEAREST], every[_NEAREST:]):
-        slopes = slopes[(0 < slopes) & (slopes < 2**31)]
+        slopes = slopes[(slopes > 0) & (slopes < 2**31)]
         # the biases that fit a step: from `first` on, 256 of them
         first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
         low, high = first[:, steps <= most].max(axis=1), first[:, steps > least].min(axis=1) + 255

@@ -9,6 +9,8 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Sta
 
 
 class ReadVariable(Kernel):
+    """Copies the state's bytes to the output."""
+
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
 
@@ -17,6 +19,8 @@ class ReadVariable(Kernel):
 
 
 class AssignVariable(Kernel):
+    """Copies the value's bytes, a constant's too, to the state."""
+
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
 

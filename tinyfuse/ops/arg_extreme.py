@@ -10,6 +10,7 @@ from tinyfuse.ops.movement import axis_of, constant_axis, ends
 
 
 def reduced_axis(op: Op) -> int:
+    """The dimension that is searched, from 0."""
     return axis_of(op.operand(1), len(op.input.shape))
 
 
@@ -46,10 +47,14 @@ class _ArgExtreme(OpFamily):
 
 
 class ArgMaxOperator(_ArgExtreme):
+    """int8 [...] -> int32, the shape without the axis."""
+
     kind = "ARG_MAX"
     summary = "index of the greatest value along a dimension"
 
 
 class ArgMinOperator(_ArgExtreme):
+    """int8 [...] -> int32, the shape without the axis."""
+
     kind = "ARG_MIN"
     summary = "index of the least value along a dimension"

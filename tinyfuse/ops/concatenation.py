@@ -48,6 +48,8 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class ConcatenationOperator(OpFamily):
+    """Any number of tensors of one dtype, alike but for the axis, in their order."""
+
     kind = "CONCATENATION"
     options_table = "ConcatenationOptions"
     summary = "tensors side by side along any dimension"

@@ -233,6 +233,8 @@ class _Choice(BinaryOperator):
 
 
 class MaximumOperator(_Choice):
+    """int8 or int32 operands that broadcast -> the same dtype."""
+
     kind = "MAXIMUM"
     summary = "the greater of two stored values, with broadcasting"
 
@@ -241,6 +243,8 @@ class MaximumOperator(_Choice):
 
 
 class MinimumOperator(_Choice):
+    """int8 or int32 operands that broadcast -> the same dtype."""
+
     kind = "MINIMUM"
     summary = "the lesser of two stored values, with broadcasting"
 

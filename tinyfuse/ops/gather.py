@@ -35,6 +35,7 @@ class Extents:
 
 
 def gather_extents(op: Op) -> Extents:
+    """How data and indexes of the operator lie."""
     data, indexes = op.operand(0).shape, op.operand(1).shape
     axis, batch = _axis(op), _batch_dims(op)
     return Extents(

@@ -67,6 +67,8 @@ _BOOL = Rule(
 
 
 class LogicalAndOperator(BinaryOperator):
+    """bool operands that broadcast -> bool."""
+
     kind = "LOGICAL_AND"
     summary = "whether both are true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
@@ -76,6 +78,8 @@ class LogicalAndOperator(BinaryOperator):
 
 
 class LogicalOrOperator(BinaryOperator):
+    """bool operands that broadcast -> bool."""
+
     kind = "LOGICAL_OR"
     summary = "whether one of both is true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
@@ -85,6 +89,8 @@ class LogicalOrOperator(BinaryOperator):
 
 
 class LogicalNotOperator(OpFamily):
+    """bool -> bool of one shape."""
+
     kind = "LOGICAL_NOT"
     elementwise = True
     summary = "whether it is false"

@@ -51,7 +51,7 @@ def _bad_shape(op: Op) -> Tensor | None:
     if len(hidden.shape) != 2:
         return hidden
     units = hidden.shape[1]
-    expected = {i: (units, inputs if i < 5 else units) for i in _WEIGHTS} | {i: (units,) for i in _BIASES}
+    expected = {i: (units, inputs if i < 5 else units) for i in _WEIGHTS} | dict.fromkeys(_BIASES, (units,))
     for i, shape in expected.items():
         if op.operand(i).shape != shape:
             return op.operand(i)

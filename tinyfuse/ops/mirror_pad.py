@@ -31,7 +31,7 @@ def _bad_amounts(op: Op) -> Tensor | None:
         return tensor
     border = _border(op)
     good = all(
-        0 <= min(pair) and max(pair) <= dim - border
+        min(pair) >= 0 and max(pair) <= dim - border
         for dim, pair in zip(op.input.shape, tensor.values.tolist(), strict=True)
     )
     return None if good else tensor
@@ -53,11 +53,14 @@ def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
 
 
 def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
+    """Of each dimension, the input index of every output index; None where each is itself."""
     pairs = zip(op.input.shape, amounts(op), strict=True)
     return tuple(_reflected(dim, before, after, _border(op)) for dim, (before, after) in pairs)
 
 
 class MirrorPadOperator(OpFamily):
+    """int8 or float32 of rank 1 to 4, and how much goes before and after each dimension."""
+
     kind = "MIRROR_PAD"
     options_table = "MirrorPadOptions"
     summary = "a tensor continued by its own reflection"

@@ -31,6 +31,8 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 class PackOperator(OpFamily):
+    """Tensors of one shape and dtype -> a dimension more, one index an input."""
+
     kind = "PACK"
     options_table = "PackOptions"
     summary = "tensors side by side along a new dimension"

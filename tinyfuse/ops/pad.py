@@ -56,6 +56,8 @@ def _bad_value(op: Op) -> Tensor | None:
 
 
 class PadOperator(OpFamily):
+    """int8 of rank 1 to 4, and int32 or int64 [rank, 2]; what is put around is the output's zero point."""
+
     kind = "PAD"
     pads = True
     summary = "zero points around a tensor"
@@ -74,6 +76,8 @@ class PadOperator(OpFamily):
 
 
 class PadV2Operator(PadOperator):
+    """The same with a third input: the value that is put around, a constant int8."""
+
     kind = "PADV2"
     summary = "a constant around a tensor"
     rules: tuple[Rule, ...] = (

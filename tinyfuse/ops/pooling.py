@@ -134,6 +134,8 @@ class AveragePoolOperator(_Pool):
 
 
 class MaxPoolOperator(_Pool):
+    """The greatest of the window's stored values, padding left out."""
+
     kind = "MAX_POOL_2D"
     summary = "greatest value of windows of rows and columns"
 

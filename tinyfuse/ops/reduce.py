@@ -100,11 +100,15 @@ class _Sum(_Reduce):
 
 
 class MeanOperator(_Sum):
+    """int8 [...] -> int8, the shape without the axes."""
+
     kind = "MEAN"
     summary = "mean over any dimensions"
 
 
 class SumOperator(_Sum):
+    """int8 [...] -> int8, the shape without the axes."""
+
     kind = "SUM"
     summary = "sum over any dimensions"
 
@@ -121,10 +125,14 @@ class _Extreme(_Reduce):
 
 
 class ReduceMaxOperator(_Extreme):
+    """int8 [...] -> int8, the shape without the axes."""
+
     kind = "REDUCE_MAX"
     summary = "greatest value over any dimensions"
 
 
 class ReduceMinOperator(_Extreme):
+    """int8 [...] -> int8, the shape without the axes."""
+
     kind = "REDUCE_MIN"
     summary = "least value over any dimensions"

@@ -81,6 +81,7 @@ def nearest_rows_and_columns(op: Op) -> tuple[Int64s, Int64s]:
 
 
 def nearest_indexes(op: Op) -> tuple[Array | None, ...]:
+    """Of each dimension, the input index of every output index; None where each is itself."""
     return None, *nearest_rows_and_columns(op), None
 
 

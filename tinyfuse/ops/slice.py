@@ -53,6 +53,8 @@ def _slice_spans(op: Op) -> list[Span]:
 
 
 class SliceOperator(Movement):
+    """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, constants [rank]."""
+
     kind = "SLICE"
     summary = "a range of indexes of every dimension"
     rules = (

@@ -42,6 +42,8 @@ class _SpaceDepth(Movement):
 
 
 class SpaceToDepthOperator(_SpaceDepth):
+    """[N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
+
     kind = "SPACE_TO_DEPTH"
     options_table = "SpaceToDepthOptions"
     summary = "blocks of pixels become channels"
@@ -52,6 +54,8 @@ class SpaceToDepthOperator(_SpaceDepth):
 
 
 class DepthToSpaceOperator(_SpaceDepth):
+    """[N, H, W, block * block * C] -> [N, H * block, W * block, C]."""
+
     kind = "DEPTH_TO_SPACE"
     options_table = "DepthToSpaceOptions"
     summary = "channels become blocks of pixels"

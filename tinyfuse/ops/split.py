@@ -105,6 +105,8 @@ def _bad_unpacking(op: Op) -> Tensor | bool | None:
 
 
 class UnpackOperator(Movement):
+    """One output an index of the axis, without that dimension."""
+
     kind = "UNPACK"
     options_table = "UnpackOptions"
     summary = "every index of a dimension as an output"

@@ -32,6 +32,8 @@ def _dropped(op: Op) -> set[int]:
 
 
 class SqueezeOperator(_Renamed):
+    """The same bytes; which dimensions go, the options say."""
+
     kind = "SQUEEZE"
     options_table = "SqueezeOptions"
     summary = "dimensions of size 1 dropped"
@@ -67,6 +69,8 @@ def _bad_axis(op: Op) -> Tensor | None:
 
 
 class ExpandDimsOperator(_Renamed):
+    """The same bytes; where the dimension comes in, a constant input says."""
+
     kind = "EXPAND_DIMS"
     summary = "a dimension of size 1 added"
     rules = (

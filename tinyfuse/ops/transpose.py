@@ -19,6 +19,8 @@ def _bad_permutation(op: Op) -> Tensor | None:
 
 
 class TransposeOperator(Movement):
+    """Inputs: data of rank 1 to 5, and the order of the dimensions, a constant int32 [rank]."""
+
     kind = "TRANSPOSE"
     summary = "the dimensions in another order"
     rules = (

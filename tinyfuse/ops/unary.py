@@ -45,6 +45,7 @@ RATIO_RULE = Rule(
 
 
 def saturate(values: Array) -> Array:
+    """The nearest int8 values."""
     return np.clip(values, -128, 127).astype(np.int8)
 
 

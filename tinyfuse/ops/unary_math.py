@@ -94,6 +94,8 @@ class _FloatOperator(OpFamily):
 
 
 class NegOperator(_FloatOperator):
+    """float32 -> float32 of one shape."""
+
     kind = "NEG"
     summary = "-x of floats"
 
@@ -102,6 +104,8 @@ class NegOperator(_FloatOperator):
 
 
 class SquareOperator(_FloatOperator):
+    """float32 -> float32 of one shape; what is too large becomes infinite."""
+
     kind = "SQUARE"
     summary = "x * x of floats"
 

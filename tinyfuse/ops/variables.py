@@ -35,6 +35,8 @@ class _Resolved(OpFamily):
 
 
 class VarHandleOperator(_Resolved):
+    """Its output, a resource, stands for the variable of that name."""
+
     kind = "VAR_HANDLE"
     options_table = "VarHandleOptions"
     summary = "names a variable: state that outlives a run"
@@ -44,6 +46,8 @@ class VarHandleOperator(_Resolved):
 
 
 class CallOnceOperator(_Resolved):
+    """No inputs and no outputs: what it does is done when the file is read."""
+
     kind = "CALL_ONCE"
     options_table = "CallOnceOptions"
     summary = "gives variables their initial values, by a subgraph that assigns constants"

@@ -21,6 +21,7 @@ from tinyfuse.rewrite.intervals import Interval, channel_intervals
 
 
 def drop_identities(graph: Graph) -> Graph:
+    """The graph without operators whose output is proven to be their input."""
     intervals = channel_intervals(graph)
     instead: dict[Tensor, Tensor] = {}
     ops = []

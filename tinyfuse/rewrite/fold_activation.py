@@ -18,6 +18,7 @@ from tinyfuse.ops.convolution import Clamped, clamp_range
 
 
 def fold_activation(graph: Graph) -> Graph:
+    """The graph whose layers clamp as the activations behind them did."""
     ops: list[Op] = []
     place: dict[Op, int] = {}
     for op in graph.ops:

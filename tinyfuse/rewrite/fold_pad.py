@@ -19,6 +19,7 @@ from tinyfuse.ops.pad import pad_value
 
 
 def fold_pad(graph: Graph) -> Graph:
+    """The graph whose convolutions pad as the operators in front of them did."""
     folded = {op.output: op for op in graph.ops if FAMILIES[op.kind].pads and why_pad_stays(graph, op) is None}
     if not folded:
         return graph

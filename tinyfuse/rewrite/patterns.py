@@ -39,6 +39,7 @@ PATTERNS: list[Pattern] = []
 
 
 def replace_patterns(graph: Graph) -> Graph:
+    """The graph with the plugins' operators in the place of the chains that they stand for."""
     for pattern in PATTERNS:
         graph = _replace(graph, pattern)
     return graph

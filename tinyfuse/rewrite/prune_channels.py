@@ -31,6 +31,7 @@ PerChannel = dict[Tensor, Array]
 
 
 def prune_channels(graph: Graph) -> Graph:
+    """The graph without channels that no output depends on."""
     kept = _kept_channels(graph)
     if all(keep.all() for keep in kept.values()):
         return graph

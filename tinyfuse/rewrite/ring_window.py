@@ -42,6 +42,7 @@ class _Window:
 
 
 def ring_window(graph: Graph) -> Graph:
+    """The graph whose states that are windows are rings."""
     for state in graph.states:
         window = _window(graph, state)
         if window is not None:

@@ -16,6 +16,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 
 
 def share_results(graph: Graph) -> Graph:
+    """The graph in which what several operators compute alike is computed once."""
     first: dict[Hashable, Op] = {}
     instead: dict[Tensor, Tensor] = {}
     ops = []

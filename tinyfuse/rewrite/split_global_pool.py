@@ -18,6 +18,7 @@ from tinyfuse.ops.row_sum import AverageOfSum
 
 
 def split_global_pool(graph: Graph) -> Graph:
+    """The graph whose averages over an image are sums of rows and a division."""
     ops: list[Op] = []
     for op in graph.ops:
         ops += _split(op) if op.kind == "AVERAGE_POOL_2D" and _sees_all(op) else [op]

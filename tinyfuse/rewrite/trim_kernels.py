@@ -20,6 +20,7 @@ from tinyfuse.ops.convolution import Conv2D, padded_dims
 
 
 def trim_kernels(graph: Graph) -> Graph:
+    """The graph whose convolutions have no zero rows and columns at the ends of their kernels."""
     ops = tuple(_trimmed(op) if _has_kernel(op) else op for op in graph.ops)
     return graph if ops == graph.ops else replace(graph, ops=ops)
 
