@@ -9,10 +9,10 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import reordering_json
+from tinyfuse.report.report_json import Facts, reordering_json
 
 
-def explain_json(plan: Plan) -> dict:
+def explain_json(plan: Plan) -> Facts:
     """Why the plan is as it is."""
     return {
         "arena_bytes": plan.arena_bytes,
@@ -37,5 +37,5 @@ def explain_json(plan: Plan) -> dict:
     }
 
 
-def _operator(op: Op) -> dict:
+def _operator(op: Op) -> Facts:
     return {"kind": op.kind, "index": op.index, "name": op.output.name if op.outputs else ""}

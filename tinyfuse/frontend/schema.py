@@ -1,6 +1,6 @@
 """The parts of the TensorFlow Lite schema (version 3) that tinyfuse reads, as data.
 
-`tinyfuse.frontend.flatbuffer_check` walks a file along `TABLES`, `tinyfuse.frontend.flatbuffer_table` reads what was walked:
+`flatbuffer_check` walks a file along `TABLES`, `flatbuffer_table` reads what was walked:
 one statement for both, so that nothing is read that was not checked. Of PyPI's `tflite` only the names of
 enumerators are taken. Its accessors are not used, for some of them help where a file's fields must be seen
 as they are:

@@ -67,8 +67,8 @@ class Problems:
         if not holds:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
-                place = [None if where is None else str(where) for where in (operator, tensor)]
-                self.found.append(Problem(message, *place, hint=hint))
+                place, about = (None if where is None else str(where) for where in (operator, tensor))
+                self.found.append(Problem(message, place, about, hint))
         return holds
 
     def first(self, problem: Problem | None) -> None:
@@ -221,7 +221,8 @@ class TensorReader:
         if not self.require(number < count, message, HINT_UNSOUND, tensor=tensor):
             return None
         buffer = self.model.buffers[number]
-        raw, start, size = buffer["data"], buffer["offset"], buffer["size"]
+        raw: np.ndarray = buffer["data"]
+        start, size = buffer["offset"], buffer["size"]
         if not raw.size and start > 1 and size:  # after the flatbuffer; the schema counts 0 and 1 as unset
             inside = start + size <= len(self.data)
             message = f"its data (bytes {start} to {start + size}) lies outside the file"

@@ -11,7 +11,7 @@ first ASSIGN_VARIABLE of the file writes (micro_resource_variable.cc).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import OpFamily
 
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"
@@ -106,10 +107,9 @@ class _Resolver:
             return None
         variable = handles.get(op.input)
         message = "nothing has made its resource"
-        if not self.require(variable is not None, message, HINT_UNSOUND, op, op.input):
-            return None
-        if not reads and variable.value is None:
-            variable.value = op.inputs[1]
+        self.require(variable is not None, message, HINT_UNSOUND, op, op.input)
+        if variable is not None and not reads and variable.value is None:
+            variable.value = op.operand(1)
         return variable
 
     def _named(self, op: Op) -> _Variable:
@@ -138,7 +138,7 @@ class _Resolver:
         known: dict[Tensor, np.ndarray] = {}
         for op in self.subgraph_ops(number):
             variable = self._variable(op, handles)
-            values = [t.data if t is not None and t.is_constant else known.get(t) for t in op.inputs]
+            values = [None if t is None else t.data if t.is_constant else known.get(t) for t in op.inputs]
             if op.kind == "ASSIGN_VARIABLE":
                 if variable is None:
                     continue
@@ -155,7 +155,7 @@ class _Resolver:
                 self.require(False, message, _HINT_INITIALIZE, call)
 
     @staticmethod
-    def _families():
+    def _families() -> Mapping[str, OpFamily]:
         return FAMILIES
 
     def _broken(self, op: Op, values: list[np.ndarray | None]) -> str | None:
@@ -169,10 +169,11 @@ class _Resolver:
     def _state(self, op: Op, variable: _Variable) -> Tensor | None:
         """The state that stands for a variable; None where nothing ever assigns it."""
         value = variable.value
-        if value in self.bad:
+        if variable.state is None and value is None:
+            self.require(False, f"variable {variable.name!r} has no value: nothing assigns it", _HINT_ASSIGN, op)
+        if value is None or value in self.bad:
             return None
-        message = f"variable {variable.name!r} has no value: nothing assigns it"
-        if variable.state is None and self.require(value is not None, message, _HINT_ASSIGN, op):
+        if variable.state is None:
             initial = reset_value(value, value.quant.zero_point[0] if value.quant else 0)
             given = variable.initial
             if given is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
@@ -42,6 +44,13 @@ def _rsqrt_root(op: Op) -> float:
         return float(np.sqrt(np.float32(op.input.scale)) * np.float32(op.output.scale))
 
 
+@cache
+def _inverse_roots() -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers and shifts, int64[256] each, of 1 / sqrt(offset) for the offsets 0 to 255 of an int8 value."""
+    pairs = np.array([inverse_sqrt_multiplier(offset) for offset in range(256)], np.int64)
+    return pairs[:, 0], pairs[:, 1]
+
+
 class RsqrtOperator(UnaryOperator):
     """1 / sqrt of the stored value less its zero point, as a multiplier and a shift; zero gives the
     largest output."""
@@ -63,13 +72,9 @@ class RsqrtOperator(UnaryOperator):
 
     def function(self, op: Op, values: Array) -> Array:
         multiplier, shift = quantize_multiplier(1.0 / _rsqrt_root(op))
-
-        def one(value: int) -> int:
-            inverse, inverse_shift = inverse_sqrt_multiplier(value)
-            data = multiply_by_quantized_multiplier(1, inverse, inverse_shift + _FRACTION_BITS)
-            return int(multiply_by_quantized_multiplier(data, multiplier, shift - _FRACTION_BITS))
-
-        results = np.array([one(v) for v in range(256)]) + op.output.zero_point
+        inverses, inverse_shifts = _inverse_roots()
+        data = multiply_by_quantized_multiplier(np.int64(1), inverses, inverse_shifts + _FRACTION_BITS)
+        results = multiply_by_quantized_multiplier(data, multiplier, shift - _FRACTION_BITS) + op.output.zero_point
         offsets = values.astype(np.int64) - op.input.zero_point
         return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
 

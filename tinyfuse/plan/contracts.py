@@ -4,7 +4,7 @@ The schedule takes the rows that an output row reads from `OpFamily.row_window`,
 `Kernel.scratch`. Both could be wrong in a way that any checker would share which asks them too. So this says
 it again and calls neither: rows in closed form from the operator's attributes and shapes (where an operator
 only moves rows, its reference moves their numbers); scratch from the arguments of the C call that is printed,
-as the comment in the header of runtime_c/ says it. tests/test_plan_contracts.py holds both against the
+as the comment in the header of runtime_c/ says it. tests/unit/test_plan_contracts.py holds both against the
 references and the C.
 """
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.ops.base import RowWindow
@@ -34,6 +35,13 @@ class Stage:
     constants: tuple[Constant, ...]
     scratch_bytes: int
     macs: int
+
+    def window(self, i: int) -> RowWindow:
+        """The row window of input `i`, of a stage that computes rows; InternalFault where there is none."""
+        window = self.windows[i]
+        if window is None:
+            raise InternalFault(f"{self.op}", f"input {i} has no row window")
+        return window
 
 
 @dataclass(frozen=True)
@@ -227,6 +235,10 @@ def states_bytes(offsets: dict[Tensor, int]) -> int:
     return -(-end // STATE_ALIGN) * STATE_ALIGN
 
 
-def constant_key(constant: Constant) -> tuple:
+#: what tells the arrays of a module's weights apart: C type, alignment, dtype, bytes
+ConstantKey = tuple[str, int, str, bytes]
+
+
+def constant_key(constant: Constant) -> ConstantKey:
     """Two constants with this key equal are one array in flash."""
     return (constant.ctype, constant.align, constant.data.dtype.str, constant.data.tobytes())

@@ -90,4 +90,4 @@ def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usag
 
 
 def _columns(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(map(sum, zip(*rows))) or (0, 0, 0, 0)
+    return tuple(map(sum, zip(*rows, strict=True))) or (0, 0, 0, 0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.report_json import op_name
+from tinyfuse.report.report_json import Facts, op_name
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
@@ -24,7 +25,7 @@ class Measured:
     cycles_source: str | None
 
 
-def profile_json(measured: Measured) -> dict:
+def profile_json(measured: Measured) -> Facts:
     """The figures of one build, groups and operators included."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     predicted = plan_stages(plan)
@@ -33,7 +34,7 @@ def profile_json(measured: Measured) -> dict:
         "instructions": outcome.instructions,
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
         "macs": plan.macs,
-        "predicted_instructions": known_total(sum(predicted, [])),
+        "predicted_instructions": known_total([each for stages in predicted for each in stages]),
         "cycles_source": measured.cycles_source,
         "arena_bytes": plan.arena_bytes,
         "ram_bytes": measured.firmware.ram_bytes,
@@ -43,7 +44,7 @@ def profile_json(measured: Measured) -> dict:
     }
 
 
-def _group(measured: Measured, group: Group, predicted: list[float | None]) -> dict:
+def _group(measured: Measured, group: Group, predicted: list[float | None]) -> Facts:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
     return {
@@ -60,7 +61,7 @@ def _group(measured: Measured, group: Group, predicted: list[float | None]) -> d
     }
 
 
-def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> dict:
+def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> Facts:
     profile = measured.profile
     usage, functions = None, None
     if profile:
@@ -87,22 +88,22 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
     }
 
 
-def total(usages) -> Usage:
+def total(usages: Iterable[Usage]) -> Usage:
     """The sum of several usages, which were all measured on one core."""
     usages = list(usages)
     cycles = [used.cycles for used in usages if used.cycles is not None]
     zeros = (0,) * len(REGIONS)
     return Usage(
         instructions=sum(used.instructions for used in usages),
-        loaded=tuple(map(sum, zip(zeros, *(used.loaded for used in usages)))),
-        stored=tuple(map(sum, zip(zeros, *(used.stored for used in usages)))),
+        loaded=tuple(map(sum, zip(zeros, *(used.loaded for used in usages), strict=True))),
+        stored=tuple(map(sum, zip(zeros, *(used.stored for used in usages), strict=True))),
         calls=sum(used.calls for used in usages),
         cycles=sum(cycles) if len(cycles) == len(usages) else None,
         lowest=min((used.lowest for used in usages if used.lowest is not None), default=None),
     )
 
 
-def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> dict:
+def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> Facts:
     """The keys that a build, a group and an operator share."""
     if usage is None:
         keys = (

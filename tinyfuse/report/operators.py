@@ -1,7 +1,7 @@
 """What `tinyfuse operators` and docs/operators.md say: every operator, its rules, its tested cases.
 
 All of it comes from the families in tinyfuse/ops but the numbers of cases: those the tests count in
-their own tables (tests/case_counts.py writes `tested_cases.json`).
+their own tables (tests/support/case_counts.py writes `tested_cases.json`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
+from tinyfuse.report.report_json import Facts
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")
@@ -24,7 +25,7 @@ PLACES = ("tflm", "host", "cortex-m4", "cortex-m55")
 _HEAD = """\
 # Operators
 
-What a model may be made of, written by `python tests/case_counts.py` from `tinyfuse operators --json`
+What a model may be made of, written by `python tests/support/case_counts.py` from `tinyfuse operators --json`
 and from the tables of the tests. A model that breaks a rule is refused before anything is written, with
 the operator, the tensor and a hint.
 
@@ -38,7 +39,7 @@ from rings, in place) meets that reference on the **host** under sanitizers and 
 """
 
 
-def operators_json() -> dict:
+def operators_json() -> Facts:
     """The JSON of `tinyfuse operators --json` (docs/json.md)."""
     counts = json.loads(TESTED_CASES.read_text())
     families = sorted((f for f in FAMILIES.values() if f.in_files), key=lambda family: family.kind)
@@ -49,7 +50,7 @@ def operators_json() -> dict:
     }
 
 
-def _data(family: OpFamily, counts: dict[str, int]) -> dict:
+def _data(family: OpFamily, counts: dict[str, int]) -> Facts:
     return {
         "kind": family.kind,
         "summary": family.summary,
@@ -66,7 +67,7 @@ def _goes_forward(kernel: Kernel) -> bool:
     return bool(kernel.in_place) or type(kernel).access_orders is not Kernel.access_orders
 
 
-def operators_lines(data: dict) -> list[str]:
+def operators_lines(data: Facts) -> list[str]:
     """A table for a terminal."""
     rows = [(o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in data["operators"]]
     head = ("operator", "host", "emulated", "computes")
@@ -78,7 +79,7 @@ def operators_lines(data: dict) -> list[str]:
     return lines
 
 
-def operator_lines(data: dict) -> list[str]:
+def operator_lines(data: Facts) -> list[str]:
     """One operator in full; `data` is an entry of "operators"."""
     cases = ", ".join(f"{count} {place}" for place, count in data["tested_cases"].items())
     return [
@@ -91,7 +92,7 @@ def operator_lines(data: dict) -> list[str]:
     ]
 
 
-def operators_markdown(data: dict) -> str:
+def operators_markdown(data: Facts) -> str:
     """docs/operators.md."""
     lines = [
         _HEAD,
@@ -100,19 +101,19 @@ def operators_markdown(data: dict) -> str:
     ]
     for o in data["operators"]:
         cells = [
-            f"[{o['kind']}](#{o['kind'].lower()})", _escape(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
+            f"[{o['kind']}](#{o['kind'].lower()})", escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
             *(str(o["tested_cases"][place]) for place in PLACES),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "## Rules"]
     for o in data["operators"]:
-        lines += ["", f"### {o['kind']}", "", *(f"- {_escape(rule)}" for rule in o["rules"])]
+        lines += ["", f"### {o['kind']}", "", *(f"- {escaped(rule)}" for rule in o["rules"])]
         kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
         lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the model is compiled."]
     return "\n".join(lines) + "\n"
 
 
-def _emulated(data: dict) -> int:
+def _emulated(data: Facts) -> int:
     return sum(count for place, count in data["tested_cases"].items() if place.startswith("cortex"))
 
 
@@ -120,7 +121,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that Markdown prints as it is."""
     for character in "\\`*_|<[":
         text = text.replace(character, "\\" + character)

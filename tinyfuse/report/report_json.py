@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import asdict
+from typing import Any, TypeAlias
 
 from tinyfuse import __version__
 from tinyfuse.cost.predict import predicted_total
@@ -15,8 +16,11 @@ from tinyfuse.plan import Plan, Storage, constant_key
 
 SCHEMA_VERSION = 1
 
+#: what is printed as JSON: its keys are in docs/json.md
+Facts: TypeAlias = dict[str, Any]
 
-def envelope(model: str, sha256: str | None, target: str, options: dict, warnings: list[str]) -> dict:
+
+def envelope(model: str, sha256: str | None, target: str, options: Facts, warnings: list[str]) -> Facts:
     """The keys that every JSON answer about a model begins with."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -29,7 +33,8 @@ def envelope(model: str, sha256: str | None, target: str, options: dict, warning
     }
 
 
-def plan_envelope(plan: Plan) -> dict:
+def plan_envelope(plan: Plan) -> Facts:
+    """The keys that every JSON answer about a plan begins with."""
     return envelope(
         plan.graph.path,
         plan.graph.sha256,
@@ -39,7 +44,7 @@ def plan_envelope(plan: Plan) -> dict:
     )
 
 
-def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> dict:
+def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> Facts:
     """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
     return {
         "macs": plan.macs,
@@ -111,7 +116,7 @@ def op_name(op: Op) -> str:
     return (op.outputs + op.states)[0].name
 
 
-def reordering_json(plan: Plan) -> dict | None:
+def reordering_json(plan: Plan) -> Facts | None:
     """What another order of the operators than the file's brought, None where they run in that order."""
     if plan.reordering is None:
         return None
@@ -132,7 +137,7 @@ def moved_operators(indices: list[int]) -> int:
     return len(in_file) - len(ends)
 
 
-def _rewrites(plan: Plan) -> list[dict]:
+def _rewrites(plan: Plan) -> list[Facts]:
     """What the rewrites saved, and last what equal constants that are stored once do."""
     found = [
         {
@@ -178,7 +183,7 @@ def estimated_code_bytes(plan: Plan) -> int:
     return 600 + 250 * len(stages) + 1200 * len({stage.kernel.name for stage in stages})
 
 
-def _ports(tensors: tuple[Tensor, ...]) -> list[dict]:
+def _ports(tensors: tuple[Tensor, ...]) -> list[Facts]:
     return [
         {
             "name": tensor.name,

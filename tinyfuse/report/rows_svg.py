@@ -17,11 +17,11 @@ _MADE, _HELD, _WHOLE = "#d95f02", "#9ecae1", "#e5e5e5"
 def rows_svg(plan: Plan) -> str:
     """The group with the most operators that runs by rows, a stand-alone SVG; a picture that says so
     where there is none."""
-    groups = [group for group in plan.groups if group.stages[0].by_row and group.outputs]
-    if not groups:
+    streams = [(group, group_stream(plan, group)) for group in plan.groups if group.outputs]
+    by_row = [(group, stream) for group, stream in streams if stream is not None]
+    if not by_row:
         return _page(460, 60, ['<text x="20" y="34" font-size="13">No group runs by rows.</text>'])
-    group = max(groups, key=lambda group: len(group.stages))
-    return _picture(group, group_stream(plan, group))
+    return _picture(*max(by_row, key=lambda each: len(each[0].stages)))
 
 
 def _picture(group: Group, stream: Stream) -> str:
@@ -37,7 +37,8 @@ def _picture(group: Group, stream: Stream) -> str:
         lines += _lane(group, stream, played, s, event)
     key, end = bottom + 20, right + _RIGHT
     for x, colour, text in (
-        (_LEFT, _MADE, "makes a row"), (_LEFT + 110, _HELD, "rows held in its ring"), (_LEFT + 270, _WHOLE, "made of a whole tensor"),
+        (_LEFT, _MADE, "makes a row"), (_LEFT + 110, _HELD, "rows held in its ring"),
+        (_LEFT + 270, _WHOLE, "made of a whole tensor"),
     ):  # fmt: skip
         lines.append(f'<rect x="{x}" y="{key - 9}" width="10" height="10" fill="{colour}"/>')
         lines.append(f'<text x="{x + 15}" y="{key}">{text}</text>')
@@ -52,8 +53,9 @@ def _lane(group: Group, stream: Stream, played: list[list[int]], s: int, event: 
     name = tensor.name.split(";")[0].split("/")[-1]
     label = f"{s} {stage.op.kind} {name[:16]}"
     kind = "whole" if ring is None else f"{ring} of {height(tensor)}" + (", slides" if tensor in stream.sliding else "")
-    yield f'<text x="{_LEFT - 8}" y="{floor - _LANE // 2 + 4}" text-anchor="end">{escape(_printable(label), quote=False)}</text>'
-    yield f'<text x="{_LEFT + event * len(played) + 6:g}" y="{floor - _LANE // 2 + 4}">{escape(kind, quote=False)}</text>'
+    base = floor - _LANE // 2 + 4
+    yield f'<text x="{_LEFT - 8}" y="{base}" text-anchor="end">{escape(_printable(label), quote=False)}</text>'
+    yield f'<text x="{_LEFT + event * len(played) + 6:g}" y="{base}">{escape(kind, quote=False)}</text>'
     path, last = [f"M{_LEFT} {floor}"], None
     for number, (_, *rows) in enumerate(played):
         if rows[s] != last:

@@ -6,7 +6,7 @@ means: for every input, every output of the model keeps every bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
@@ -55,12 +55,25 @@ def rewrite(
     views if `with_views`; it says what each pass that found something saved. `known` keeps what passes made
     between calls: those of several aims go the same way as far as they can, and may end with the same graph."""
     known = {} if known is None else known
+    steps = list(rewrite_steps(graph, fusion, kernels, optimize, with_views, known))
+    return steps[-1][1] if steps else graph
+
+
+def rewrite_steps(
+    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten
+) -> Iterator[tuple[str, Graph]]:
+    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name."""
     for one_pass in _passes(fusion, kernels, optimize, with_views):
-        if (one_pass, graph) not in known:
-            known[one_pass, graph] = _with_saving(one_pass, graph)
-        graph = known[one_pass, graph]
+        before = graph
+        if (one_pass, before) not in known:
+            known[one_pass, before] = _with_saving(one_pass, before)
+        graph = known[one_pass, before]
+        if graph is not before:
+            yield one_pass.__name__, graph
     # what a pass went around (a RESHAPE before a layer) is read by nobody now
-    return known.setdefault((drop_dead, graph), drop_dead(graph))
+    alive = known.setdefault((drop_dead, graph), drop_dead(graph))
+    if alive is not graph:
+        yield drop_dead.__name__, alive
 
 
 def _with_saving(one_pass: Pass, before: Graph) -> Graph:

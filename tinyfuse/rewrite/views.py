@@ -16,7 +16,8 @@ after    %b = CONCATENATION(%constant);  %d = CONCATENATION(%a);  %c = CONCATENA
 A whole needs all its bytes from its first part on, and as long as any part is read. So a view may take more
 RAM than a copy: of a small slice of a large tensor, of a concatenation whose first part is there long before
 its last. `every_view` doesn't ask; `views` takes those that don't, operator by operator, as if nothing
-else were fused. What fusion makes of either, and of none, only plans tell: tinyfuse/compiler.py compares them.
+else were fused. What fusion makes of either, and of none, only plans tell: schedule/by_rule.py and searched.py
+compare them.
 """
 
 from __future__ import annotations

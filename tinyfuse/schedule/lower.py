@@ -26,15 +26,30 @@ StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
 TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """What a partition comes to, before anything is placed.
+
+    groups    with a kernel for every operator
+    storage   of every activation, which part of which buffer it is
+    buffers   of the arena, with lifetimes
+    overlaps  how near those may lie that are alive together
+    """
+
+    groups: tuple[Group, ...]
+    storage: dict[Tensor, Storage]
+    buffers: tuple[Buffer, ...]
+    overlaps: tuple[Overlap, ...]
+
+
 def lower(
     graph: Graph,
-    partition: list[list[Op]],
+    partition: Sequence[Sequence[Op]],
     context: Context,
     fixed: frozenset[int] = frozenset(),
     memo: StageMemo | None = None,
-) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
-    """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
-    whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
+) -> Lowered:
+    """The groups of a partition. In those whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     groups = []
@@ -81,7 +96,7 @@ def lower(
             for name, alive in border.live_sets().items():
                 number = whole_buffers[name]
                 buffers[number] = replace(buffers[number], live_sets=alive)
-    return tuple(groups), storage, tuple(buffers), tuple(overlaps)
+    return Lowered(tuple(groups), storage, tuple(buffers), tuple(overlaps))
 
 
 def place_states(graph: Graph) -> dict[Tensor, int]:

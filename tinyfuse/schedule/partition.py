@@ -96,6 +96,7 @@ def is_pointwise_function(op: Op) -> bool:
 
 
 def is_pointwise_convolution(op: Op) -> bool:
+    """A convolution whose windows are single pixels, one for each pixel of its output."""
     family = FAMILIES[op.kind]
     mixes = family.convolution and not family.depthwise
     return mixes and family.row_window(op, 0) == SAME_ROW and op.operand(1).shape[1:3] == (1, 1)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.targets import all_targets, target_of_core
-from tinyfuse.toolchain.pack_manager import Progress, index_url, open_cache, update_descriptions
+from tinyfuse.toolchain.pack_manager import Entry, Progress, index_url, open_cache, update_descriptions
 
 #: targets of cores that are licensed with or without DSP or MVE
 _WITH_OPTIONS = ("cortex-m33", "cortex-m55", "cortex-m85")
@@ -66,7 +66,7 @@ def find_device(name: str, progress: Progress) -> Device:
     return chosen[0]
 
 
-def matching(part: str, progress: Progress, update: bool = False) -> list[dict]:
+def matching(part: str, progress: Progress, update: bool = False) -> list[Entry]:
     """The cached entries of the devices whose name begins with `part`, in any case, by name."""
     index = update_descriptions(progress) if update else open_cache().index or update_descriptions(progress)
     if not index:
@@ -91,7 +91,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(every[:_LISTED]) + more
 
 
-def _devices(entry: dict) -> list[Device]:
+def _devices(entry: Entry) -> list[Device]:
     """A device for each of the entry's cores."""
     pack = entry["from_pack"]
     processors = entry["processors"]
@@ -113,7 +113,7 @@ def _devices(entry: dict) -> list[Device]:
     return devices
 
 
-def _largest(regions: Iterable[dict]) -> int:
+def _largest(regions: Iterable[Entry]) -> int:
     """Bytes of the largest stretch of memory, regions that touch or overlap taken together."""
     largest = start = end = 0
     for first, size in sorted((m["start"], m["size"]) for m in regions):
@@ -124,7 +124,7 @@ def _largest(regions: Iterable[dict]) -> int:
     return largest
 
 
-def _target(entry: dict, processor: dict) -> str:
+def _target(entry: Entry, processor: Entry) -> str:
     """The target, with its variant, of one core."""
     core, fpu = processor["core"], processor["fpu"]
     name = target_of_core(core)
@@ -147,7 +147,7 @@ def _target(entry: dict, processor: dict) -> str:
     return name + wanted
 
 
-def _options(entry: dict, core: str | None) -> dict[str, str]:
+def _options(entry: Entry, core: str | None) -> dict[str, str]:
     """The attributes Ddsp and Dmve of a device's processor: its own, else its subfamily's, else its family's."""
     pack = entry["from_pack"]
     path = Path(open_cache().data_path, f"{pack['vendor']}.{pack['pack']}.{pack['version']}.pdsc")

@@ -26,7 +26,12 @@ Progress = Callable[[str], None]
 
 
 def index_url() -> str:
+    """Where the index of all packs is: TINYFUSE_PACK_INDEX, else Keil's."""
     return os.environ.get("TINYFUSE_PACK_INDEX") or INDEX
+
+
+#: what cmsis-pack-manager says of a device
+Entry = dict[str, Any]
 
 
 def open_cache(json_path: str | None = None, vidx_list: str | None = None) -> Any:
@@ -38,7 +43,7 @@ def open_cache(json_path: str | None = None, vidx_list: str | None = None) -> An
     return Cache(True, False, json_path=json_path, vidx_list=vidx_list)
 
 
-def update_descriptions(progress: Progress) -> dict[str, dict]:
+def update_descriptions(progress: Progress) -> dict[str, Entry]:
     """Downloads the description (.pdsc) of every pack in the index that is not in the cache yet, and
     returns the devices in them, which become the cached ones unless there are none."""
     url = index_url()
@@ -48,7 +53,7 @@ def update_descriptions(progress: Progress) -> dict[str, dict]:
         vendors.write_text(url)
         cache = open_cache(folder, str(vendors))
         _quiet(cache.cache_descriptors)
-        devices = cache.index
+        devices: dict[str, Entry] = cache.index
         if devices:
             # not where the next run reads it until it is known to be good: an index that can't be
             # reached gives no devices, and no error

@@ -1,7 +1,7 @@
 """Which path arm_convolve_wrapper_s8 takes for a call, what scratch that needs, and where it errs.
 
-Read from the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0; tests/test_cmsis_scratch.py compares
-with the library's own getters, tests/test_cmsis_nn.py its results with the reference.
+Read from the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0; tests/emulated/test_cmsis_scratch.py compares
+with the library's own getters, tests/emulated/test_cmsis_nn.py its results with the reference.
 """
 
 from __future__ import annotations

@@ -98,6 +98,8 @@ def _path(path: Path) -> str:
 
 
 class Renode:
+    """Renode, which knows boards that QEMU has not; its log is searched for accesses that meet no memory."""
+
     name = "renode"
 
     def __init__(self, path: str | None = None):
