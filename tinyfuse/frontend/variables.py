@@ -20,6 +20,7 @@ from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.variables import CallOnce, VarHandle
 
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"
@@ -114,7 +115,8 @@ class _Resolver:
 
     def _named(self, op: Op) -> _Variable:
         # None: its options are damaged, which was told
-        name, container = (op.attributes.shared_name, op.attributes.container) if op.attributes else ("?", "")
+        handle = VarHandle("?") if op.attributes is None else op.attributes_as(VarHandle)
+        name, container = handle.shared_name, handle.container
         self.require(bool(name), "the variable has no name", HINT_UNSOUND, op)
         variable = self.variables.setdefault(name, _Variable(name, container))
         message = f"variable {name!r} is in two containers"
@@ -125,7 +127,7 @@ class _Resolver:
         """Plays the subgraph of a CALL_ONCE, which may only compute constants."""
         if call.attributes is None:  # its options are damaged, which was told
             return
-        number = call.attributes.init_subgraph_index
+        number = call.attributes_as(CallOnce).init_subgraph_index
         message = f"it calls subgraph {number}, of {self.subgraphs}"
         good = self.require(0 <= number < self.subgraphs, message, HINT_UNSOUND, call)
         message = "it calls the subgraph that it is in"
