@@ -14,7 +14,6 @@ from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import plan_groups
 from tinyfuse.cost import cost_table
-from tinyfuse.cost.features import features
 from tinyfuse.cost.fit import fit, nnls
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.cost.table import loop_features
@@ -82,8 +81,8 @@ def test_rows_are_calls_and_the_loop_asks_every_stage_behind() -> None:
     plan = plan_groups(graph, graph, [list(graph.ops)], Context(load_target("cortex-m4")), Options("net"))
     (group,) = plan.groups
     stream = Stream(group.stages, frozenset(group.outputs))
-    assert features(group.ops[0], by_row=False)["calls"] == 1
-    assert features(group.ops[0], by_row=True)["calls"] == 5
+    assert group.stages[0].kernel.counts(group.ops[0], by_row=False)["calls"] == 1
+    assert group.stages[0].kernel.counts(group.ops[0], by_row=True)["calls"] == 5
     # ten turns; the first stage is asked in the five in which the second can't run
     assert [counts["checks"] for counts in loop_features(group.stages, stream)] == [5, 10]
 

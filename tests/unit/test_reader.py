@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,26 @@ from tflite_builder import ModelBuilder, Outside, camel_case, options_table
 from tflite_mutations import patch
 
 from tinyfuse.frontend.reader import read_tflite, unsupported
-from tinyfuse.frontend.schema import OPTION_TABLES, TABLES, enumerators
-from tinyfuse.ir import ITEM_BYTES, Graph, Quant
+from tinyfuse.frontend.schema import TABLES, enumerators
+from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Quant
 from tinyfuse.ir.text import graph_text
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import OpFamily
+
+OPTION_TABLES = {kind: family.options_table for kind, family in FAMILIES.items() if family.options_table}
 
 
-class Echo:
+class Echo(OpFamily):
     """A family whose attributes are the options as the reader hands them over."""
 
-    def attributes(self, options: dict[str, Any]) -> dict[str, Any]:
+    def __init__(self, kind: str) -> None:
+        self.kind, self.options_table = kind, OPTION_TABLES.get(kind)
+
+    def attributes(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return dict(options)
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -32,7 +42,7 @@ def echo(monkeypatch):
 
     def install(*kinds: str) -> None:
         for kind in kinds:
-            monkeypatch.setitem(FAMILIES, kind, Echo())
+            monkeypatch.setitem(FAMILIES, kind, Echo(kind))
 
     return install
 
@@ -148,7 +158,17 @@ def test_an_absent_option_table_is_empty(echo):
 
 
 def test_option_tables_are_those_of_their_kinds():
-    assert OPTION_TABLES == {kind: options_table(kind) for kind in OPTION_TABLES}
+    assert {kind: options_table(kind) for kind in OPTION_TABLES} == OPTION_TABLES
+
+
+def test_families_that_read_options_name_their_table():
+    reads = {
+        kind
+        for kind, family in FAMILIES.items()
+        if type(family).attributes is not OpFamily.attributes and family.in_files
+    }
+    assert reads == set(OPTION_TABLES)
+    assert set(OPTION_TABLES.values()) <= TABLES.keys()
 
 
 class Recorder:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from random_graphs import Sketch, Value, networks
+from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
@@ -307,3 +308,12 @@ def test_a_reshape_that_a_pass_went_around_is_dropped() -> None:
     after = rewrite(graph, "rows", "auto", "ram")
     assert all(set(op.outputs) & (set(after.outputs) | set(after.consumers)) for op in after.ops)
     assert_same(graph, after)
+
+
+def test_a_reshape_to_a_scalar_passes_no_channels() -> None:
+    """It has no last dimension: looking for its channels ended in a traceback."""
+    model = ModelBuilder()
+    x, y = model.tensor("x", (1, 1), scale=0.5, zero_point=3), model.tensor("y", (), scale=0.5, zero_point=3)
+    model.op("RESHAPE", [x], [y])
+    graph = graph_of(bytes(model.build([x], [y])))
+    assert prune_channels(graph) is graph

@@ -20,11 +20,16 @@ from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.variables import CallOnce, VarHandle
 
-#: what an initialization may do besides assigning constants
-_INITIALIZERS = ("QUANTIZE", "DEQUANTIZE", "RESHAPE")
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"
+
+
+def _initializes(op: Op) -> bool:
+    """Whether an initialization may do this besides assigning constants."""
+    family = FAMILIES.get(op.kind)
+    return family is not None and (family.elementwise or family.alias)
 
 
 @dataclass(eq=False)
@@ -91,11 +96,12 @@ class _Resolver:
             if self.require(good, "it must have one output, a resource", HINT_UNSOUND, op):
                 handles[op.output] = self._named(op)
             return None
-        if op.kind not in ("READ_VARIABLE", "ASSIGN_VARIABLE"):
+        family = FAMILIES.get(op.kind)
+        if family is None or not family.resource:
             for tensor in resources:
                 self.require(False, "it can't use a resource", HINT_UNSOUND, op, tensor)
             return None
-        reads = op.kind == "READ_VARIABLE"
+        reads = not family.updates
         good = len(op.inputs) == (1 if reads else 2) and len(op.outputs) == (1 if reads else 0)
         good = good and None not in op.inputs and len(resources) == 1 and resources[0] is op.inputs[0]
         if not self.require(good, "it must have a resource and a value", HINT_UNSOUND, op):
@@ -109,7 +115,8 @@ class _Resolver:
 
     def _named(self, op: Op) -> _Variable:
         # None: its options are damaged, which was told
-        name, container = (op.attributes.shared_name, op.attributes.container) if op.attributes else ("?", "")
+        handle = VarHandle("?") if op.attributes is None else op.attributes_as(VarHandle)
+        name, container = handle.shared_name, handle.container
         self.require(bool(name), "the variable has no name", HINT_UNSOUND, op)
         variable = self.variables.setdefault(name, _Variable(name, container))
         message = f"variable {name!r} is in two containers"
@@ -120,7 +127,7 @@ class _Resolver:
         """Plays the subgraph of a CALL_ONCE, which may only compute constants."""
         if call.attributes is None:  # its options are damaged, which was told
             return
-        number = call.attributes.init_subgraph_index
+        number = call.attributes_as(CallOnce).init_subgraph_index
         message = f"it calls subgraph {number}, of {self.subgraphs}"
         good = self.require(0 <= number < self.subgraphs, message, HINT_UNSOUND, call)
         message = "it calls the subgraph that it is in"
@@ -134,16 +141,18 @@ class _Resolver:
         for op in self.subgraph_ops(number):
             variable = self._variable(op, handles)
             values = [None if t is None else t.data if t.is_constant else known.get(t) for t in op.inputs]
-            if op.kind == "ASSIGN_VARIABLE" and variable is not None:
+            if op.kind == "ASSIGN_VARIABLE":
+                if variable is None:
+                    continue
                 message = f"subgraph {number} gives {variable.name!r} a value that is no constant"
                 if self.require(values[1] is not None, message, _HINT_INITIALIZE, call):
                     variable.initial = values[1]
-            elif op.kind in _INITIALIZERS:
+            elif _initializes(op):
                 reason = self._broken(op, values)
                 message = f"subgraph {number}: {op}: {reason}"
                 if self.require(reason is None, message, _HINT_INITIALIZE, call):
                     known[op.output] = self._families()[op.kind].reference(op, *values)[0]
-            elif op.kind not in ("VAR_HANDLE", "ASSIGN_VARIABLE"):
+            elif op.kind != "VAR_HANDLE":
                 message = f"subgraph {number} has {op.kind}, which initializes no variable"
                 self.require(False, message, _HINT_INITIALIZE, call)
 

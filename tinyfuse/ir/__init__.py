@@ -1,7 +1,7 @@
 """The intermediate representation: graphs of operators and tensors, and the fixed-point arithmetic that both
 references and kernels mean."""
 
-from tinyfuse.ir.arrays import Array, Float64s, Int64s, given
+from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
     ITEM_BYTES,
     Graph,
@@ -22,6 +22,7 @@ __all__ = [
     "Quant",
     "Saving",
     "Tensor",
+    "all_given",
     "given",
     "quoted",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,3 +23,8 @@ def given(array: Array | None) -> Array:
     if array is None:
         raise InternalFault("a reference", "an operand that its operator needs was not given")
     return array
+
+
+def all_given(arrays: Iterable[Array | None]) -> tuple[Array, ...]:
+    """`given` of each."""
+    return tuple(map(given, arrays))

@@ -71,8 +71,8 @@ def saturating_doubling_high_mul_16(value: npt.ArrayLike, multiplier: npt.ArrayL
 
 def saturate_16(value: npt.ArrayLike) -> Int64s:
     """The nearest int16 values."""
-    low, high = RANGE["int16"]
-    return np.asarray(value, np.int64).clip(low, high)
+    nearest: Int64s = np.clip(np.asarray(value, np.int64), *RANGE["int16"])
+    return nearest
 
 
 def rounding_divide_by_pot(value: npt.ArrayLike, exponent: npt.ArrayLike) -> Int64s:
@@ -80,7 +80,8 @@ def rounding_divide_by_pot(value: npt.ArrayLike, exponent: npt.ArrayLike) -> Int
     value, exponent = np.asarray(value, np.int64), np.asarray(exponent, np.int64)
     mask = (np.int64(1) << exponent) - 1
     threshold = (mask >> 1) + (value < 0)
-    return (value >> exponent) + ((value & mask) > threshold)
+    rounded: Int64s = (value >> exponent) + ((value & mask) > threshold)
+    return rounded
 
 
 def multiply_by_quantized_multiplier(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike) -> Int64s:

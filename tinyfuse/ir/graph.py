@@ -6,9 +6,10 @@ Rewrites build new objects; nothing is changed in place. `tinyfuse.ir.text` prin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir.arrays import Array
@@ -159,7 +160,7 @@ class Op:
     kind: str
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    attributes: Any = None
+    attributes: object = None
     index: int = -1
     view: bool = False
 
@@ -196,6 +197,11 @@ class Op:
         if not isinstance(self.attributes, kind):
             raise _lacks(self, f"attributes of {kind.__name__}")
         return self.attributes
+
+    def reading(self, instead: Mapping[Tensor, Tensor]) -> Op:
+        """The operator with other tensors in the place of some inputs; itself where none of them is one."""
+        inputs = tuple(t if t is None else instead.get(t, t) for t in self.inputs)
+        return self if inputs == self.inputs else replace(self, inputs=inputs)
 
     @cached_property
     def activations(self) -> tuple[Tensor, ...]:

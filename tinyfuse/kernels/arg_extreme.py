@@ -19,4 +19,4 @@ class ArgExtreme(Kernel):
         shape, axis = op.input.shape, reduced_axis(op)
         dims = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
         flip = -1 if op.kind == "ARG_MIN" else 0
-        return (Call(self.name, (site.inputs[0].pointer, *dims, flip, site.outputs[0].pointer)),)
+        return (Call(self.name, (site.input(0).pointer, *dims, flip, site.output.pointer)),)

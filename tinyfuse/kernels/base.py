@@ -10,12 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.targets import Target
 
 # --- statements ------------------------------------------------------------------------------
@@ -98,6 +97,13 @@ class CallSite:
         return view
 
     @property
+    def output_row(self) -> str:
+        """`row`, for a kernel that computes rows alone; InternalFault where the call is of a whole output."""
+        if self.row is None:
+            raise InternalFault("a kernel", "it computes rows, and its call is of a whole output")
+        return self.row
+
+    @property
     def output(self) -> TensorAccess:
         """Where the operator's first output lies."""
         return self.outputs[0]
@@ -112,7 +118,7 @@ class Constant:
     """
 
     name: str
-    data: np.ndarray
+    data: Array
     ctype: str
     align: int = 4
 
@@ -219,13 +225,28 @@ class Kernel(ABC):
         (tinyfuse/cost); "" where there is one."""
         return ""
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the
+        instructions that it takes depend on (tinyfuse/kernels/counts.py). Not to be changed."""
+        return element_counts(op, by_row)
+
     @abstractmethod
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """The C that computes the site's output (or its row)."""
 
 
+_Layer = TypeVar("_Layer")
+
+
+def proven(layer: _Layer | None) -> _Layer:
+    """A layer in a form that `accepts` has proven exact; InternalFault where it hasn't."""
+    if layer is None:
+        raise InternalFault("a kernel", "its operator has not the form that it was accepted in")
+    return layer
+
+
 def element_access_orders(op: Op, indexes: Collection[int]) -> dict[int, AccessOrder]:
     """Of inputs with as many elements as the output, that a call goes through element by element."""
-    if any(op.inputs[i].elements != op.output.elements for i in indexes):
+    if any(op.operand(i).elements != op.output.elements for i in indexes):
         raise InternalFault("the paces of kernels", f"{op} has an input of another size than its output")
-    return {i: AccessOrder(ITEM_BYTES[op.inputs[i].dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}
+    return {i: AccessOrder(ITEM_BYTES[op.operand(i).dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}

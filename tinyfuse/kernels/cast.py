@@ -16,7 +16,7 @@ class _Elements(Kernel):
     by_row, rings = True, True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, element_count(op.output, site))),)
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
 
 
 class Cast(_Elements):

@@ -14,4 +14,4 @@ class Copy(Kernel):
     in_place = (0,)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (site.inputs[0].pointer, site.outputs[0].pointer, op.output.bytes)),)
+        return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)

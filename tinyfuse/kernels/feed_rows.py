@@ -18,4 +18,4 @@ class FeedRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         size = op.output.bytes // op.output.shape[1]
-        return (Call(self.name, (ROWS, f"{site.row} - {BEFORE}", size, site.outputs[0].pointer)),)
+        return (Call(self.name, (ROWS, f"{site.row} - {BEFORE}", size, site.output.pointer)),)

@@ -17,7 +17,7 @@ class GatherSlices(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = []
-        for name, tensor in zip(("data", "indexes"), op.inputs, strict=True):
+        for name, tensor in zip(("data", "indexes"), op.operands, strict=True):
             if tensor.is_constant:
                 values = np.ascontiguousarray(tensor.data).reshape(-1)
                 values = values.astype(np.int32) if name == "indexes" else values.view(np.int8)
@@ -34,5 +34,5 @@ class GatherSlices(Kernel):
             site.constant(name) if view is None else view.pointer
             for name, view in zip(("data", "indexes"), site.inputs, strict=True)
         )
-        args = ("&p", data, indexes, site.outputs[0].pointer)
+        args = ("&p", data, indexes, site.output.pointer)
         return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")

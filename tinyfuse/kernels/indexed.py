@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself
-Indexes = Callable[[Op], tuple[np.ndarray | None, ...]]
+Indexes = Callable[[Op], tuple[Array | None, ...]]
 
 
 class _Indexed(Kernel):
@@ -20,7 +20,7 @@ class _Indexed(Kernel):
     def __init__(self, indexes: Indexes):
         self.indexes = indexes
 
-    def tables(self, op: Op) -> list[np.ndarray | None]:
+    def tables(self, op: Op) -> list[Array | None]:
         """The tables of four dimensions, leading ones added."""
         tables = list(self.indexes(op))
         return [None] * (4 - len(tables)) + tables
@@ -54,7 +54,7 @@ class IndexedCopy(_Indexed):
     name = "tinyfuse_indexed_copy"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        args = ("&p", site.inputs[0].pointer, site.outputs[0].pointer)
+        args = ("&p", site.input(0).pointer, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
 
 
@@ -65,10 +65,10 @@ class IndexedRow(_Indexed):
     by_row, whole, rings = True, False, True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        source = site.inputs[0]
-        args = ("&p", source.pointer, source.ring_rows, site.row, site.outputs[0].pointer)
+        source = site.input(0)
+        args = ("&p", source.pointer, source.ring_rows, site.output_row, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
 
 
-def _array(values: list) -> str:
+def _array(values: Sequence[int | str]) -> str:
     return "{" + ", ".join(map(str, values)) + "}"

@@ -16,4 +16,4 @@ class Not(Kernel):
     in_place = (0,)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, element_count(op.output, site))),)
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)

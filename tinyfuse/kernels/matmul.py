@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Constant, Context
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Constant, Context, proven
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import step_line
 
@@ -23,8 +23,8 @@ class Matmul:
     tinyfuse_step_line [out_c] for the forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
-    weights: np.ndarray
-    channels: np.ndarray
+    weights: Array
+    channels: Array
 
     @property
     def constant(self) -> Constant:
@@ -39,7 +39,8 @@ def form_name(form: str) -> str:
 
 def matmul_depth(op: Op) -> int:
     """Terms of an output, rounded up to a multiple of 4."""
-    return -(-channel_weights(op).shape[1] // 4) * 4
+    terms: int = channel_weights(op).shape[1]
+    return -(-terms // 4) * 4
 
 
 def column_bytes(context: Context) -> int:
@@ -84,13 +85,13 @@ def _layer(op: Op, dsp: bool, step_lines: bool, unpacked: bool) -> Matmul | None
     return Matmul(LANES, lanes, channels)
 
 
-def _padded(op: Op, weights: np.ndarray) -> np.ndarray:
+def _padded(op: Op, weights: Array) -> Array:
     padded = np.zeros((weights.shape[0], matmul_depth(op)), np.int8)
     padded[:, : weights.shape[1]] = weights
     return padded
 
 
-def weights_in_lanes(weights: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | int]:
+def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
     """(int8 [out_c, depth], int64 [out_c]): weights [out_c, depth] two to a 16-bit lane, and what must
     be added to each sum in 256ths. None where a weight of -128 doesn't fit.
 
@@ -112,8 +113,7 @@ def block_pixels(context: Context) -> int:
 
 def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    layer = matmul_layer(op, context)
-    assert layer is not None
+    layer = proven(matmul_layer(op, context))
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
     if layer.form == UNPACKED:

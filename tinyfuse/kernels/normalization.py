@@ -18,7 +18,7 @@ class L2Normalize(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         rows = op.input.elements // depth
-        args = (site.inputs[0].pointer, rows, depth, op.input.zero_point, site.outputs[0].pointer)
+        args = (site.input(0).pointer, rows, depth, op.input.zero_point, site.output.pointer)
         return (Call(self.name, args),)
 
 
@@ -36,5 +36,5 @@ class LogSoftmaxWhole(Kernel):
             "rows": op.input.elements // depth, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        args = ("&p", *reverse_scaling(op.input.scale), site.inputs[0].pointer, site.outputs[0].pointer)
+        args = ("&p", *reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)

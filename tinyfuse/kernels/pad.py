@@ -13,7 +13,7 @@ def _four(values: list[int], fill: int) -> str:
 
 
 def _params(op: Op) -> Let:
-    before = [int(pair[0]) for pair in op.inputs[1].data]
+    before = [int(pair[0]) for pair in op.operand(1).values]
     return Let(
         "tinyfuse_pad",
         "p",
@@ -33,7 +33,7 @@ class Pad(Kernel):
     headers = ("tinyfuse_pad.h",)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return _params(op), Call(self.name, ("&p", site.inputs[0].pointer, site.outputs[0].pointer))
+        return _params(op), Call(self.name, ("&p", site.input(0).pointer, site.output.pointer))
 
 
 class PadRow(Kernel):
@@ -44,6 +44,6 @@ class PadRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        view = site.inputs[0]
-        args = ("&p", view.pointer, view.ring_rows, site.row, site.outputs[0].pointer)
+        view = site.input(0)
+        args = ("&p", view.pointer, view.ring_rows, site.output_row, site.output.pointer)
         return _params(op), Call(self.name, args)

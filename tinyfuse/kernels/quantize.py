@@ -27,7 +27,7 @@ class Convert(Kernel):
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.outputs[0].pointer)
+        pointers = (input_pointer(site, 0), site.output.pointer)
         count = element_count(op.output, site)
         if "float32" in (self.source, self.result):
             quantized = op.output if self.source == "float32" else op.input

@@ -23,7 +23,7 @@ class ReduceSum(Kernel):
             "offset": count * op.input.zero_point, "multiplier": multiplier, "shift": shift,
             "out_zero_point": op.output.zero_point,
         }  # fmt: skip
-        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        pointers = (site.input(0).pointer, site.output.pointer)
         return (
             _reduction(op),
             Let("tinyfuse_sum_scaling", "scaling", scaling),
@@ -39,7 +39,7 @@ class ReduceExtreme(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         flip = -1 if op.kind == "REDUCE_MIN" else 0
-        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        pointers = (site.input(0).pointer, site.output.pointer)
         return _reduction(op), Call(self.name, ("&p", flip, *pointers))
 
 

@@ -22,5 +22,5 @@ def element_count(tensor: Tensor, site: CallSite) -> int:
 
 def input_pointer(site: CallSite, index: int) -> str:
     """Where an elementwise call begins to read: the input's start, or its row."""
-    view = site.inputs[index]
+    view = site.input(index)
     return view.pointer if site.row is None else row_pointer(view, site.row)

@@ -27,5 +27,5 @@ class SoftmaxWhole(Kernel):
             "rows": op.input.elements // depth, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        pointers = (site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))

@@ -19,13 +19,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.packing import accumulator_range, channel_weights, folded_bias
 from tinyfuse.ops.convolution import channel_multipliers, clamp_range
 
-#: TINYFUSE_LINE_SHIFT
-SHIFT = 11
+SHIFT = c_constant("tinyfuse_requantize.h", "TINYFUSE_STEP_LINE_SHIFT")
 
 #: slopes that are tried to either side of the ideal one; those that are tried at once, before all others
 SLOPES = 256
@@ -44,11 +44,11 @@ class StepLine:
     multiplier   int32 [out_c]
     """
 
-    weights: np.ndarray
-    bias: np.ndarray
-    multiplier: np.ndarray
+    weights: Array
+    bias: Array
+    multiplier: Array
 
-    def channels(self, extra: np.ndarray | int = 0) -> np.ndarray:
+    def channels(self, extra: Array | int = 0) -> Array:
         """tinyfuse_step_line [out_c], with `extra` 256ths added to each bias. A sum may pass through values
         beyond int32 on its way, so the bias wraps."""
         channels = np.zeros(len(self.bias), STEP_LINE)
@@ -65,7 +65,7 @@ def step_line(op: Op) -> StepLine | None:
     low, high = clamp_range(op)
     zero_point = op.output.zero_point
     zero_points_fit = all(-128 <= t.zero_point <= 127 for t in (op.input, op.output))
-    if least is None or not zero_points_fit or low > high or (shifts > 0).any():
+    if least is None or most is None or not zero_points_fit or low > high or (shifts > 0).any():
         return None
     outputs = np.arange(low + 1, high + 1)
     steps = _steps(least, most, multipliers, shifts, zero_point, outputs)
@@ -95,7 +95,7 @@ def step_line(op: Op) -> StepLine | None:
     return StepLine(weights, bias, slopes.astype(np.int32))
 
 
-def _steps(least, most, multipliers, shifts, zero_point, outputs) -> np.ndarray:
+def _steps(least: Array, most: Array, multipliers: Array, shifts: Array, zero_point: int, outputs: Array) -> Array:
     """int64 [channels, outputs]: the least accumulator in least..most that gives at least each output
     (before the clamp); most + 1 where none does. Bisection, about what real numbers give first."""
     below = np.repeat(least[:, None] - 1, len(outputs), axis=1)
@@ -113,13 +113,13 @@ def _steps(least, most, multipliers, shifts, zero_point, outputs) -> np.ndarray:
     return reach
 
 
-def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int, least: int, most: int) -> tuple[int, int] | None:
+def _fit(steps: Array, levels: Array, ideal: int, least: int, most: int) -> tuple[int, int] | None:
     """(bias in 256ths, multiplier) of a line that, over the accumulators least..most, reaches levels[i]
     exactly from steps[i] on; from `least` on where that is a step, nowhere where it is most + 1."""
     goals = (levels << (32 + SHIFT)) - (1 << (31 + SHIFT))
     every = _slopes(ideal, int(steps[-1] - steps[0]))
     for slopes in (every[:1], every[1:_NEAREST], every[_NEAREST:]):
-        slopes = slopes[(0 < slopes) & (slopes < 2**31)]
+        slopes = slopes[(slopes > 0) & (slopes < 2**31)]
         # the biases that fit a step: from `first` on, 256 of them
         first = -(-goals[None] // slopes[:, None]) - 256 * steps[None]
         low, high = first[:, steps <= most].max(axis=1), first[:, steps > least].min(axis=1) + 255
@@ -130,7 +130,7 @@ def _fit(steps: np.ndarray, levels: np.ndarray, ideal: int, least: int, most: in
     return None
 
 
-def _slopes(ideal: int, span: int) -> np.ndarray:
+def _slopes(ideal: int, span: int) -> Array:
     """Slopes about the ideal one, nearest first: the last ones miss by an accumulator over the span."""
     step = max(1, ideal // max(span, 1) // SLOPES)
     away = np.arange(1, SLOPES + 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.walk import Walk, walk_of
 
@@ -20,12 +20,12 @@ class StridedCopy(Kernel):
     name = "tinyfuse_strided_copy"
     headers = ("tinyfuse_strided.h",)
 
-    def __init__(self, source: int, views: Callable[[Op, np.ndarray], tuple[np.ndarray, ...]]):
+    def __init__(self, source: int, views: Callable[[Op, Array], tuple[Array, ...]]):
         self.source, self.views = source, views
 
     def walks(self, op: Op) -> tuple[Walk, ...]:
         """The walk of every output."""
-        tensor = op.inputs[self.source]
+        tensor = op.operand(self.source)
         data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
         return tuple(walk_of(view, data) for view in self.views(op, data))
 
@@ -33,7 +33,7 @@ class StridedCopy(Kernel):
         statements: list[Statement] = []
         for i, (walk, output) in enumerate(zip(self.walks(op), site.outputs, strict=True)):
             name = "walk" if len(site.outputs) == 1 else f"walk{i}"
-            statements += strided_copy(walk, name, site.inputs[self.source].pointer, output.pointer)
+            statements += strided_copy(walk, name, site.input(self.source).pointer, output.pointer)
         return tuple(statements)
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
+from tinyfuse.ops.convolution import Clamped
 
 Multiplier = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(Clamped):
     """activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed it."""
 
     activation: str = "NONE"
@@ -69,7 +70,7 @@ ADD_SHIFT, SQUARED_DIFFERENCE_SHIFT, COMPARISON_SHIFT = 20, 7, 8
 
 def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
     """(multiplier, shift) of the first operand, the second, and their sum or difference."""
-    a, b = op.inputs[0].scale, op.inputs[1].scale
+    a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
     real = (a / twice_larger, b / twice_larger, twice_larger / (2.0**ADD_SHIFT * op.output.scale))
     return tuple(quantize_multiplier(value) for value in real)
@@ -77,7 +78,7 @@ def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
 
 def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
     """The same of SQUARED_DIFFERENCE's operands and square."""
-    a, b = op.inputs[0].scale, op.inputs[1].scale
+    a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
     squared = twice_larger * twice_larger / (2.0 ** (2 * SQUARED_DIFFERENCE_SHIFT) * op.output.scale)
     return tuple(quantize_multiplier(value) for value in (a / twice_larger, b / twice_larger, squared))
@@ -85,15 +86,15 @@ def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
 
 def mul_multiplier(op: Op) -> Multiplier:
     """(multiplier, shift) of MUL's product."""
-    return quantize_multiplier(op.inputs[0].scale * op.inputs[1].scale / op.output.scale)
+    return quantize_multiplier(op.operand(0).scale * op.operand(1).scale / op.output.scale)
 
 
 def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
     """(multiplier, shift) of a value that stays, and of one times alpha."""
-    x, alpha, out = op.inputs[0].scale, op.inputs[1].scale, op.output.scale
+    x, alpha, out = op.operand(0).scale, op.operand(1).scale, op.output.scale
     return quantize_multiplier(x / out), quantize_multiplier(x * alpha / out)
 
 
 def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
     """(multiplier, shift) of either operand: its scale."""
-    return quantize_multiplier(op.inputs[0].scale), quantize_multiplier(op.inputs[1].scale)
+    return quantize_multiplier(op.operand(0).scale), quantize_multiplier(op.operand(1).scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
@@ -16,6 +16,7 @@ class CastOperator(OpFamily):
     """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0."""
 
     kind = "CAST"
+    elementwise = True
     summary = "stored numbers as another dtype"
     rules = (
         ONE_INPUT,
@@ -27,8 +28,8 @@ class CastOperator(OpFamily):
         ONE_SHAPE,
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        data = inputs[0]
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        data = given(inputs[0])
         if op.input.dtype == "float32" and op.output.dtype != "float32":
             limits = np.iinfo(op.output.dtype)
             data = np.nan_to_num(np.trunc(data.astype(np.float64)), nan=0.0).clip(limits.min, limits.max)

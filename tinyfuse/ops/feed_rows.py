@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.ops.base import OpFamily
 
 
@@ -16,5 +14,5 @@ class FeedRowsOperator(OpFamily):
     in_files = False
     source = True
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         raise AssertionError(f"{op} computes nothing: its caller brings the rows")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp, inverse_sqrt_multiplier, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
@@ -26,6 +26,7 @@ class L2NormalizationOperator(OpFamily):
     (TFLM, reference/integer_ops/l2normalization.h)."""
 
     kind = "L2_NORMALIZATION"
+    options_table = "L2NormOptions"
     summary = "vectors along the last dimension, over their length"
     rules = (
         ends(1),
@@ -45,15 +46,17 @@ class L2NormalizationOperator(OpFamily):
             ),  # squares of 255 that fit 31 bits
         ),
         Rule(
-            "no fused activation", lambda op: op.attributes.activation != "NONE", "TensorFlow Lite Micro refuses it too"
+            "no fused activation",
+            lambda op: op.attributes_as(L2Norm).activation != "NONE",
+            "TensorFlow Lite Micro refuses it too",
         ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> L2Norm:
         return L2Norm(options.get("fused_activation_function", "NONE"))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        vectors = inputs[0].reshape(-1, op.input.shape[-1]).astype(np.int64) - op.input.zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        vectors = given(inputs[0]).reshape(-1, op.input.shape[-1]).astype(np.int64) - op.input.zero_point
         result = np.empty(vectors.shape, np.int8)
         for i, vector in enumerate(vectors):
             multiplier, shift = inverse_sqrt_multiplier(int((vector * vector).sum()))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ops.base import OpFamily, Rule
 
 
@@ -30,5 +28,5 @@ class ReshapeOperator(OpFamily):
         Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[0].reshape(op.output.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[0]).reshape(op.output.shape),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, all_given
 from tinyfuse.ops.base import OpFamily
 
 
@@ -20,7 +20,7 @@ class RingPushOperator(OpFamily):
     in_files = False
     updates = (1, 2)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        rows, ring, cursor = inputs
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        rows, ring, cursor = all_given(inputs)
         kept = ring.reshape(-1)[rows.size :]
         return np.concatenate([kept, rows.reshape(-1)]).reshape(ring.shape), cursor

@@ -4,10 +4,11 @@ alone."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.convolution import requantize_channels
@@ -45,9 +46,9 @@ class RowMacsOperator(OpFamily):
     in_files = False
     partial = True
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        geometry, weights = op.attributes, inputs[1].astype(np.int64)
-        values = inputs[0][0].astype(np.int64) - op.input.zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        geometry, weights = op.attributes_as(RowMacs), given(inputs[1]).astype(np.int64)
+        values = given(inputs[0])[0].astype(np.int64) - op.input.zero_point
         columns = np.arange(op.output.shape[2]) * geometry.stride - geometry.pad_left
         sums = np.zeros(op.output.shape[1:], np.int64)
         for k in range(weights.shape[1]):
@@ -62,7 +63,7 @@ class RowMacsOperator(OpFamily):
         return (sums.cumsum(axis=0).astype(np.int32)[None],)
 
     def macs(self, op: Op) -> int:
-        height, kernel, units, terms = op.inputs[1].shape
+        height, kernel, units, terms = op.operand(1).shape
         return height * op.output.shape[2] * kernel * units * terms
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
@@ -81,8 +82,8 @@ class OutputOfSumsOperator(OpFamily):
     summary = "the last row of ROW_MACS, requantized"
     in_files = False
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (requantize_channels(op.attributes.layer, inputs[0][:, -1:].astype(np.int64)),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (requantize_channels(op.attributes_as(PartOfLayer).layer, given(inputs[0])[:, -1:].astype(np.int64)),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return _last_row(op)
@@ -95,10 +96,10 @@ class MeanOfSumOperator(OpFamily):
     summary = "the last row of a ROW_SUM, requantized"
     in_files = False
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        layer = op.attributes.layer
-        count = np.prod([layer.input.shape[axis] for axis in reduced_axes(layer)])
-        total = inputs[0][:, -1:].astype(np.int64) - count * layer.input.zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        layer = op.attributes_as(PartOfLayer).layer
+        count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
+        total = given(inputs[0])[:, -1:].astype(np.int64) - count * layer.input.zero_point
         scaled = multiply_by_quantized_multiplier(total, *sum_scaling(layer))
         return (clamp(scaled + layer.output.zero_point, -128, 127),)
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
-from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.convolution import Clamped, clamp_range
 
 
 @dataclass(frozen=True)
-class AverageOfSum:
+class AverageOfSum(Clamped):
     """count: how many values the last row sums; activation and clamp: as AVERAGE_POOL_2D's."""
 
     count: int
@@ -29,8 +29,8 @@ class RowSumOperator(OpFamily):
     in_files = False
     partial = True
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[0].astype(np.int32).sum(axis=2, keepdims=True).cumsum(axis=1, dtype=np.int32),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[0]).astype(np.int32).sum(axis=2, keepdims=True).cumsum(axis=1, dtype=np.int32),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return SAME_ROW
@@ -43,8 +43,8 @@ class AverageOfSumOperator(OpFamily):
     summary = "the last row of a ROW_SUM over the number of values"
     in_files = False
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        total, count = inputs[0][:, -1:].astype(np.int64), op.attributes.count
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        total, count = given(inputs[0])[:, -1:].astype(np.int64), op.attributes_as(AverageOfSum).count
         mean = np.sign(total) * ((np.abs(total) + count // 2) // count)
         return (clamp(mean, *clamp_range(op)),)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 
@@ -24,5 +24,5 @@ class ShapeOperator(OpFamily):
         ),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (np.array(op.input.shape, np.int32),)

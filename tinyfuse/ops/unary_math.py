@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import (
@@ -27,7 +27,7 @@ class AbsOperator(UnaryOperator):
     summary = "magnitude"
     rules = (*UNARY_RULES, RATIO_RULE)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         size = np.abs(values.astype(np.int64) - op.input.zero_point)
         if op.input.scale != op.output.scale:
             size = multiply_by_quantized_multiplier(size, *quantize_multiplier(scale_ratio(op)))
@@ -70,7 +70,7 @@ class RsqrtOperator(UnaryOperator):
         ),
     )
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         multiplier, shift = quantize_multiplier(1.0 / _rsqrt_root(op))
         inverses, inverse_shifts = _inverse_roots()
         data = multiply_by_quantized_multiplier(np.int64(1), inverses, inverse_shifts + _FRACTION_BITS)
@@ -81,6 +81,8 @@ class RsqrtOperator(UnaryOperator):
 
 class _FloatOperator(OpFamily):
     """Between a DEQUANTIZE and a QUANTIZE, where a converter leaves what has no int8 form."""
+
+    elementwise = True
 
     rules = (
         ONE_INPUT,
@@ -97,17 +99,21 @@ class _FloatOperator(OpFamily):
 
 
 class NegOperator(_FloatOperator):
+    """float32 -> float32 of one shape."""
+
     kind = "NEG"
     summary = "-x of floats"
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (-inputs[0],)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (-given(inputs[0]),)
 
 
 class SquareOperator(_FloatOperator):
+    """float32 -> float32 of one shape; what is too large becomes infinite."""
+
     kind = "SQUARE"
     summary = "x * x of floats"
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         with np.errstate(over="ignore", under="ignore"):
-            return (inputs[0] * inputs[0],)
+            return (given(inputs[0]) * given(inputs[0]),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from tinyfuse.ir import Array
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Walk:
         return not self.dims
 
 
-def walk_of(view: np.ndarray, data: np.ndarray) -> Walk:
+def walk_of(view: Array, data: Array) -> Walk:
     """The walk over `data` (contiguous) that `view`, a numpy view of it, describes: with as few loops
     and as long pieces as there can be."""
     start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]

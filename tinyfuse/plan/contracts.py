@@ -18,6 +18,10 @@ import numpy as np
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.resize import Resize
+from tinyfuse.ops.transpose_conv import TransposeConv
 
 # --- rows --------------------------------------------------------------------------------------
 
@@ -60,8 +64,12 @@ def _pads_before(padding, dim: int, count: int, reach: int, stride: int) -> int:
 
 def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
     """CONV_2D, DEPTHWISE_CONV_2D and the pools."""
-    a = op.attributes
-    taps, step = (a.filter[0], 1) if hasattr(a, "filter") else (op.inputs[1].shape[1], a.dilation[0])
+    a: Pool2D | Conv2D
+    if isinstance(op.attributes, Pool2D):
+        a, taps, step = op.attributes, op.attributes.filter[0], 1
+    else:
+        a = op.attributes_as(Conv2D)
+        taps, step = op.operand(1).shape[1], a.dilation[0]
     reach = 1 + step * (taps - 1)
     start = a.stride[0] * y - _pads_before(a.padding, height, op.output.shape[1], reach, a.stride[0])
     return start, start + reach
@@ -69,14 +77,15 @@ def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
 
 def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
     """Input row r adds to the output's rows from r * stride - cut on, as many as the kernel has."""
-    stride, taps = op.attributes.stride[0], op.inputs[1].shape[1]
-    cut = _pads_before(op.attributes.padding, op.output.shape[1], height, taps, stride)
+    a, taps = op.attributes_as(TransposeConv), op.operand(1).shape[1]
+    stride = a.stride[0]
+    cut = _pads_before(a.padding, op.output.shape[1], height, taps, stride)
     return -(-(y + cut - taps + 1) // stride), (y + cut) // stride + 1
 
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
     """The two rows about y's place, which counts in 1024ths of an input row."""
-    a, rows = op.attributes, op.output.shape[1]
+    a, rows = op.attributes_as(Resize), op.output.shape[1]
     over, under = (height - 1, rows - 1) if a.align_corners and rows > 1 else (height, rows)
     slope = (1024 * over + under // 2) // under
     place = y * slope + (slope // 2 - 512 if a.half_pixel_centers else 0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tinyfuse.cost.features import Features, features
 from tinyfuse.cost.predict import group_stream
 from tinyfuse.cost.table import CostTable, cost_table, entry_name, loop_features
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.report.report_json import Facts
 
@@ -25,10 +25,10 @@ def _group(plan: Plan, group: Group, table: CostTable) -> list[Facts]:
     return [_operator(plan, group, stage, table, loop) for stage, loop in zip(group.stages, loops, strict=True)]
 
 
-def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Features) -> Facts:
+def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Counts) -> Facts:
     entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
     factors = table.kernels.get(entry)
-    terms = None if factors is None else _terms(factors, features(stage.op, stage.by_row))
+    terms = None if factors is None else _terms(factors, stage.kernel.counts(stage.op, stage.by_row))
     in_loop = _terms(table.loop, loop)
     return {
         "group": group.index,
@@ -40,7 +40,7 @@ def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Fe
     }
 
 
-def _terms(factors: dict[str, float], counts: Features) -> list[Facts]:
+def _terms(factors: dict[str, float], counts: Counts) -> list[Facts]:
     """What isn't counted adds nothing, so it is left out."""
     return [
         {"feature": name, "count": counts[name], "factor": factor}

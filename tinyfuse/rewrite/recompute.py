@@ -32,7 +32,7 @@ def recomputable(graph: Graph) -> list[Op]:
 
 def recompute(graph: Graph, op: Op) -> Graph:
     """The graph in which each reader of `op` but the first has a copy of its own right in front of it."""
-    first, *later = graph.consumers[op.output]
+    _, *later = graph.consumers[op.output]
     ops: list[Op] = []
     for number, other in enumerate(graph.ops):
         if other in later:

@@ -16,7 +16,8 @@ after    %b = CONCATENATION(%constant);  %d = CONCATENATION(%a);  %c = CONCATENA
 A whole needs all its bytes from its first part on, and as long as any part is read. So a view may take more
 RAM than a copy: of a small slice of a large tensor, of a concatenation whose first part is there long before
 its last. `every_view` doesn't ask; `views` takes those that don't, operator by operator, as if nothing
-else were fused. What fusion makes of either, and of none, only plans tell: schedule/by_rule.py and searched.py compare them.
+else were fused. What fusion makes of either, and of none, only plans tell: schedule/by_rule.py and searched.py
+compare them.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def _with_views(graph: Graph, wanted: Callable[[_Usage, Op, Sequence[Part]], boo
 
 def _copies_parts(op: Op) -> bool:
     """Whether parts that can't lie in `op`'s output may be copied there one by one."""
-    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.inputs)
+    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.operands)
 
 
 def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
@@ -69,7 +70,7 @@ def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
     if all(free):
         return [], replace(op, view=True)
     copies, inputs = [], []
-    for number, (tensor, is_free) in enumerate(zip(op.inputs, free, strict=True)):
+    for number, (tensor, is_free) in enumerate(zip(op.operands, free, strict=True)):
         if not is_free:
             name = f"{tensor.name} (input {number} of {op.output.name})"
             copy = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
@@ -117,7 +118,7 @@ class _Usage:
         for root in roots:
             own = self.steps[root]
             after[min(own) - min(steps) : max(own) + 1 - min(steps)] -= root.bytes
-        return after.max() <= before.max()
+        return bool(after.max() <= before.max())
 
     def join(self, op: Op, parts: Sequence[Part], view: Op) -> None:
         """From now on `op` is `view`, in which these parts lie where they are."""

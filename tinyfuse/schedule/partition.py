@@ -73,7 +73,7 @@ def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
         return True
     if fusion != "rows":
         return False
-    depthwise = last.kind == "DEPTHWISE_CONV_2D" or (len(group) > 1 and group[0].kind == "DEPTHWISE_CONV_2D")
+    depthwise = FAMILIES[last.kind].depthwise or (len(group) > 1 and FAMILIES[group[0].kind].depthwise)
     return depthwise and is_pointwise_convolution(follower)
 
 
@@ -97,6 +97,6 @@ def is_pointwise_function(op: Op) -> bool:
 
 def is_pointwise_convolution(op: Op) -> bool:
     """A convolution whose windows are single pixels, one for each pixel of its output."""
-    return (
-        op.kind == "CONV_2D" and FAMILIES[op.kind].row_window(op, 0) == SAME_ROW and op.inputs[1].shape[1:3] == (1, 1)
-    )
+    family = FAMILIES[op.kind]
+    mixes = family.convolution and not family.depthwise
+    return mixes and family.row_window(op, 0) == SAME_ROW and op.operand(1).shape[1:3] == (1, 1)

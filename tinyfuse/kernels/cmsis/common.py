@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import RowWindow
@@ -24,7 +24,7 @@ class CmsisKernel(Kernel):
     """A function of CMSIS-NN on a Cortex-M; the host has no arm_acle.h to compile it with."""
 
     library = "cmsis-nn"
-    headers = ("arm_nnfunctions.h",)
+    headers: tuple[str, ...] = ("arm_nnfunctions.h",)
     stack_bytes = 768
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -75,7 +75,7 @@ class Image:
 
 def image(window: RowWindow, site: CallSite) -> Image:
     """The whole input, or for a call by rows the window of the site's row."""
-    source, output = site.inputs[0], site.outputs[0]
+    source, output = site.input(0), site.output
     in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
     if site.row is None:
         return Image((), source.pointer, in_h, out_h, window.pad_top)
@@ -94,18 +94,22 @@ def image(window: RowWindow, site: CallSite) -> Image:
 
 
 def function_context(site: CallSite, scratch: int) -> Let:
+    """The scratch, as cmsis_nn_context."""
     return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
 
 
 def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
+    """`const cmsis_nn_dims NAME_dims`."""
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})
 
 
 def tile(h: int | str, w: int) -> dict[str, int | str]:
+    """The fields of a cmsis_nn_tile."""
     return {"w": w, "h": h}
 
 
 def activation(op: Op) -> dict[str, int]:
+    """The fields of a cmsis_nn_activation: the operator's clamp."""
     low, high = clamp_range(op)
     return {"min": low, "max": high}
 
@@ -116,18 +120,22 @@ def channel_constants(op: Op) -> tuple[Constant, ...]:
     The bias is there even when the operator has none: some functions add an offset to the pointer.
     """
     multipliers, shifts = channel_multipliers(op)
-    return weights_constant(op), bias_constant(op), int32s("multipliers", multipliers), int32s("shifts", shifts)  # fmt: skip
+    channels = int32s("multipliers", multipliers), int32s("shifts", shifts)
+    return weights_constant(op), bias_constant(op), *channels
 
 
 def weights_constant(op: Op) -> Constant:
-    return Constant("weights", np.ascontiguousarray(op.inputs[1].data).reshape(-1), "int8_t")
+    """The weights in the order of the file."""
+    return Constant("weights", np.ascontiguousarray(op.operand(1).values).reshape(-1), "int8_t")
 
 
 def bias_constant(op: Op) -> Constant:
+    """The bias, int32 [out_c], zeros where the operator has none."""
     return int32s("bias", bias_values(op))
 
 
-def int32s(name: str, values: np.ndarray) -> Constant:
+def int32s(name: str, values: Array) -> Constant:
+    """An array of int32."""
     return Constant(name, values.astype(np.int32), "int32_t")
 
 

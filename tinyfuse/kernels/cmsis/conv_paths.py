@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.cmsis.common import MAX_DIM, row_extents
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 
 #: what a tap reads: a column of the input, or the zero point
@@ -50,7 +51,7 @@ def whole_call(op: Op) -> ConvCall:
     g = geometry(op)
     return ConvCall(
         g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.kernel_h, g.kernel_w,
-        op.inputs[1].shape[3] if op.kind == "CONV_2D" else 1, g.stride_h, g.stride_w,
+        op.operand(1).shape[3] if not FAMILIES[op.kind].depthwise else 1, g.stride_h, g.stride_w,
         # one tap has no dilation; saying so lets CMSIS-NN take its fast paths
         g.dilation_h if g.kernel_h > 1 else 1, g.dilation_w if g.kernel_w > 1 else 1,
         g.pad_top, g.pad_left,

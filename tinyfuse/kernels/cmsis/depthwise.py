@@ -9,8 +9,9 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Statement
 from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisRows, channel_constants
 from tinyfuse.kernels.cmsis.conv import image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
+from tinyfuse.kernels.counts import Counts, depthwise_counts
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.convolution import DepthwiseConv2D, geometry
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
 _MVE_BLOCK = 124
@@ -37,8 +38,11 @@ class CmsisDepthwise(CmsisRows):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return depthwise_path(middle_call(op, by_row), context)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = {"ch_mult": op.attributes.depth_multiplier}
+        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
         scratch = self.scratch(op, context)
         return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, scratch)
 

@@ -23,11 +23,11 @@ class CmsisPad(CmsisRows):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         batch, _, width, channels = (1,) * (4 - len(op.input.shape)) + op.input.shape
         (front, after), (top, bottom), (left, right), (first, last) = _amounts(op)
-        if site.row is None:
-            statements, pointer = (), site.inputs[0].pointer
-            height: int | str = _height(op)
-            above: int | str = top
-        else:
+        statements: tuple[Statement, ...] = ()
+        pointer = site.input(0).pointer
+        height: int | str = _height(op)
+        above: int | str = top
+        if site.row is not None:
             source = image(self.window(op), site)
             statements, pointer, height = source.statements, source.pointer, source.rows
             above, bottom = (f"1 - {height}" if isinstance(height, str) else 1 - height), 0
@@ -38,7 +38,7 @@ class CmsisPad(CmsisRows):
             dims("after", after, bottom, right, last),
             Call(
                 self.name,
-                (pointer, site.outputs[0].pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims"),
+                (pointer, site.output.pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims"),
                 SUCCESS,
             ),
         )

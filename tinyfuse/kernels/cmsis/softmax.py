@@ -24,5 +24,5 @@ class CmsisSoftmax(CmsisKernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         rows = op.input.elements // depth
-        args = (site.inputs[0].pointer, rows, depth, *softmax_scaling(op), site.outputs[0].pointer)
+        args = (site.input(0).pointer, rows, depth, *softmax_scaling(op), site.output.pointer)
         return (Call(self.name, args),)

@@ -39,7 +39,7 @@ class CmsisTranspose(CmsisKernel):
             ),
             Call(
                 self.name,
-                (site.inputs[0].pointer, site.outputs[0].pointer, "&input_dims", "&output_dims", "&params"),
+                (site.input(0).pointer, site.output.pointer, "&input_dims", "&output_dims", "&params"),
                 SUCCESS,
             ),
         )

@@ -1,8 +1,9 @@
-"""What of an operator its kernels' instructions depend on: a few counts, linear in which they are.
+"""How often the loops of kernels run: what their instructions depend on, linearly.
 
 A kernel is loops in loops, so its instructions are a sum of (times a loop's body runs) x (instructions
-of the body). The features of a kind of operator are those counts for all kernels of the kind; each
-kernel's table has a factor for the few that matter to it and nothing for the rest (fit.py).
+of the body). Each kernel declares its counts (`Kernel.counts`), most of them by a function below, which has
+those of all kernels of its sort; a target's cost table has a factor for the few that matter to the kernel and
+nothing for the rest (tinyfuse/cost/fit.py).
 
 All counts are of one inference, rounded up the way the kernels round: "words" are four input terms,
 "pairs" and "quads" two and four output channels, a "block" is the pixels that one pass over the
@@ -15,31 +16,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.each_image import image_op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import clamp_range, geometry
+from tinyfuse.ops.pooling import Pool2D
 
-Features = Mapping[str, float]
+Counts = Mapping[str, float]
+
+# What these functions give is kept, and not to be changed: plans are compared by what their kernels take, the same
+# ones again and again. `by_row`: the operator is computed by one call an output row, else by one call.
+_kept = lru_cache(maxsize=8192)
 
 
-#: kinds whose batches are computed image by image
-_IMAGES = ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
-
-
-@lru_cache(maxsize=8192)
-def features(op: Op, by_row: bool) -> Features:
-    """The counts of an operator that is computed by one call, or (`by_row`) by one an output row; not to be
-    changed: plans are compared by what their kernels take, the same ones again and again."""
-    images = op.input.shape[0] if op.kind in _IMAGES else 1
-    if images > 1:
-        return {name: images * count for name, count in features(image_op(op), by_row).items()}
-    calls = op.output.shape[1] if by_row else 1
-    if op.kind in ("CONV_2D", "FULLY_CONNECTED"):
-        return _convolution(op, calls)
-    if op.kind == "DEPTHWISE_CONV_2D":
-        return _depthwise(op, calls)
-    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
-        return _pool(op, calls)
-    return _elements(op, calls)
+def _calls(op: Op, by_row: bool) -> int:
+    return op.output.shape[1] if by_row else 1
 
 
 def _up(value: int, step: int) -> int:
@@ -56,18 +45,21 @@ def _clamped(op: Op) -> int:
     return op.output.elements if clamp_range(op) != (-128, 127) else 0
 
 
-def _convolution(op: Op, calls: int) -> Features:
-    weights = op.inputs[1]
+@_kept
+def layer_counts(op: Op, by_row: bool) -> Counts:
+    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer."""
+    calls, convolution = _calls(op, by_row), FAMILIES[op.kind].convolution
+    weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
-    kernel_h, kernel_w = weights.shape[1:3] if op.kind == "CONV_2D" else (1, 1)
+    kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
-    inner = _inner_taps(op) if op.kind == "CONV_2D" else pixels
+    inner = _inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are neighbours in the input
     blocks, twos = calls * _up(pixels // calls, 3), calls * _up(pixels // calls, 2)
     pairs, quads, words = _up(out_c, 2), _up(out_c, 4), _up(depth, 4)
     terms = pixels * depth
-    border_pixels = _border_pixels(op) if op.kind == "CONV_2D" else 0
+    border_pixels = _border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     return {
         "calls": calls,
@@ -109,8 +101,10 @@ def _convolution(op: Op, calls: int) -> Features:
     }
 
 
-def _depthwise(op: Op, calls: int) -> Features:
-    g = geometry(op)
+@_kept
+def depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution."""
+    calls, g = _calls(op, by_row), geometry(op)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
     fours, eights, sixteens = _up(g.out_c, 4), _up(g.out_c, 8), _up(g.out_c, 16)
     pairs = _up(taps, 2)
@@ -166,14 +160,16 @@ def _multiples(count: int, step: int, low: int, high: int) -> int:
     return max(0, after - first)
 
 
-def _pool(op: Op, calls: int) -> Features:
-    _, in_h, in_w, channels = op.input.shape
+@_kept
+def pool_counts(op: Op, by_row: bool) -> Counts:
+    """Of a pooling."""
+    channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape
-    pool = op.attributes
+    pool = op.attributes_as(Pool2D)
     window_h, window_w = pool.filter
     pixels, taps = out_h * out_w, window_h * window_w
     return {
-        "calls": calls,
+        "calls": _calls(op, by_row),
         "pixels": pixels,
         "taps": pixels * taps,
         "outputs": pixels * channels,
@@ -187,21 +183,18 @@ def _pool(op: Op, calls: int) -> Features:
     }
 
 
-def _elements(op: Op, calls: int) -> Features:
+@_kept
+def element_counts(op: Op, by_row: bool) -> Counts:
     """Of an operator without window or weights: rows of the innermost dimension, and elements."""
+    calls = _calls(op, by_row)
     inputs = sum(tensor.elements for tensor in op.activations)
     result = (op.outputs or op.states)[0]  # what has no output writes a state
     depth = result.shape[-1] if result.shape else 1
     rows = result.elements // max(1, depth)
     call = result.elements // calls
-    kernel, macs = 0, 0
-    if op.kind == "ROW_MACS":
-        kernel, macs = op.inputs[1].shape[1], op.inputs[1].elements * op.output.shape[2]
     return {
         "calls": calls,
         "rows": rows,
-        "taps": rows * kernel,
-        "macs": macs,
         "inputs": inputs,
         "outputs": result.elements,
         "call_words": calls * _up(call, 4),
