@@ -15,6 +15,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
+from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
 from tinyfuse.plan.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
@@ -57,8 +58,7 @@ def lower(
     overlaps: list[Overlap] = []
     names = _BufferNames()
 
-    whole = _whole_tensors(graph, partition, places)
-    lifetimes = _lifetimes(graph, partition, whole, places)
+    lifetimes = _lifetimes(Liveness(graph, partition, places))
     for tensor, (first, last) in lifetimes.items():
         buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
     storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
@@ -70,7 +70,7 @@ def lower(
 
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context, memo)
-        kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in whole)
+        kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in lifetimes)
         stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
         for buffer, tensor in inner:
@@ -125,35 +125,14 @@ class _BufferNames:
         return f"x{self._made}"
 
 
-def _whole_tensors(graph, partition, places: Places) -> set[Tensor]:
-    """Roots that exist whole in the arena: of what crosses a group's border, and of the model's own."""
-    whole = {places.root(t) for t in graph.inputs + graph.outputs}
-    home = {op: index for index, ops in enumerate(partition) for op in ops}
-    for index, ops in enumerate(partition):
-        for op in ops:
-            for tensor in op.activations:
-                producer = graph.producer.get(tensor)
-                if producer is None or home.get(producer) != index:
-                    whole.add(places.root(tensor))
-            # an output that nothing reads still has to be written somewhere
-            whole |= {places.root(t) for t in op.outputs if t not in graph.consumers}
-    return whole
-
-
-def _lifetimes(graph, partition, whole, places: Places) -> dict[Tensor, tuple[int, int]]:
-    """First and last group in which each whole root must keep its bytes, those of all its parts."""
-    first: dict[Tensor, int] = {places.root(t): 0 for t in graph.inputs}
-    last = dict(first)
-    for index, ops in enumerate(partition):
-        for op in ops:
-            for tensor in op.activations + op.outputs:
-                root = places.root(tensor)
-                if root in whole:
-                    first.setdefault(root, index)
-                    last[root] = index
-    for tensor in graph.outputs:
-        last[places.root(tensor)] = max(0, len(partition) - 1)
-    return {tensor: (first[tensor], last[tensor]) for tensor in first}
+def _lifetimes(live: Liveness) -> dict[Tensor, tuple[int, int]]:
+    """First and last group in which each root that exists whole in the arena must keep its bytes."""
+    last = max(0, live.after - 1)
+    return {
+        root: (max(0, live.first(root)), min(max(0, live.last(root)), last))
+        for root in live.uses
+        if root not in live.inner
+    }
 
 
 def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:

@@ -20,6 +20,7 @@ from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Stage
+from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
@@ -172,21 +173,7 @@ class Weigher:
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
         self.places = Places(op for op in graph.ops if is_alias(op))
-        # of roots: a root begins with its first part
-        self.made_at = {self.places.root(tensor): -1 for tensor in graph.inputs}
-        self.last_use: dict[Tensor, int] = {}
-        for index, op in enumerate(ops):
-            for tensor in op.outputs:
-                self.made_at.setdefault(self.places.root(tensor), index)
-            for tensor in op.activations:
-                self.last_use[self.places.root(tensor)] = index
-        for tensor in graph.outputs:
-            self.last_use[self.places.root(tensor)] = len(ops)
-        # per node the roots that were there before it and are used after it
-        self.passing: list[list[Tensor]] = [[] for _ in ops]
-        for root, at in self.made_at.items():
-            for i in range(at + 1, self.last_use.get(root, -1)):
-                self.passing[i].append(root)
+        self.live = Liveness(graph, [(op,) for op in ops], self.places)
         self.memo: StageMemo = {} if memo is None else memo
         self.costs: dict[Stage, float] = {}  # of kernels alone, without the loop
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
@@ -238,13 +225,13 @@ class Weigher:
         outputs = self._by_root(kept)
         by = sum(
             root.bytes
-            for root in self.passing[i]
-            if self.last_use[root] >= j and root not in inputs and root not in outputs
+            for root in self.live.passing[i]
+            if self.live.last(root) >= j and root not in inputs and root not in outputs
         )
         saved = 0
         for source in inputs:
             for output in outputs:
-                if self.last_use[source] < j and i <= self.made_at[output]:
+                if self.live.last(source) < j and i <= self.live.first(output):
                     distance = buffer_distance(stages, stream, inputs[source], outputs[output])
                     both = max(min(distance, output.bytes) + source.bytes, output.bytes)
                     saved = max(saved, source.bytes + output.bytes - both)
