@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena
+from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena, plan_arena_within
 from tinyfuse.arena.bounds import lower_bound
 from tinyfuse.arena.check import check_placement
 from tinyfuse.arena.problem import Problem
@@ -154,6 +154,24 @@ def test_a_bound_is_a_bound_though_the_search_is_cut_short(problem, work: int) -
     check_placement(buffers, overlaps, placement)
     least = brute_force(buffers, overlaps)
     assert placement.lower_bound <= least <= placement.arena_bytes
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(), st.integers(-8, 8), st.sampled_from([None, 0, 100, 1000]))
+def test_a_placement_within_a_limit_is_found_wherever_one_without_is(problem, more: int, work: int | None) -> None:
+    """However little work there may be: what needs no look at larger arenas is never a larger one."""
+    buffers, overlaps = problem
+    cut = {} if work is None else {"work_limit": work}
+    free = plan_arena(buffers, overlaps, **cut)
+    most = free.arena_bytes + more
+    found = plan_arena_within(most, buffers, overlaps, **cut)
+    if found is None:
+        assert more < 0
+        return
+    check_placement(buffers, overlaps, found)
+    least = brute_force(buffers, overlaps)
+    assert found.lower_bound <= least <= found.arena_bytes <= min(most, free.arena_bytes)
+    assert found.lower_bound >= free.lower_bound
 
 
 # --- patterns of real models -------------------------------------------------------------------

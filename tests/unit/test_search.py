@@ -18,7 +18,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan.places import is_alias
 from tinyfuse.rewrite import rewrite
-from tinyfuse.schedule.choose import SLOWER, Choices
+from tinyfuse.schedule.choose import SLOWER, Choices, Plans
 from tinyfuse.schedule.search import Candidate, Weigher, pareto_front
 from tinyfuse.targets import load_target
 
@@ -84,7 +84,7 @@ def choices(*figures: tuple[int, int, float]) -> Choices:
         Candidate(None, Context(M4), (), frozenset(), ram, instructions): _Planned(arena)
         for ram, arena, instructions in figures
     }
-    return Choices(list(candidates), candidates.__getitem__, {})
+    return Choices(list(candidates), Plans(lambda candidate, most: candidates[candidate]))
 
 
 def test_arenas_decide_and_estimates_only_order() -> None:
@@ -137,7 +137,9 @@ def test_the_same_graph_gives_the_same_plan() -> None:
 def choices_of(*figures: tuple[int, int, int]) -> Choices:
     """Candidates of so many (bytes by the estimate, instructions, bytes of the plan)."""
     arenas = {Candidate(None, None, (), frozenset(), ram, instructions): arena for ram, instructions, arena in figures}
-    return Choices(list(arenas), lambda candidate: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0), {})
+    return Choices(
+        list(arenas), Plans(lambda candidate, most: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0))
+    )
 
 
 def test_ram_takes_no_more_than_balanced_however_wrong_the_estimates_are() -> None:

@@ -22,6 +22,7 @@ all, that is one number.
 from __future__ import annotations
 
 from graphlib import TopologicalSorter
+from itertools import chain
 from math import lcm
 from operator import le
 
@@ -134,21 +135,29 @@ class Sweep:
             if p == low:
                 first = edge
             elif p != _TOP and row[low][0] >= 0:
-                first = self._chain(row[low], edge, aligns[p], aligns[low])
+                first = self._chain(row[low], self._along(row[low], aligns[p], aligns[low]), edge)
             else:
                 continue
-            row[high] = tuple(map(max, row[high], first))
+            row[high] = _either(row[high], first)
+            along = self._along(first, aligns[p], step)
             for q, demand in after:
-                row[q] = tuple(map(max, row[q], self._chain(first, demand, aligns[p], step)))
+                row[q] = _either(row[q], self._chain(first, along, demand))
 
-    def _chain(self, first: _Demand, second: _Demand, align: int, middle_align: int) -> _Demand:
-        """The demand of a path: `first` from a place aligned to `align`, then `second`."""
-        if len(first) == len(second) == 1:
-            return (first[0] + second[0],)
+    def _along(self, first: _Demand, align: int, middle_align: int) -> _Demand | None:
+        """Which numbers of another demand a path goes on with: after `first`, from a place aligned to `align` to one
+        aligned to `middle_align`. None where there is but one."""
         modulus = self.modulus
-        return tuple(
-            d + second[(r + d) % modulus // middle_align] for r, d in zip(range(0, modulus, align), first, strict=True)
-        )
+        if modulus == middle_align:
+            return None
+        return tuple([(r + d) % modulus // middle_align for r, d in zip(range(0, modulus, align), first, strict=True)])
+
+    @staticmethod
+    def _chain(first: _Demand, along: _Demand | None, second: _Demand) -> _Demand:
+        """The demand of a path: `first`, then `second`, of which `along` says what goes on where."""
+        if along is None:
+            rest = second[0]
+            return tuple([d + rest for d in first])
+        return tuple([d + second[k] for d, k in zip(first, along, strict=True)])
 
     def _order(self, state: _State) -> list[int]:
         """Buffers from below to above; placed so, each at its lowest offset, they take no more."""
@@ -161,12 +170,19 @@ class Sweep:
         return list(TopologicalSorter(below).static_order())
 
 
+def _either(one: _Demand, other: _Demand) -> _Demand:
+    """The demand that both hold."""
+    if len(one) == 1:
+        return one if one[0] >= other[0] else other
+    return tuple(map(max, one, other))
+
+
 def _best(layer: list[_State], width: int) -> tuple[list[_State], float]:
     """The `width` best states of a layer that no other is as good as everywhere, and the least size
     of the rest."""
     keys = {}
     for state in layer:
-        keys.setdefault(tuple(d for row in state.demands for demand in row for d in demand), state)
+        keys.setdefault(tuple(chain.from_iterable(chain.from_iterable(state.demands))), state)
     # a state that is as good as another everywhere comes before it
     ranked = sorted(keys.items(), key=lambda entry: (entry[1].size, sum(entry[0]), entry[0]))
     kept: list[tuple] = []

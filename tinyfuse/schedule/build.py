@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tinyfuse.arena import plan_arena
+from tinyfuse.arena import Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
-from tinyfuse.schedule.lower import StageMemo, lower, place_states
+from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
 from tinyfuse.schedule.variants import Variant
 
 #: more than any microcontroller has; the plan's checker takes eight times as much
@@ -29,22 +29,33 @@ class Builder:
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
         """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no
         ring slides. CompileError where it takes more memory than there is."""
-        graph, context = variant
-        lowered = lower(graph, groups, context, fixed, self.memo)
-        plan = Plan(
+        lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
+        plan = self._plan(variant, lowered, plan_arena(lowered.buffers, lowered.overlaps))
+        if plan.arena_bytes > MAX_ARENA_BYTES:
+            message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
+            hint = "no microcontroller has that memory: make it smaller"
+            raise CompileError(variant.graph.path, Problem(message, hint=hint))
+        return plan
+
+    def plan_within(
+        self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()
+    ) -> Plan | None:
+        """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more."""
+        lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
+        placement = plan_arena_within(most, lowered.buffers, lowered.overlaps)
+        return None if placement is None else self._plan(variant, lowered, placement)
+
+    def _plan(self, variant: Variant, lowered: Lowered, placement: Placement) -> Plan:
+        return Plan(
             source=self.source,
-            graph=graph,
-            context=context,
+            graph=variant.graph,
+            context=variant.context,
             options=self.options,
             groups=lowered.groups,
             storage=lowered.storage,
             buffers=lowered.buffers,
             overlaps=lowered.overlaps,
-            placement=plan_arena(lowered.buffers, lowered.overlaps),
-            states=place_states(graph),
-            warnings=graph.warnings,
+            placement=placement,
+            states=place_states(variant.graph),
+            warnings=variant.graph.warnings,
         )
-        if plan.arena_bytes > MAX_ARENA_BYTES:
-            message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
-            raise CompileError(graph.path, Problem(message, hint="no microcontroller has that memory: make it smaller"))
-        return plan

@@ -18,7 +18,7 @@ def without_idle_slides(plan: Plan, builder: Builder) -> Plan:
     for group in plan.groups[:MOST_SLIDE_TRIALS]:
         if group.index not in fixed:
             tried = fixed | {group.index}
-            found = builder.plan(variant, groups, tried)
-            if found.arena_bytes <= plan.arena_bytes:
+            found = builder.plan_within(plan.arena_bytes, variant, groups, tried)
+            if found is not None:
                 plan, fixed = found, tried
     return plan

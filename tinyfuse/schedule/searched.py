@@ -11,7 +11,7 @@ from tinyfuse.errors import CompileError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
-from tinyfuse.schedule.choose import Choices
+from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.estimate import better_orders
 from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.progress import Progress, silent
@@ -35,7 +35,7 @@ class Search:
         """Searches the variants in their own order. CompileError where none of them can be computed."""
         self._builder, self._say = builder, progress
         self._in_file_order: list[Candidate] = []
-        self._plans: dict[Candidate, Plan] = {}
+        self._plans = Plans(self._build)
         self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
@@ -57,14 +57,15 @@ class Search:
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
             for order in self._better_orders(variant) if work.left > 0 else ():
                 found += self._front(Variant(order, variant.context), self._budgets[variant], work)
-        return Choices(found, self._build, self._plans)
+        return Choices(found, self._plans)
 
     def choices_in_file_order(self) -> Choices:
         """The same without other orders."""
-        return Choices(self._in_file_order, self._build, self._plans)
+        return Choices(self._in_file_order, self._plans)
 
-    def _build(self, candidate: Candidate) -> Plan:
-        return self._builder.plan(Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+    def _build(self, candidate: Candidate, most: int | None) -> Plan | None:
+        partition = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+        return self._builder.plan(*partition) if most is None else self._builder.plan_within(most, *partition)
 
     def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
         """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""
@@ -73,7 +74,7 @@ class Search:
             plan = self._builder.plan(variant, groups)
             partitioned = tuple(map(tuple, groups))
             found = Candidate(*variant, partitioned, frozenset(), plan.arena_bytes, plan_instructions(plan))
-            self._plans[found] = plan
+            self._plans.keep(found, plan)
             budget = max(budget, plan.arena_bytes)
             yield found
         if variant.context.kernels != "cmsis-nn":
