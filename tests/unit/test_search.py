@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import pytest
@@ -33,7 +33,7 @@ def every_partition(graph: Graph, context: Context) -> list[tuple[float, float]]
     found = []
     for cuts in range(1 << max(0, len(ops) - 1)):
         borders = [0, *(i + 1 for i in range(len(ops) - 1) if cuts >> i & 1), len(ops)]
-        weights = [weigher.weigh(i, j) for i, j in zip(borders, borders[1:], strict=False)]
+        weights = [weigher.weigh(i, j) for i, j in pairwise(borders)]
         if all(weights):
             for ways in product(*weights):
                 found.append((max(w.ram for w in ways), sum(w.instructions for w in ways)))

@@ -26,10 +26,11 @@ def check_placement(buffers: Iterable[Buffer], overlaps: Iterable[Overlap], plac
             raise _fault(f"{buffer.name} ends outside the arena")
     for number, one in enumerate(buffers):
         for other in buffers[number + 1 :]:
-            if _alive_together(one, other) and _share_bytes(one, other, placement):
-                if not any(_allows(overlap, one, other, placement) for overlap in overlaps):
-                    a, b = placement.offsets[one.name], placement.offsets[other.name]
-                    raise _fault(f"{one.name} at {a} and {other.name} at {b} share bytes")
+            if not (_alive_together(one, other) and _share_bytes(one, other, placement)):
+                continue
+            if not any(_allows(overlap, one, other, placement) for overlap in overlaps):
+                a, b = placement.offsets[one.name], placement.offsets[other.name]
+                raise _fault(f"{one.name} at {a} and {other.name} at {b} share bytes")
     ends = [placement.offsets[buffer.name] + buffer.bytes for buffer in buffers if buffer.bytes]
     if placement.arena_bytes != max(ends, default=0):
         raise _fault("the arena is larger than what is in it")

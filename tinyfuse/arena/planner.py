@@ -98,7 +98,7 @@ def _search(problem: Problem, size: int, bound: int, work_limit: int) -> Found:
     crowded = [i for i, others in enumerate(problem.apart) if others]
     alone = [i for i, others in enumerate(problem.apart) if not others]
     align = {i: problem.buffers[i].align for i in crowded}
-    searches = [(Stacking(problem, crowded), work_limit // 2)]
+    searches: list[tuple[Stacking | Sweep, int]] = [(Stacking(problem, crowded), work_limit // 2)]
     if lcm(*align.values()) // min(align.values()) <= _FINEST:
         searches.insert(0, (Sweep(problem, crowded, align, width=8), work_limit // 4))
         searches.append((Sweep(problem, crowded, align, width=128), work_limit // 4))

@@ -24,6 +24,7 @@ from tinyfuse.arena.search import Budget, Found
 
 _PLACED = 1 << 62  # in place of a lowest start
 _NO_NEED = -_PLACED  # the room that a clique needs of which nothing is left
+_NONE = -1  # in place of a buffer
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class _Level:
     lowest: list[int]
     needs: list[int]
     room: list[int]
-    item: int | None = None
+    item: int = _NONE
 
 
 class Stacking:
@@ -74,7 +75,7 @@ class Stacking:
         levels = [self._level(0)]
         while levels:
             level = levels[-1]
-            if level.item is not None:
+            if level.item != _NONE:
                 self._take_back(level)
             if not level.choices:
                 levels.pop()
@@ -140,4 +141,4 @@ class Stacking:
     def _take_back(self, level: _Level) -> None:
         self.lowest, self.needs, self.room = level.lowest, level.needs, level.room
         self.left.add(level.item)
-        level.item = None
+        level.item = _NONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import pairwise
 
 from tinyfuse.arena.problem import Buffer, Placement
 
@@ -77,7 +78,7 @@ def _axes(edges: list[int], size: int) -> Iterator[str]:
         yield f'<path d="M{_LEFT - 4} {y}H{right}" stroke="#ddd"/>'
         yield f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end">{address:,}</text>'
     labelled = -100
-    for step, (left, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for step, (left, end) in enumerate(pairwise(edges)):
         middle = _LEFT + (left + end) // 2
         if middle - labelled >= 4 * _CHARACTER:
             yield f'<text x="{middle}" y="{bottom + 15}" text-anchor="middle">{step}</text>'

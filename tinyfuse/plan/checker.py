@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -145,7 +146,7 @@ class _Player:
             cuts = [0, *_breaks(moved), moved.size]
             self.contents[output] = tuple(
                 run
-                for first, after in zip(cuts, cuts[1:], strict=False)
+                for first, after in pairwise(cuts)
                 for run in _part(runs, int(moved[first]) * item, (after - first) * item)
             )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -42,11 +43,12 @@ def _inside(first: int, after: int, height: int) -> range:
 
 
 #: operators each of whose elements follows from the elements at its place, or of its row
-_OF_ELEMENTS = frozenset(
+_ELEMENTWISE = (
     "ABS ADD CAST CONCATENATION DEQUANTIZE ELU EQUAL GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL "
     "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROW_MACS "
-    "ROW_SUM RSQRT SQUARE SQUARED_DIFFERENCE SUB TANH".split()
+    "ROW_SUM RSQRT SQUARE SQUARED_DIFFERENCE SUB TANH"
 )
+_OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
 
 def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
@@ -55,7 +57,7 @@ def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
     return row, row + 1
 
 
-def _pads_before(padding, dim: int, count: int, reach: int, stride: int) -> int:
+def _pads_before(padding: str | tuple[int, ...], dim: int, count: int, reach: int, stride: int) -> int:
     """Rows of padding on top: given, or such that what all windows lack is shared, the odd one below."""
     if isinstance(padding, tuple):
         return padding[0]
@@ -105,7 +107,8 @@ def _moved_rows(op: Op) -> list[int]:
     numbers = np.broadcast_to(np.arange(shape[1], dtype=np.int32)[None, :, None, None], shape)
     others = [tensor and tensor.data for tensor in op.inputs[1:]]
     (moved,) = FAMILIES[op.kind].reference(op, numbers, *others)
-    return moved[0, :, 0, 0].tolist()
+    rows: list[int] = moved[0, :, 0, 0].tolist()
+    return rows
 
 
 def _rows_of_padded(op: Op, height: int, y: int) -> tuple[int, int]:
@@ -136,10 +139,15 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
 # --- scratch -----------------------------------------------------------------------------------
 
 
+#: of a struct that a call is given, its fields by name; of a call, its arguments
+_Fields = Mapping[str, Any]
+_Arguments = tuple[Any, ...]
+
+
 @lru_cache(maxsize=4096)
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Bytes of scratch that the kernel's call may write, from its own arguments."""
-    fields: Mapping = {}
+    fields: _Fields = {}
     most = 0
     for statement in _statements(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
@@ -191,53 +199,53 @@ def _input_bytes(form: object) -> int:
     return 1 if "BYTES" in str(form) else 2
 
 
-def _of_packed_conv(p: Mapping, args: tuple) -> int:
+def _of_packed_conv(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs, then `depth` bytes where in_c is no
     multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
     block, form = args[-2:]
     depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0)
+    return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
 
 
-def _of_pointwise(p: Mapping, args: tuple) -> int:
+def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     """Columns of block * in_c inputs."""
-    return p["block"] * p["in_c"] * _input_bytes(args[-1])
+    return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
 
 
-def _of_dense(p: Mapping, args: tuple) -> int:
+def _of_dense(p: _Fields, args: _Arguments) -> int:
     """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
     return _fours(p["in_c"]) * _input_bytes(args[-2])
 
 
-def _of_taps(p: Mapping, args: tuple) -> int:
+def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
-    return 2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0)
+    return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
-def _of_depthwise_3x3(p: Mapping, args: tuple) -> int:
+def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
     window reaches above or below the image."""
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
-    return QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0)
+    return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _of_conv_mve(p: Mapping, args: tuple) -> int:
+def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
-    return p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"]
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _leaves(p: Mapping, axis: str, side: str) -> bool:
+def _leaves(p: _Fields, axis: str, side: str) -> bool:
     """Whether any window of a tinyfuse_conv leaves the image."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
-    return p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"]
+    return bool(p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"])
 
 
 #: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), and for a tinyfuse_quad
 POINTER_BYTES, QUAD_BYTES = 4, 156
 
-_SCRATCH: Mapping[str, Callable[[Mapping, tuple], int]] = {
+_SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,

@@ -125,11 +125,14 @@ class Loop:
         them: of what leaves the group those made so far, of a ring that slides those still needed, of any
         other ring all or none."""
         now = self.order == s
+        held: np.ndarray
         if self.stages[s].leaves:
-            return made[s] + now
+            held = made[s] + now
+            return held
         oldest = self._oldest(self._uses[s], made, len(self.order))
         if slides:
-            return np.maximum(made[s] - oldest, 0) + now
+            held = np.maximum(made[s] - oldest, 0) + now
+            return held
         # the last row of one that accumulates makes the next
         holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
         return np.where(holds | now, np.int32(self.rings[s]), np.int32(0))
@@ -158,7 +161,9 @@ class Loop:
 
 def _rows_before(now: np.ndarray) -> np.ndarray:
     """How often something happened before each event, of where it happens."""
-    return np.cumsum(now, dtype=np.int32) - now
+    count: np.ndarray = np.cumsum(now, dtype=np.int32)
+    count -= now
+    return count
 
 
 def different(rows: np.ndarray) -> np.ndarray:

@@ -18,6 +18,9 @@ from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.options import Options
 
+#: C type, alignment, dtype and bytes of a constant
+ConstantKey = tuple[str, int, str, bytes]
+
 
 @dataclass(frozen=True, eq=False)
 class Stage:
@@ -197,7 +200,7 @@ class Plan:
         return sum(data.nbytes for data in self.unique_constants.values())
 
     @cached_property
-    def unique_constants(self) -> dict[tuple, object]:
+    def unique_constants(self) -> dict[ConstantKey, np.ndarray]:
         """Constant arrays by content: equal arrays of equal type are stored once."""
         of_stages = [c for group in self.groups for stage in group.stages for c in stage.constants]
         return {constant_key(c): c.data for c in (*of_stages, *self.initial_values.values())}
@@ -233,10 +236,6 @@ def states_bytes(offsets: dict[Tensor, int]) -> int:
     the alignment."""
     end = max((offset + tensor.bytes for tensor, offset in offsets.items()), default=0)
     return -(-end // STATE_ALIGN) * STATE_ALIGN
-
-
-#: what tells the arrays of a module's weights apart: C type, alignment, dtype, bytes
-ConstantKey = tuple[str, int, str, bytes]
 
 
 def constant_key(constant: Constant) -> ConstantKey:

@@ -32,6 +32,7 @@ def height(tensor: Tensor) -> int:
 
 
 def row_bytes(tensor: Tensor) -> int:
+    """Bytes of one row of a tensor that is streamed."""
     return tensor.bytes // height(tensor)
 
 
@@ -140,7 +141,7 @@ class Stream:
 
     def _uses(self, source: Tensor) -> list[tuple[int, RowWindow]]:
         """(stage, window) of each reader of a tensor."""
-        return [(use.stage, self.stages[use.stage].windows[use.input]) for use in readers(self.stages, source)]
+        return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, source)]
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
         """Bytes that `output` must start below `source` so that no row still needed is overwritten.
@@ -177,12 +178,12 @@ class Stream:
         if len(uses) != 1 or uses[0] not in access_orders:
             return None
         read, written = row_bytes(source), row_bytes(output)
-        first = first_rows(stage.windows[uses[0]], height(output))[:-1].astype(np.int64)
+        first = first_rows(stage.window(uses[0]), height(output))[:-1].astype(np.int64)
         distances = np.arange(len(first)) * written + access_orders[uses[0]].distance(read, written) - first * read
         return np.where(first < height(source), distances, 0)
 
 
 def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor]) -> StageRows:
     op = stage.op
-    reads = tuple((makers[t], window) for t, window in zip(op.inputs, stage.windows, strict=True) if t in makers)
+    reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
     return StageRows(height(op.output), reads, op.output in kept, stage.kernel.accumulates)

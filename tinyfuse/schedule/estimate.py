@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import height, readers, row_bytes
@@ -85,17 +86,17 @@ class RoughStream:
                 inner += max(1, held) * row_bytes(output)
         self.inner_bytes = inner + max(stage.scratch_bytes for stage in stages)
 
-    def _uses(self, tensor: Tensor):
-        found = readers(self.stages, tensor)
-        return [(use.stage, self.stages[use.stage].windows[use.input]) for use in found]
+    def _uses(self, tensor: Tensor) -> list[tuple[int, RowWindow]]:
+        """(stage, window) of each reader of a tensor."""
+        return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, tensor)]
 
-    def _demand(self, uses, live_set: int, rows: int) -> int:
+    def _demand(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:
         """Rows that must have been made before every reader can make its next one."""
         if not uses:
             return rows * live_set // _LIVE_SETS
         return max(window.needed(min(self._made[c][live_set], self._heights[c] - 1), rows) for c, window in uses)
 
-    def _oldest(self, uses, live_set: int, rows: int) -> int:
+    def _oldest(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:
         """The first row that a reader still needs, `rows` where none does."""
         reading = [(c, window) for c, window in uses if self._made[c][live_set] < self._heights[c]]
         return min((window.first(self._made[c][live_set]) for c, window in reading), default=rows)

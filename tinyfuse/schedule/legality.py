@@ -95,9 +95,9 @@ class Legality:
         for tensor in (*op.activations, op.output):
             if not tensor.is_image:
                 return f"{tensor} is no image [1, H, W, C]"
-        for i, tensor in enumerate(op.inputs):
-            if tensor is not None and not tensor.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
-                return f"each row of its output needs the whole of {tensor}"
+        for i, operand in enumerate(op.inputs):
+            if operand is not None and not operand.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
+                return f"each row of its output needs the whole of {operand}"
         if row_kernel(op, self.context, rings) is None:
             return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
         return None

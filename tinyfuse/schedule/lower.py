@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
+from typing import Protocol
 
 import numpy as np
 
@@ -73,15 +74,16 @@ def lower(
         kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in lifetimes)
         stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
-        for buffer, tensor in inner:
+        for buffer, ring in inner:
             buffers.append(buffer)
             sizes[buffer.name] = buffer.bytes
-            if tensor is not None:
-                storage[tensor] = Storage(buffer.name, stream.rings[tensor], tensor in stream.sliding)
+            if stream and ring:
+                storage[ring] = Storage(buffer.name, stream.rings[ring], ring in stream.sliding)
         group = _group(index, stages, kept, scratch)
         if FAMILIES[ops[0].kind].source:
-            group = replace(group, counters=f"counters{index}")
-            buffers += _feed_buffers(group, len(partition) - 1)
+            counters = f"counters{index}"
+            group = replace(group, counters=counters)
+            buffers += _feed_buffers(group, counters, len(partition) - 1)
         groups.append(group)
         crossing = [buffers[whole_buffers[storage[t].buffer]] for t in (*group.inputs, *group.outputs)]
         border = _Border(
@@ -91,9 +93,9 @@ def lower(
         )  # fmt: skip
         overlaps += border.overlaps()
         if stream:
-            overlaps += border.inner_overlaps()
-            overlaps += border.input_overlaps()
-            for name, alive in border.live_sets().items():
+            overlaps += border.inner_overlaps(stream)
+            overlaps += border.input_overlaps(stream)
+            for name, alive in border.live_sets(stream).items():
                 number = whole_buffers[name]
                 buffers[number] = replace(buffers[number], live_sets=alive)
     return Lowered(tuple(groups), storage, tuple(buffers), tuple(overlaps))
@@ -135,7 +137,7 @@ def _lifetimes(live: Liveness) -> dict[Tensor, tuple[int, int]]:
     }
 
 
-def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:
+def _whole_storage(graph: Graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:
     """The storage of the roots that have `buffers`, and of all that lies in them."""
     storage = {tensor: Storage(buffer.name, _whole_rows(tensor)) for tensor, buffer in buffers.items()}
     for op in graph.ops:
@@ -149,22 +151,23 @@ def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict
 def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = None) -> tuple[Stage, ...]:
     """The stages of a group of these operators, each with its kernel. `memo` keeps stages between calls
     (packing weights takes time)."""
-    memo = {} if memo is None else memo.setdefault(context, {})
+    made = {} if memo is None else memo.setdefault(context, {})
     if len(ops) == 1 and not ops[0].reads_ring:
-        if (ops[0], None) not in memo:
-            memo[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
-        return (memo[ops[0], None],)
-    stages, inside = [], set()
+        if (ops[0], None) not in made:
+            made[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
+        return (made[ops[0], None],)
+    stages: list[Stage] = []
+    inside: set[Tensor] = set()
     for op in ops:
         # what comes from outside the group is whole, unless it is a state
         rings = not inside.isdisjoint(op.activations) or op.reads_ring
         inside.update(op.outputs)
-        if (op, rings) not in memo:
+        if (op, rings) not in made:
             kernel = row_kernel(op, context, rings)
             if kernel is None:
                 raise InternalFault("the lowering of groups", f"{op} does not stream; the partition should know")
-            memo[op, rings] = _stage(op, kernel, True, context)
-        stages.append(memo[op, rings])
+            made[op, rings] = _stage(op, kernel, True, context)
+        stages.append(made[op, rings])
     return tuple(stages)
 
 
@@ -217,7 +220,7 @@ def _inner_buffers(
     return found, tuple(scratch)
 
 
-def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | None, ...]) -> Group:
+def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scratch: tuple[str | None, ...]) -> Group:
     made = {tensor for stage in stages for tensor in stage.op.outputs}
     inputs: dict[Tensor, None] = {}
     for stage in stages:
@@ -228,13 +231,13 @@ def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | Non
     return Group(index, stages, tuple(inputs), outputs, scratch)
 
 
-def _feed_buffers(group: Group, last: int) -> list[Buffer]:
+def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:
     """What a group that is fed rows keeps between calls: its counters; and the state of the inference,
     which has to tell a call out of order until the end."""
     count, size = len(group.stages) - 1, group.counter_bytes
     return [
         Buffer(FEED_STATE, FEED_STATE_BYTES, group.index, last, 4, "rows fed"),
-        Buffer(group.counters, count * size, group.index, group.index, size, "rows made by each stage"),
+        Buffer(counters, count * size, group.index, group.index, size, "rows made by each stage"),
     ]
 
 
@@ -259,13 +262,13 @@ class _Border:
         """The buffers of its outputs."""
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
-    def live_sets(self) -> dict[str, frozenset[int]]:
+    def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
         """Of each buffer of an output that begins here, the moments at which it holds anything."""
         found: dict[str, frozenset[int]] = {}
         for s, stage in enumerate(self.group.stages):
             name = self.storage[stage.op.output].buffer
             if stage.op.output in self.group.outputs and name in self.begun:
-                alive = frozenset(m for m, (_, held) in enumerate(self.stream.live_sets) if s in held)
+                alive = frozenset(m for m, (_, held) in enumerate(stream.live_sets) if s in held)
                 found[name] = found.get(name, frozenset()) | alive
         return found
 
@@ -301,15 +304,15 @@ class _Border:
             else:
                 end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
                 held[name] = np.maximum(held[name], end) if name in held else end
-        for s, name in enumerate(self.group.scratch):
-            if name:
-                held[name] = np.where(live_sets[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
+        for s, scratch in enumerate(self.group.scratch):
+            if scratch:
+                held[scratch] = np.where(live_sets[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
         return held
 
-    def inner_overlaps(self) -> list[Overlap]:
+    def inner_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
         start, but seldom all of them, and at some moments none."""
-        held = self._held_bytes(self.stream.live_rows)
+        held = self._held_bytes(stream.live_rows)
         found = []
         for below, above in permutations(held, 2):
             distance = int(held[below][held[above] > 0].max(initial=0))
@@ -318,7 +321,7 @@ class _Border:
                 found.append(Overlap(below, above, distance))
         return found
 
-    def input_overlaps(self) -> list[Overlap]:
+    def input_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings and scratch may lie below an input whose rows are used up, and which of them come
         when it is used up for good. (Outputs: `overlaps`.)"""
         found = []
@@ -326,7 +329,7 @@ class _Border:
             if whole in self.survives or len(sources) > 1:
                 continue
             ((source, offset),) = sources
-            live_sets, rows = self.stream.played_with(source)
+            live_sets, rows = stream.played_with(source)
             dead = offset + rows * row_bytes(source)
             for name, held in self._held_bytes(live_sets).items():
                 together = (held > 0) & (dead < offset + source.bytes)
@@ -338,9 +341,17 @@ class _Border:
         return found
 
 
+class Streamed(Protocol):
+    """A row group that knows how far its outputs must start below its inputs."""
+
+    def overlap_distance(self, source: Tensor, output: Tensor) -> int:
+        """As rows.Stream."""
+        ...
+
+
 def buffer_distance(
     stages: tuple[Stage, ...],
-    stream: Stream | None,
+    stream: Streamed | None,
     sources: Iterable[tuple[Tensor, int]],
     outputs: Iterable[tuple[Tensor, int]],
 ) -> int:
@@ -356,7 +367,7 @@ def buffer_distance(
     )
 
 
-def overlap_distance(stages: tuple[Stage, ...], stream: Stream | None, source: Tensor, output: Tensor) -> int:
+def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source: Tensor, output: Tensor) -> int:
     """How far `output` must start below `source`: by rows from the stream; in a whole call (`stream` is
     None) from the access order of its kernel, where it has one for every use of `source`; else no overlap."""
     if stream is not None:

@@ -65,8 +65,8 @@ class _Units:
 
     def __init__(self, graph: Graph, joined: Callable[[Op, Op], bool]):
         ops = [op for op in graph.ops if not is_alias(op)]
-        fed = next((n for n, op in enumerate(ops) if FAMILIES[op.kind].source), None)
-        first = set(ops[:fed]) if fed else set()
+        fed = next((op for op in ops if FAMILIES[op.kind].source), None)
+        first = set(ops[: ops.index(fed)]) if fed else set()
 
         children: dict[Op, list[Op]] = {op: [] for op in ops}
         inner: set[Op] = set()
@@ -90,8 +90,8 @@ class _Units:
             self.before[u] &= ~(1 << u)
         for one, next_one in pairwise(dict.fromkeys(unit_of[op] for op in ops if op.states)):
             self.before[next_one] |= 1 << one
-        for op in first:
-            self.before[unit_of[ops[fed]]] |= 1 << unit_of[op]
+        if fed is not None:
+            self.before[unit_of[fed]] |= sum(1 << u for u in {unit_of[op] for op in first})
 
         self.live = Liveness(graph, self.ops, Places(op for op in graph.ops if is_alias(op)))
 
@@ -107,7 +107,7 @@ def _made_by(graph: Graph) -> dict[Tensor, tuple[Op, ...]]:
     """Of each activation the operators that must have run before it is there."""
     found: dict[Tensor, tuple[Op, ...]] = dict.fromkeys(graph.inputs, ())
     for op in graph.ops:
-        makers = (op,)
+        makers: tuple[Op, ...] = (op,)
         if is_alias(op):
             makers = tuple(dict.fromkeys(m for tensor in op.activations for m in found[tensor]))
         found.update(dict.fromkeys(op.outputs, makers))
@@ -192,7 +192,10 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         best = list(following.items())
         if len(best) > width:
             best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
-        layer = {ran: steps[u].state_after(ran, *found, u, state) for ran, (*found, u, state) in best}
+        layer = {
+            ran: steps[u].state_after(ran, highest, total, during, u, state)
+            for ran, (highest, total, during, u, state) in best
+        }
         if sum(len(state.ready) for state in layer.values()) > ways:
             layer = _first_ways(layer, ways)
         proven = proven and len(layer) == len(following)
@@ -237,7 +240,8 @@ def siblings(units: _Units) -> list[int]:
     """Always the unit that reads what others have begun to read, the latest such tensor first; then the one
     that reads what was made last; then the file's next."""
     order: list[int] = []
-    ran, made, begun = 0, dict.fromkeys(units.live.brought, -1), {}
+    ran, made = 0, dict.fromkeys(units.live.brought, -1)
+    begun: dict[Tensor, int] = {}
 
     def rank(u: int) -> tuple[int, int, int]:
         reads = [t for t in units.live.touched[u] if t in made]

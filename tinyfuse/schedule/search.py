@@ -24,7 +24,7 @@ from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import StageMemo, buffer_distance, make_stages
+from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
 
 #: operators of one group, at most; the search weighs shorter groups first
 LONGEST_GROUPS = (4, 10, 40)
@@ -217,7 +217,9 @@ class Weigher:
         ops = self.ops[i:j]
         return make_stages(ops, self.context, self.memo), self.legality.leaving(ops)
 
-    def _around(self, i: int, j: int, stages, stream, kept: frozenset[Tensor]) -> int:
+    def _around(
+        self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]
+    ) -> int:
         """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves."""
         ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}

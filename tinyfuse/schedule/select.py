@@ -63,9 +63,9 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     if table is None or context.kernels == "cmsis-nn" or context.optimize == "ram":
         return best
     least = table.kernel(op, *best, context)
-    for other in usable[1:] if least is not None else ():
+    for other in usable[1:]:
         cost = table.kernel(op, *other, context)
         needed = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
-        if cost is not None and cost < min(_SURELY_FASTER * least, least - needed):
+        if least is not None and cost is not None and cost < min(_SURELY_FASTER * least, least - needed):
             best, least = other, cost
     return best
