@@ -10,7 +10,7 @@ fragmentation, several overlaps at once).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.search import Candidate
@@ -29,16 +29,14 @@ _SHOWN = 16
 
 class Plans:
     """The plans of candidates that were looked at, each made once. `make` makes one of at most so many bytes of arena,
-    None where it would take more (or of any, for None)."""
+    None where it would take more (or of any, for None); `made` are there already."""
 
-    def __init__(self, make: Callable[[Candidate, int | None], Plan | None]):
+    def __init__(
+        self, make: Callable[[Candidate, int | None], Plan | None], made: Mapping[Candidate, Plan] | None = None
+    ):
         self._make = make
-        self._made: dict[Candidate, Plan] = {}
+        self._made: dict[Candidate, Plan] = dict(made or {})
         self._beyond: dict[Candidate, int] = {}  # takes more bytes of arena than these
-
-    def keep(self, candidate: Candidate, plan: Plan) -> None:
-        """A plan that was made already."""
-        self._made[candidate] = plan
 
     def of(self, candidate: Candidate) -> Plan:
         """A candidate's plan, however large it is."""

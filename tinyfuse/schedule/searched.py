@@ -28,14 +28,14 @@ class _Front:
 
 
 class Search:
-    """The candidates of a model's variants, and the plans that were made of them. One search serves every --optimize:
-    what is found for one of them is not looked for again."""
+    """The candidates of a model's variants. One search serves every --optimize: what is found for one of them is not
+    looked for again."""
 
     def __init__(self, variants: Iterable[Variant], builder: Builder, progress: Progress = silent):
         """Searches the variants in their own order. CompileError where none of them can be computed."""
         self._builder, self._say = builder, progress
         self._in_file_order: list[Candidate] = []
-        self._plans = Plans(self._build)
+        self._by_rule: dict[Candidate, Plan] = {}
         self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
@@ -57,15 +57,20 @@ class Search:
         for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
             for order in self._better_orders(variant) if work.left > 0 else ():
                 found += self._front(Variant(order, variant.context), self._budgets[variant], work)
-        return Choices(found, self._plans)
+        return self._offer(found)
 
     def choices_in_file_order(self) -> Choices:
         """The same without other orders."""
-        return Choices(self._in_file_order, self._plans)
+        return self._offer(self._in_file_order)
+
+    def _offer(self, candidates: Sequence[Candidate]) -> Choices:
+        """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
+        smaller, must not depend on what was chosen before."""
+        return Choices(candidates, Plans(self._build, self._by_rule))
 
     def _build(self, candidate: Candidate, most: int | None) -> Plan | None:
-        partition = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
-        return self._builder.plan(*partition) if most is None else self._builder.plan_within(most, *partition)
+        groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+        return self._builder.plan(*groups) if most is None else self._builder.plan_within(most, *groups)
 
     def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
         """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""
@@ -74,7 +79,7 @@ class Search:
             plan = self._builder.plan(variant, groups)
             partitioned = tuple(map(tuple, groups))
             found = Candidate(*variant, partitioned, frozenset(), plan.arena_bytes, plan_instructions(plan))
-            self._plans.keep(found, plan)
+            self._by_rule[found] = plan
             budget = max(budget, plan.arena_bytes)
             yield found
         if variant.context.kernels != "cmsis-nn":
