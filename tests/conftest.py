@@ -4,6 +4,8 @@ import pytest
 from compile_cache import cached_in
 from hypothesis import settings
 
+from tinyfuse.rewrite import OBSERVERS
+from tinyfuse.rewrite.invariants import check_pass
 from tinyfuse.verify.emulation.build import Compiler
 
 # The same networks in every run of CI; a campaign draws new ones.
@@ -12,11 +14,13 @@ settings.register_profile("repeatable", derandomize=True)
 
 def pytest_addoption(parser):
     parser.addoption("--campaign", action="store_true", help="also run what takes longer than CI allows")
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew, to be read in review")
 
 
 def pytest_configure(config):
     if not config.getoption("--campaign"):
         settings.load_profile("repeatable")
+    OBSERVERS.append(lambda one_pass, before, after: check_pass(one_pass.__name__, before, after))
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,3 +1,64 @@
-"""tinyfuse: quantized TensorFlow Lite models to C for Cortex-M, ahead of time."""
+"""tinyfuse: quantized TensorFlow Lite models to C for Cortex-M, ahead of time.
+
+    module = tinyfuse.compile("kws.tflite", "cortex-m4")
+    module.ram_bytes, module.predicted_instructions
+    module.write("kws_tinyfuse")
+
+The names of `__all__` are the Python API (docs/python.md); everything below `tinyfuse.` that is not among them may
+change with any version. They are loaded when they are first used: the version alone needs no other package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tinyfuse.api import (
+        Estimate,
+        FusionGroup,
+        Module,
+        Outputs,
+        Port,
+        Settings,
+        Verification,
+        compile,
+        estimate,
+    )
+    from tinyfuse.errors import (
+        CompileError,
+        DoesNotFit,
+        EmulationFailed,
+        InternalFault,
+        Problem,
+        TinyfuseError,
+        ToolMissing,
+        UsageError,
+    )
 
 __version__ = "0.1.0"
+
+_API = ("Estimate", "FusionGroup", "Module", "Outputs", "Port", "Settings", "Verification", "compile", "estimate")
+_ERRORS = (
+    "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
+    "UsageError",
+)  # fmt: skip
+
+__all__ = [
+    "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "FusionGroup", "InternalFault", "Module", "Outputs",
+    "Port", "Problem", "Settings", "TinyfuseError", "ToolMissing", "UsageError", "Verification", "__version__",
+    "compile", "estimate",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # by name, not by an import statement: all modules import the version from here, so that would be a circle
+    if name in _API:
+        return getattr(import_module("tinyfuse.api"), name)
+    if name in _ERRORS:
+        return getattr(import_module("tinyfuse.errors"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

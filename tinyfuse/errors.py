@@ -7,7 +7,7 @@ should know and no user's result rests on: `python -O` leaves it out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 #: lines of a refusal, and places that one line names; `--json` has all
@@ -60,6 +60,18 @@ class TinyfuseError(Exception):
     """Base of every error that ends a command with one clear message."""
 
     exit_code = 2
+
+    def __reduce__(self) -> tuple[Callable[..., TinyfuseError], tuple[object, ...]]:
+        # an exception is pickled as its class and the arguments of Exception: these have others
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[TinyfuseError], args: tuple[object, ...], fields: dict[str, object]) -> TinyfuseError:
+    """The error that a worker process sent."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
 
 
 class CompileError(TinyfuseError):

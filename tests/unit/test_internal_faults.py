@@ -24,8 +24,8 @@ from tinyfuse.schedule import build
 plan_arena = build.plan_arena
 
 
-def wrong(buffers, overlaps):
-    placement = plan_arena(buffers, overlaps)
+def wrong(buffers, overlaps, work_limit):
+    placement = plan_arena(buffers, overlaps, work_limit)
     return replace(placement, offsets=dict.fromkeys(placement.offsets, 0))
 
 

@@ -45,7 +45,7 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
     may be unaligned. Raises CompileError with every fault that could be found.
     """
     name = os.fspath(path)
-    data = _load(name) if data is None else bytes(data)
+    data = load_file(name) if data is None else bytes(data)
     if len(data) > MAX_FILE_BYTES:
         message = f"the file has more than {MAX_FILE_BYTES:,} bytes"
         raise CompileError(name, Problem(message, hint=HINT_SMALLER))
@@ -100,7 +100,8 @@ def unsupported(op: Op) -> Problem | None:
     return Problem(f"this operator is not supported{what}", operator=str(op), hint=hint)
 
 
-def _load(path: str) -> bytes:
+def load_file(path: str) -> bytes:
+    """The bytes of a model file, at most one more than MAX_FILE_BYTES. CompileError where it can't be read."""
     try:
         wrong = irregular(path)
         if wrong is not None:

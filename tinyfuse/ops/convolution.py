@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -168,8 +169,9 @@ def clamp_range(op: Op) -> tuple[int, int]:
     return activation_range(attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype)
 
 
+@lru_cache(maxsize=512)
 def channel_multipliers(op: Op) -> tuple[Array, Array]:
-    """(multipliers, shifts), int64, one an output channel.
+    """(multipliers, shifts), int64, one an output channel; read-only, as several kernels and rules ask for the same.
 
     The real multiplier is input scale * weight scale / output scale in double precision; only a
     FULLY_CONNECTED layer with one weight scale multiplies the first two in float32.
@@ -185,7 +187,9 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
     pairs = [quantize_multiplier(product / op.output.scale) for product in products]
     channels = op.output.shape[-1]
     pairs = pairs if per_channel else pairs * channels
-    return np.array([m for m, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int64)
+    found = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    found.setflags(write=False)
+    return found[0], found[1]
 
 
 def bias_values(op: Op) -> Int64s:

@@ -26,6 +26,9 @@ from tinyfuse.rewrite.views import every_view, views
 
 Pass = Callable[[Graph], Graph]
 
+#: get (pass, graph before, graph after) of each pass that did something: tests put a check of the graph here
+OBSERVERS: list[Callable[[Pass, Graph, Graph], None]] = []
+
 #: what passes made of graphs
 Rewritten = dict[tuple[Pass, Graph], Graph]
 
@@ -81,6 +84,8 @@ def _with_saving(one_pass: Pass, before: Graph) -> Graph:
     graph = one_pass(before)
     if graph is before:
         return before
+    for observe in OBSERVERS:
+        observe(one_pass, before, graph)
     kept = set(graph.ops)
     changed = tuple(op for op in before.ops if op not in kept)
     macs, weights = (of(before) - of(graph) for of in (_macs, _weight_bytes))

@@ -106,7 +106,8 @@ def _parts(op: Op, image: Tensor, weights: Array, along: RowMacs, result: Tensor
     sums = Tensor(f"{op.output.name} (sum)", (1, height, columns, units), "int32")
     if height == 1 or not _worthwhile(sums, image):
         return None
-    constant = replace(op.operand(1), shape=weights.shape, data=np.ascontiguousarray(weights), index=-1)
+    quant = replace(op.operand(1).quantization, axis=2)  # of the units
+    constant = replace(op.operand(1), shape=weights.shape, quant=quant, data=np.ascontiguousarray(weights), index=-1)
     return [
         Op("ROW_MACS", (image, constant), (sums,), along, index=op.index),
         Op("OUTPUT_OF_SUMS", (sums,), (result,), PartOfLayer(op), index=op.index),

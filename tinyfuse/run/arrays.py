@@ -6,7 +6,7 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,20 +38,29 @@ def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list
     FILE.npy. A name is the tensor's or that in the C API. Every input must give the same number of
     runs. UsageError says what is missing, unknown, double, or doesn't fit.
     """
+    names = dict(_names(tensors))
+    named = [
+        (f"--input {argument}", name, array) for argument in arguments for name, array in _named_arrays(argument, names)
+    ]
+    return take_inputs(named, tensors)
+
+
+def take_inputs(named: Iterable[tuple[str, str | None, np.ndarray]], tensors: tuple[Tensor, ...]) -> list[ModelInput]:
+    """The model's inputs, in its order, of arrays: of each what messages call it, its input's name (None: the
+    model's only one) and its values. UsageError as `read_inputs`."""
+    by_name = dict(_names(tensors))
     symbols = tensor_symbols(tensors)
-    by_name = dict(zip(symbols, tensors, strict=True)) | {t.name: t for t in tensors}
     expected = ", ".join(f"{s} ({t.dtype}{list(t.shape)})" for s, t in zip(symbols, tensors, strict=True))
     found: dict[Tensor, np.ndarray] = {}
-    for argument in arguments:
-        for name, array in _named_arrays(argument, by_name):
-            if name is None and len(tensors) > 1:
-                raise UsageError(f"--input {argument}: say for which input, NAME=FILE; the model's are {expected}")
-            if name is not None and name not in by_name:
-                raise UsageError(f"--input {argument}: the model has no input {name!r}; its inputs are {expected}")
-            tensor = by_name[name] if name is not None else tensors[0]
-            if tensor in found:
-                raise UsageError(f"--input {argument}: the input {tensor.name!r} is given twice")
-            found[tensor] = array
+    for told, name, array in named:
+        if name is None and len(tensors) > 1:
+            raise UsageError(f"{told}: say for which input, NAME=FILE; the model's are {expected}")
+        if name is not None and name not in by_name:
+            raise UsageError(f"{told}: the model has no input {name!r}; its inputs are {expected}")
+        tensor = by_name[name] if name is not None else tensors[0]
+        if tensor in found:
+            raise UsageError(f"{told}: the input {tensor.name!r} is given twice")
+        found[tensor] = array
     missing = [s for s, t in zip(symbols, tensors, strict=True) if t not in found]
     if missing:
         raise UsageError(f"no --input for {', '.join(missing)}; the model's inputs are {expected}")
@@ -61,6 +70,12 @@ def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list
         told = ", ".join(f"{i.tensor.name!r}: {len(i.values)}" for i in inputs)
         raise UsageError(f"the inputs are for different numbers of runs ({told})")
     return inputs
+
+
+def _names(tensors: tuple[Tensor, ...]) -> Iterator[tuple[str, Tensor]]:
+    """What a user may call each input: its name in the C API, its tensor's."""
+    yield from zip(tensor_symbols(tensors), tensors, strict=True)
+    yield from ((tensor.name, tensor) for tensor in tensors)
 
 
 def _named_arrays(argument: str, names: Collection[str]) -> list[tuple[str | None, Array]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tinyfuse.arena import Placement, plan_arena, plan_arena_within
+from tinyfuse.arena import WORK_LIMIT, Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.options import Options
@@ -20,17 +20,19 @@ MAX_ARENA_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Builder:
-    """Builds the plans of one model: `source` is its graph as it was read; `memo` as in lower.make_stages."""
+    """Builds the plans of one model: `source` is its graph as it was read; `memo` as in lower.make_stages,
+    `work_limit` as in plan_arena."""
 
     source: Graph
     options: Options
     memo: StageMemo = field(default_factory=dict)
+    work_limit: int = WORK_LIMIT
 
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
         """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no
         ring slides. CompileError where it takes more memory than there is."""
         lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
-        plan = self._plan(variant, lowered, plan_arena(lowered.buffers, lowered.overlaps))
+        plan = self._plan(variant, lowered, plan_arena(lowered.buffers, lowered.overlaps, self.work_limit))
         if plan.arena_bytes > MAX_ARENA_BYTES:
             message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
             hint = "no microcontroller has that memory: make it smaller"
@@ -42,7 +44,7 @@ class Builder:
     ) -> Plan | None:
         """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more."""
         lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
-        placement = plan_arena_within(most, lowered.buffers, lowered.overlaps)
+        placement = plan_arena_within(most, lowered.buffers, lowered.overlaps, self.work_limit)
         return None if placement is None else self._plan(variant, lowered, placement)
 
     def _plan(self, variant: Variant, lowered: Lowered, placement: Placement) -> Plan:

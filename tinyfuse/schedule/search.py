@@ -13,7 +13,7 @@ in (tinyfuse/schedule/choose.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
@@ -85,7 +85,12 @@ def pareto_front(
     """
     ops = tuple(op for op in graph.ops if not is_alias(op))
     weigher = Weigher(graph, ops, context, memo, work)
-    edges = weigh_groups(weigher, budget, progress)
+    return partitions(weigher, weigh_groups(weigher, budget, progress))
+
+
+def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]]) -> list[Candidate]:
+    """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]."""
+    graph, context, ops = weigher.graph, weigher.context, weigher.ops
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])

@@ -1,0 +1,68 @@
+"""`estimate` and its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Unpack
+
+from tinyfuse.api.settings import Model, Settings, make_request
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.estimator import rough_plan
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.plugin import plugins
+from tinyfuse.report.report_json import estimated_code_bytes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """About what a model takes on a target.
+
+    name, target            the module's name and the core's
+    arena_bytes             RAM of all activations of an inference, model inputs and outputs inside
+    state_bytes             RAM of what the model keeps from one inference to the next, exact
+    weight_bytes            flash of the constants
+    code_bytes              flash of the code, by the rule of thumb of `Module.code_bytes`
+    predicted_instructions  of an inference, never cycles; None where a kernel was not measured on the target
+    macs                    multiply-accumulates of an inference in the generated code
+    """
+
+    name: str
+    target: str
+    arena_bytes: int
+    state_bytes: int
+    weight_bytes: int
+    code_bytes: int
+    predicted_instructions: int | None
+    macs: int
+
+    @property
+    def ram_bytes(self) -> int:
+        """Arena and one state together, without the stack."""
+        return self.arena_bytes + self.state_bytes
+
+    @property
+    def flash_bytes(self) -> int:
+        """Weights and estimated code together."""
+        return self.weight_bytes + self.code_bytes
+
+
+def estimate(model: Model, target: str, **settings: Unpack[Settings]) -> Estimate:
+    """About what `compile` would say of the same arguments, sooner (docs/python.md has times and errors): for who
+    compares thousands of models.
+
+    Limits (max_ram, max_flash) steer the choice as `compile`'s, but nothing is refused because of them. A pure
+    function of its arguments. CompileError and UsageError as `compile`.
+    """
+    request = make_request(model, target, settings)
+    with plugins(request.plugins):
+        plan = rough_plan(read_tflite(request.path, request.data), request.target, request.options)
+        return Estimate(
+            name=request.options.name,
+            target=request.target.name,
+            arena_bytes=plan.arena_bytes,
+            state_bytes=plan.state_bytes,
+            weight_bytes=plan.weight_bytes,
+            code_bytes=estimated_code_bytes(plan),
+            predicted_instructions=predicted_total(plan),
+            macs=plan.macs,
+        )

@@ -1,0 +1,113 @@
+"""A plan's module built, run on an emulated core, and held against the oracle."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tinyfuse.api.results import Outputs, Verification
+from tinyfuse.api.writing import check_flash
+from tinyfuse.errors import EmulationFailed, UsageError
+from tinyfuse.ir import Tensor
+from tinyfuse.plan import Plan
+from tinyfuse.run.arrays import ModelInput
+from tinyfuse.schedule.progress import Progress, silent
+from tinyfuse.toolchain.cmsis_nn import Tree
+from tinyfuse.verify.comparison import compare, problems
+from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
+from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.oracle import make_oracle
+from tinyfuse.verify.streams import INSTANCES, default_frames
+from tinyfuse.verify.telling_inputs import doubts, telling_inputs
+
+#: inferences that a verification compares by default, and of a model with state
+RUNS, STREAM_RUNS = 8, 64
+
+
+def verify_plan(
+    plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, *, oracle: str = "auto", runs: int | None = None,
+    frames: int | None = None, seed: int = 0, opt: str = "O2", timeout: float = 300.0, progress: Progress = silent,
+) -> Verification:  # fmt: skip
+    """Runs the module on the machine and compares every output element with the oracle, which gets the `model`
+    file's bytes.
+
+    `runs` None: RUNS, or STREAM_RUNS for a model with state, and more where outputs stay the same; `frames` None:
+    two streams for each of two instances (tinyfuse/verify/streams.py). Errors as `Module.verify`.
+    """
+    judge = make_oracle(oracle, model, plan.source)
+    given = runs is not None or frames is not None
+    if runs is None:
+        runs = STREAM_RUNS if plan.states else RUNS
+    if frames is not None and not plan.states:
+        raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
+    if frames is None and plan.states:
+        frames = default_frames(runs)
+    progress(f"asking {judge.name} for {runs} results")
+    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, seed, fixed=given)
+    firmware, outcome = _build_and_run(plan, tree, inputs, machine, opt, timeout, frames or 1, progress)
+    comparison = compare(plan, expected, outcome.outputs)
+    broken = problems(plan, firmware.opt, outcome)
+    return Verification(
+        exact=comparison.mismatches == 0 and not broken,
+        elements=comparison.elements,
+        mismatches=comparison.mismatches,
+        first_mismatch=comparison.first,
+        problems=tuple(broken),
+        warnings=(*judge.warnings, *doubts(plan.source, expected)),
+        runs=len(inputs),
+        frames=frames,
+        seed=seed,
+        instructions=outcome.instructions,
+        stack_bytes=outcome.stack_bytes,
+        ram_bytes=firmware.ram_bytes,
+        code_bytes=firmware.code_bytes,
+        weight_bytes=firmware.weight_bytes,
+        kernel_symbols=firmware.kernel_symbols,
+        emulator=f"{machine.name} {machine.version}".strip(),
+        oracle=f"{judge.name} {judge.version}".strip(),
+        compiler=firmware.compiler,
+        compiler_opt=firmware.opt,
+    )
+
+
+def run_plan(
+    plan: Plan, tree: Tree | None, given: Sequence[ModelInput], machine: Emulator, *, opt: str = "O2",
+    timeout: float = 300.0, progress: Progress = silent,
+) -> Outputs:  # fmt: skip
+    """The outputs for these inputs, one of each of the model's; several runs of a model with state are the frames
+    of a stream. EmulationFailed where the module broke a promise of its header."""
+    runs = len(given[0].values)
+    fed = [[i.values[number] for i in given] for number in range(runs)]
+    if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
+        fed = [run for run in fed for _ in range(INSTANCES)]
+    firmware, outcome = _build_and_run(plan, tree, fed, machine, opt, timeout, runs, progress)
+    broken = problems(plan, firmware.opt, outcome)
+    if broken:
+        raise EmulationFailed("\n".join(broken))
+    results = outcome.outputs[:: INSTANCES if plan.states else 1]
+    arrays = {tensor.name: _joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(plan.source.outputs)}
+    notes = tuple(i.note for i in given if i.note)
+    return Outputs(arrays, notes, outcome.instructions, f"{machine.name} {machine.version}".strip())
+
+
+def _build_and_run(
+    plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], machine: Emulator, opt: str, timeout: float,
+    frames: int, progress: Progress,
+) -> tuple[Firmware, Outcome]:  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
+        progress(f"compiling for {plan.context.target.name}")
+        firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames)
+        check_flash(plan, firmware.code_bytes)
+        progress(f"running {len(inputs)} inferences on {machine.name}")
+        return firmware, machine.run(firmware, timeout)
+
+
+def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
+    """One array of an output: of the tensor's shape for one run, with the runs as the batch for more."""
+    array = np.stack([np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs])
+    if len(runs) == 1:
+        return np.asarray(array[0])
+    return np.asarray(array[:, 0]) if tensor.shape[:1] == (1,) else array

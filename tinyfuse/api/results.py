@@ -1,0 +1,111 @@
+"""What the API gives back: figures, alone and frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:  # needs what only `verify` needs
+    from tinyfuse.verify.comparison import Mismatch
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the model.
+
+    name        the tensor's name in the file
+    symbol      its name in the C API
+    shape       of one inference; images are NHWC
+    dtype       numpy's name, such as "int8"
+    scale, zero_point   real value = scale * (stored - zero_point); None without a per-tensor quantization
+    """
+
+    name: str
+    symbol: str
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None
+    zero_point: int | None
+
+
+@dataclass(frozen=True)
+class FusionGroup:
+    """Operators that became one C function.
+
+    name           of the C function
+    operators      "CONV_2D name-of-its-output", in the order in which they run
+    kernels        the C functions that compute them
+    macs           multiply-accumulates of an inference
+    predicted_instructions   of an inference; None where a kernel was never measured on the target
+    scratch_bytes  bytes of arena that its kernels use for themselves
+    traffic_bytes  bytes of whole tensors that it reads and writes in the arena; rings do not count
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    kernels: tuple[str, ...]
+    macs: int
+    predicted_instructions: int | None
+    scratch_bytes: int
+    traffic_bytes: int
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `Module.verify` found. All sizes are bytes; what could not be measured is None.
+
+    exact           no element differs, and no promise of the header is broken
+    elements        output elements that were compared, in all runs together
+    mismatches      of these, elements that differ in any bit
+    first_mismatch  run, output, index, both values of the first; None where none differs
+    problems        a sentence for each broken promise: writes outside the arena, a wrong macro, too deep a stack
+    warnings        what limits the proof, such as an output that is the same in all runs
+    runs, frames    inferences; of a model with state, inferences from one reset to the next, else None
+    seed            of the random inputs
+    instructions    of one inference, counted, never cycles
+    stack_bytes     the deepest stack
+    ram_bytes       linked variables, arena and one state
+    code_bytes      linked code and constants of module and CMSIS-NN, without the weights
+    weight_bytes    linked weights
+    kernel_symbols  group function -> the C functions that it calls or inlines
+    emulator, oracle, compiler, compiler_opt   what ran, judged and built it, with versions
+    """
+
+    exact: bool
+    elements: int
+    mismatches: int
+    first_mismatch: Mismatch | None
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+    runs: int
+    frames: int | None
+    seed: int
+    instructions: int | None
+    stack_bytes: int | None
+    ram_bytes: int | None
+    code_bytes: int | None
+    weight_bytes: int | None
+    kernel_symbols: dict[str, list[str]] = field(repr=False)
+    emulator: str
+    oracle: str
+    compiler: str
+    compiler_opt: str
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What `Module.run` computed.
+
+    arrays        by output name: the tensor's dtype (stored integers, not real values) and shape; for several runs
+                  these are the batch
+    notes         what was done to the inputs beyond taking them: a sentence for each that was quantized
+    instructions  of one inference, counted; None where they can't be
+    emulator      what ran it, with its version
+    """
+
+    arrays: dict[str, np.ndarray]
+    notes: tuple[str, ...]
+    instructions: int | None
+    emulator: str

@@ -1,0 +1,89 @@
+"""What a module's folder holds, and what its module may take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tinyfuse.compiler import arena_bytes_by_rule
+from tinyfuse.emit import emit
+from tinyfuse.emit.manifest import MANIFEST, manifest_text
+from tinyfuse.errors import DoesNotFit, ToolMissing
+from tinyfuse.plan import Plan
+from tinyfuse.report.report_json import estimated_code_bytes, plan_envelope, report_json
+from tinyfuse.report.text import report_text
+from tinyfuse.toolchain import cmsis_nn
+from tinyfuse.verify.selftest import embedded_selftest
+
+
+def module_files(plan: Plan, tree: cmsis_nn.Tree | None, selftest: bool) -> dict[str, bytes]:
+    """Name -> content of every file of the folder, the manifest among them; with CMSIS-NN's files where there is
+    a `tree`. A function of the model and the options: no measured figure, and not the place where the model lay."""
+    files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
+    files["report.txt"] = report_text(plan, report(plan)).encode()
+    if tree is not None:
+        bundled = cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+        files |= {name: path.read_bytes() for name, path in bundled.items()}
+    envelope = plan_envelope(plan)
+    files[MANIFEST] = manifest_text(envelope | {"model": Path(envelope["model"]).name}, files).encode()
+    return files
+
+
+def report(plan: Plan) -> dict[str, Any]:
+    """The figures of report.txt, the code's size estimated."""
+    return report_json(plan, unfused_arena_bytes(plan), None)
+
+
+def unfused_arena_bytes(plan: Plan) -> int:
+    """Arena of the same model under --fusion none, by the same planner and target."""
+    if plan.options.fusion == "none":
+        return plan.arena_bytes
+    options = replace(plan.options, fusion="none", feed_rows=False)
+    return arena_bytes_by_rule(plan.source, plan.context.target, options)
+
+
+def check_ram(plan: Plan, advice: str = "") -> None:
+    """DoesNotFit, with `advice` at its end, where arena and state exceed --max-ram."""
+    limit = plan.options.max_ram
+    if limit is not None and plan.ram_bytes > limit:
+        state = f" and the state {plan.state_bytes:,}" if plan.states else ""
+        raise DoesNotFit(
+            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows {limit:,} "
+            f"(lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,}){advice}"
+        )
+
+
+def check_flash(plan: Plan, code_bytes: int | None) -> None:
+    """DoesNotFit where weights and code (None: not measured, so estimated) exceed --max-flash."""
+    limit, sort = plan.options.max_flash, "estimated" if code_bytes is None else "measured"
+    code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
+    flash = plan.weight_bytes + code_bytes
+    if limit is not None and flash > limit:
+        raise DoesNotFit(
+            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
+            f"take {flash:,} bytes, --max-flash allows {limit:,}"
+        )
+
+
+def tree_of(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:
+    """The CMSIS-NN tree for what the plan calls, at `path` or where one is found; None where it calls nothing.
+    ToolMissing where there is none, or one of another version or without a function that is called."""
+    if path is not None:
+        cmsis_nn.named_tree(path)  # wrong even where nothing is called
+    if not plan.uses_cmsis_nn:
+        return None
+    version = plan.options.cmsis_nn_version
+    tree = cmsis_nn.find_cmsis_nn(path, plan.context.cmsis_nn)
+    if tree is None:
+        raise ToolMissing("CMSIS-NN", cmsis_nn.HOW_TO_GET)
+    if tree.version != plan.context.cmsis_nn:
+        found = ".".join(map(str, tree.version))
+        hint = f"found {found} at {tree.path}; give another path, or compile with cmsis_nn_version={found!r}"
+        raise ToolMissing(f"CMSIS-NN {version}", hint)
+    lacking = tree.missing(plan.cmsis_nn_functions)
+    if lacking:
+        names = ", ".join(sorted(lacking))
+        hint = f"the copy at {tree.path} lacks it; compile with kernels='tinyfuse'"
+        raise ToolMissing(f"{names} of CMSIS-NN", hint)
+    return tree

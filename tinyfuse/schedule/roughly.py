@@ -1,0 +1,46 @@
+"""Strategy: groups are searched for, but only near the peak (peaks.py), in the order of the file, and few partitions
+are built. For figures, not for code: what is found is near the best, seldom the best."""
+
+from __future__ import annotations
+
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.errors import CompileError
+from tinyfuse.plan import Plan
+from tinyfuse.plan.places import is_alias
+from tinyfuse.schedule.build import Builder
+from tinyfuse.schedule.choose import Choices, Plans
+from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.peaks import weigh_at_peaks
+from tinyfuse.schedule.search import Candidate, Weigher, partitions
+from tinyfuse.schedule.variants import Variant, Variants
+
+
+def roughly(variants: Variants, builder: Builder) -> Plan:
+    """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
+    options = builder.options
+
+    def build(candidate: Candidate, most: int | None) -> Plan | None:
+        parts = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+        return builder.plan(*parts) if most is None else builder.plan_within(most, *parts)
+
+    found: list[Candidate] = []
+    plans = Plans(build)
+    refused: CompileError | None = None
+    for variant in variants.of_every_aim():
+        try:
+            by_rule = tuple(map(tuple, partition(*variant, "rows")))
+        except CompileError as error:  # --feed-rows; what another objective makes of the model may stream
+            refused = error
+            continue
+        graph, context = variant
+        if context.optimize == options.optimize:
+            plan = builder.plan(variant, by_rule)
+            found.append(Candidate(*variant, by_rule, frozenset(), plan.arena_bytes, plan_instructions(plan)))
+            plans.keep(found[-1], plan)
+        if context.kernels != "cmsis-nn":
+            ops = tuple(op for op in graph.ops if not is_alias(op))
+            weigher = Weigher(graph, ops, context, builder.memo)
+            found += partitions(weigher, weigh_at_peaks(weigher))
+    if refused is not None and not found:
+        raise refused
+    return Choices(found, plans).choose(options.optimize, options.max_ram)
