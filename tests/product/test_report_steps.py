@@ -18,8 +18,8 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir.text import graph_text
 from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan import Plan
-from tinyfuse.report.costs import costs_facts, costs_lines
-from tinyfuse.report.passes import passes_facts, passes_lines, steps
+from tinyfuse.report.costs import costs_json, costs_lines
+from tinyfuse.report.passes import passes_json, passes_lines, steps
 from tinyfuse.targets import load_target
 
 MODELS = {
@@ -58,12 +58,12 @@ def test_the_steps_lead_from_the_file_to_the_plan(name: str, optimize: str) -> N
 def test_rows_that_are_fed_are_a_step() -> None:
     plan = plan_of(image(), feed_rows=True, optimize="speed")
     assert [name for name, _ in steps(plan)][-1] == "feed_rows"
-    assert "FEED_ROWS" in passes_facts(plan)[-2]["text"]
+    assert "FEED_ROWS" in passes_json(plan)[-2]["text"]
 
 
 def test_groups_are_shown_with_their_kernels() -> None:
     plan = plan_of(image(), optimize="ram")
-    shown = passes_lines(passes_facts(plan))
+    shown = passes_lines(passes_json(plan))
     assert "--- split_global_pool" in shown
     groups = shown[shown.index("--- groups") :]
     assert "net_group_0, row by row" in groups
@@ -90,5 +90,5 @@ def test_costs_add_up_to_the_prediction(name: str, tmp_path: Path) -> None:
 
 
 def test_a_target_without_a_table_says_so() -> None:
-    assert costs_facts(plan_of(image(), "host")) is None
+    assert costs_json(plan_of(image(), "host")) is None
     assert costs_lines(None) == ["no cost table: nothing was measured on this target"]

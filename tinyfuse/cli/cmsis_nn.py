@@ -8,7 +8,7 @@ from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.planning import cmsis_nn_functions
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.errors import ToolMissing
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 from tinyfuse.toolchain.cmsis_nn import HOW_TO_GET, Tree, find_cmsis_nn
 from tinyfuse.toolchain.cmsis_nn.install import install as install_pack
 
@@ -44,7 +44,7 @@ def _answer(tree: Tree) -> Answer:
     return Answer(data, lines)
 
 
-def tree_json(tree: Tree) -> Facts:
+def tree_json(tree: Tree) -> JsonObject:
     """What is told of a tree; `lacks`: functions that tinyfuse would call."""
     return versioned(
         path=str(tree.path),

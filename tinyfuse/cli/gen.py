@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tinyfuse.cli.flags import generation_flags
-from tinyfuse.cli.planning import make_plan, plan_facts
+from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit import emit
@@ -15,7 +15,7 @@ from tinyfuse.emit.depfile import depfile_text
 from tinyfuse.emit.manifest import MANIFEST, digest, manifest_text
 from tinyfuse.emit.output_folder import write_file, write_folder
 from tinyfuse.errors import UsageError
-from tinyfuse.report.report_json import Facts, plan_envelope, report_json
+from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text, summary_lines
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.toolchain import cmsis_nn
@@ -61,7 +61,7 @@ def generate(
     if output == "":
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     plan, tree = make_plan(request, progress, needs_tree=bundle)
-    data = plan_envelope(plan) | plan_facts(plan, tree, progress)
+    data = plan_envelope(plan) | plan_json(plan, tree, progress)
     files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
     # what the folder holds is a function of the model and the options, so it has no measured figure
     pure = report_json(plan, data["unfused_arena_bytes"], None)
@@ -86,6 +86,6 @@ def generate(
     return Answer(data | {"output": str(folder), "files": hashes}, lines)
 
 
-def replace_path(data: Facts) -> Facts:
-    """The facts with the model's file name in place of its path: a folder must not tell the machine."""
+def replace_path(data: JsonObject) -> JsonObject:
+    """The JSON with the model's file name in place of its path: a folder must not tell the machine."""
     return data | {"model": Path(data["model"]).name}

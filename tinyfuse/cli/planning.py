@@ -16,7 +16,7 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import Facts, estimated_code_bytes, report_json
+from tinyfuse.report.report_json import JsonObject, estimated_code_bytes, report_json
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
@@ -110,7 +110,7 @@ def _lacking_in_version(plan: Plan) -> list[str]:
     return found
 
 
-def plan_facts(plan: Plan, tree: Tree | None, progress: Progress) -> Facts:
+def plan_json(plan: Plan, tree: Tree | None, progress: Progress) -> JsonObject:
     """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash."""
     code_bytes = _measured_code(plan, tree, progress)
     check_flash(plan, code_bytes)

@@ -22,7 +22,7 @@ from tinyfuse.profile.picture import profile_svg
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
 from tinyfuse.profile.text import profile_text
-from tinyfuse.report.report_json import Facts, plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import Emulator, find_emulator
@@ -62,7 +62,7 @@ def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | Non
     return 0
 
 
-def profile(request: Request, progress: Progress, how: ProfileOptions) -> Facts:
+def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonObject:
     """The JSON of docs/json.md. ToolMissing without compiler, emulator or CMSIS-NN; EmulationFailed
     where the firmware crashed or hung; UsageError for a target that no emulator runs.
 

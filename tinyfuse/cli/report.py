@@ -9,14 +9,14 @@ import click
 
 from tinyfuse.arena.svg import arena_svg
 from tinyfuse.cli.flags import generation_flags
-from tinyfuse.cli.planning import make_plan, plan_facts
+from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
-from tinyfuse.report.costs import costs_facts, costs_lines
+from tinyfuse.report.costs import costs_json, costs_lines
 from tinyfuse.report.pareto import pareto_json, pareto_lines
-from tinyfuse.report.passes import passes_facts, passes_lines
+from tinyfuse.report.passes import passes_json, passes_lines
 from tinyfuse.report.report_json import plan_envelope
 from tinyfuse.report.rows_svg import rows_svg as rows_picture
 from tinyfuse.report.text import report_text
@@ -63,7 +63,7 @@ def report(
     the graph's way to the plan; with `costs` what adds up to its predicted instructions. DoesNotFit where a limit is
     broken."""
     plan, tree = make_plan(request, progress, needs_tree=False)
-    data = plan_envelope(plan) | plan_facts(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
+    data = plan_envelope(plan) | plan_json(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
     lines = report_text(plan, data).splitlines()
     if pareto:
         if plan.options.fusion != "rows":
@@ -71,10 +71,10 @@ def report(
         data["pareto"] = pareto_json(plan, progress)
         lines += ["", *pareto_lines(data["pareto"])]
     if dump_passes:
-        data["passes"] = passes_facts(plan)
+        data["passes"] = passes_json(plan)
         lines += ["", *passes_lines(data["passes"])]
     if costs:
-        data["costs"] = costs_facts(plan)
+        data["costs"] = costs_json(plan)
         lines += ["", *costs_lines(data["costs"])]
     if svg:
         write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))

@@ -18,7 +18,7 @@ from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import EmulationFailed
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.options import RunOptions
-from tinyfuse.report.report_json import Facts, plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.verify.comparison import problems
@@ -111,7 +111,7 @@ def _joined(tensor: Tensor, runs: list[bytes]) -> Array:
     return np.concatenate(arrays) if tensor.shape[:1] == (1,) else np.stack(arrays)
 
 
-def _output_json(tensor: Tensor, symbol: str, array: Array) -> Facts:
+def _output_json(tensor: Tensor, symbol: str, array: Array) -> JsonObject:
     plain = tensor.quant is not None and not tensor.quant.per_channel and tensor.dtype != "float32"
     values = array.reshape(-1).tolist()
     return {
@@ -126,7 +126,7 @@ def _output_json(tensor: Tensor, symbol: str, array: Array) -> Facts:
     }
 
 
-def _lines(data: Facts) -> list[str]:
+def _lines(data: JsonObject) -> list[str]:
     lines = []
     for output in data["outputs"]:
         values = output["values"]

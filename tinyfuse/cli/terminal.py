@@ -14,15 +14,15 @@ import click
 
 from tinyfuse import __version__
 from tinyfuse.errors import CompileError, TinyfuseError
-from tinyfuse.report.report_json import SCHEMA_VERSION, Facts
+from tinyfuse.report.report_json import SCHEMA_VERSION, JsonObject
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found. facts: the JSON of docs/json.md; lines: what a person is shown; exact: False where the
+    """What a command found. data: the JSON of docs/json.md; lines: what a person is shown; exact: False where the
     module computes something else than it should."""
 
-    data: Facts
+    data: JsonObject
     lines: list[str]
     exact: bool = True
 
@@ -34,12 +34,12 @@ def show(answer: Answer, as_json: bool) -> int:
     return 0 if answer.exact else 1
 
 
-def json_text(data: Facts) -> str:
+def json_text(data: JsonObject) -> str:
     """JSON as it is printed."""
     return json.dumps(data, indent=2, default=list)
 
 
-def versioned(**data: Any) -> Facts:
+def versioned(**data: Any) -> JsonObject:
     """The JSON of an answer that is about no model."""
     return {"schema_version": SCHEMA_VERSION, "tinyfuse_version": __version__, **data}
 
@@ -93,7 +93,7 @@ def _drop_output() -> None:
 
 def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:
     if as_json:
-        body: Facts = {"message": message, "exit_code": code}
+        body: JsonObject = {"message": message, "exit_code": code}
         if isinstance(error, CompileError):
             body["problems"] = [asdict(problem) for problem in error.problems]
             body["model"] = error.model

@@ -15,7 +15,7 @@ from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.errors import UsageError
 from tinyfuse.options import VerifyOptions
-from tinyfuse.report.report_json import Facts, plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation.module import build_module
@@ -104,7 +104,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     return Answer(data, _verify_lines(data, comparison), exact=exact)
 
 
-def _verify_lines(data: Facts, comparison: Comparison) -> list[str]:
+def _verify_lines(data: JsonObject, comparison: Comparison) -> list[str]:
     def figure(key: str) -> str:
         return "not measured" if data[key] is None else f"{data[key]:,}"
 
@@ -128,9 +128,9 @@ def _verify_lines(data: Facts, comparison: Comparison) -> list[str]:
     return lines
 
 
-def _streams(data: Facts) -> str:
+def _streams(data: JsonObject) -> str:
     return f" in streams of {data['frames']}" if data["frames"] else ""
 
 
-def _state(data: Facts) -> str:
+def _state(data: JsonObject) -> str:
     return f"state {data['state_bytes']:,}, " if data["state_bytes"] else ""

@@ -9,10 +9,10 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import Facts, reordering_json
+from tinyfuse.report.report_json import JsonObject, reordering_json
 
 
-def explain_json(plan: Plan) -> Facts:
+def explain_json(plan: Plan) -> JsonObject:
     """Why the plan is as it is."""
     return {
         "arena_bytes": plan.arena_bytes,
@@ -37,5 +37,5 @@ def explain_json(plan: Plan) -> Facts:
     }
 
 
-def _operator(op: Op) -> Facts:
+def _operator(op: Op) -> JsonObject:
     return {"kind": op.kind, "index": op.index, "name": op.output.name if op.outputs else ""}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.text import reordering_lines
 
 _WIDTH = 100
 
 
-def explain_text(data: Facts) -> str:
+def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
     lines = [
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
@@ -28,7 +28,7 @@ def explain_text(data: Facts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fusion(fusion: Facts) -> list[str]:
+def _fusion(fusion: JsonObject) -> list[str]:
     numbers = ", ".join(map(str, fusion["groups"]))
     what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
     lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
@@ -37,7 +37,7 @@ def _fusion(fusion: Facts) -> list[str]:
     return lines + _wrapped(fusion["reason"], "           ")
 
 
-def _operators(operators: list[Facts]) -> str:
+def _operators(operators: list[JsonObject]) -> str:
     """The kinds, with how often one follows itself."""
     shown: list[tuple[str, int]] = []
     for op in operators:
@@ -48,7 +48,7 @@ def _operators(operators: list[Facts]) -> str:
     return " + ".join(kind if count == 1 else f"{count} {kind}" for kind, count in shown)
 
 
-def _cost(cost: Facts) -> str:
+def _cost(cost: JsonObject) -> str:
     """What is known of it: operators that are no neighbours have no RAM of their own."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
     return ", ".join([_instructions(cost["instructions"]), *ram])

@@ -66,7 +66,7 @@ def _check_feed(plan: Plan) -> None:
     """Of a group that is fed rows: somebody takes them, and what the calls keep has room: a tinyfuse_feed, and
     a number for each other stage that counts to its output's height."""
     group = plan.fed_group
-    if group is None:
+    if group is None or group.counters is None:
         return
     if len(group.stages) < 2:
         raise _fault(f"{group.stages[0].op}: nothing takes the rows that are fed")
@@ -135,7 +135,9 @@ class _Player:
         numbers = [
             np.arange(begins[t], begins[t] + t.elements, dtype=np.int32).reshape(t.shape)
             if t in begins
-            else t and t.data
+            else None
+            if t is None
+            else t.data
             for t in op.inputs
         ]
         runs = [run for tensor in op.activations for run in self.contents[tensor]]
@@ -229,7 +231,7 @@ class _Player:
         """What the calls that feed rows keep, written at the `start`, then read: its counters in the group
         that is fed, the state of the inference from that group to the end."""
         fed = self.plan.fed_group
-        if fed is None or group.index < fed.index:
+        if fed is None or fed.counters is None or group.index < fed.index:
             return
         for number, name in enumerate((FEED_STATE, fed.counters)):
             if name == FEED_STATE or group is fed:
@@ -249,27 +251,28 @@ class _Player:
         for output in stage.op.outputs:
             self._write_whole(output)
         self._keep_scratch(group, 0)
-        for i, tensor in enumerate(stage.op.inputs):
-            if tensor not in stage.op.activations:
+        for i, source in enumerate(stage.op.inputs):
+            if source is None or source not in stage.op.activations:
                 continue
             if i in access_orders:
-                self._check_pace(
-                    stage.op, tensor, access_orders[i], self._bytes_of(tensor), self._bytes_of(stage.op.output)
-                )
+                spans = self._bytes_of(source), self._bytes_of(stage.op.output)
+                self._check_access_order(stage.op, source, access_orders[i], *spans)
             else:
-                # a kernel without a access order may read any input byte at any time
-                self._read_whole(tensor, f"{stage.op} (at no known pace)")
+                # a kernel without an access order may read any input byte at any time
+                self._read_whole(source, f"{stage.op} (in no known order)")
 
     def _bytes_of(self, tensor: Tensor) -> range:
         """Where a whole tensor lies."""
         return range(self.plan.offset(tensor), self.plan.offset(tensor) + tensor.bytes)
 
-    def _check_pace(self, op: Op, source: Tensor, access_order: AccessOrder, read: range, written: range) -> None:
+    def _check_access_order(
+        self, op: Op, source: Tensor, access_order: AccessOrder, read: range, written: range
+    ) -> None:
         """No iteration of a call that goes through the bytes `read` of the source, while it writes the bytes
         `written`, writes over what it, or a later iteration, still reads."""
         count = -(-len(read) // access_order.read)
         if count * access_order.written < len(written):
-            raise _fault(f"{op}: its pace ends before the output does")
+            raise _fault(f"{op}: its access order ends before the output does")
         for first in range(0, count, _PART):
             iterations = np.arange(first, min(first + _PART, count))
             unread = read.start + (iterations + access_order.buffered) * access_order.read
@@ -298,8 +301,8 @@ class _Player:
 
         def window(s: int, i: int) -> range:
             """The rows that the plan says: what the generated loop goes by."""
-            rows = group.stages[s].windows[i]
-            height = group.stages[s].op.inputs[i].shape[1]
+            rows = group.stages[s].window(i)
+            height = group.stages[s].op.operand(i).shape[1]
             start = done[s] * rows.stride - rows.pad_top
             places = range(0, height * rows.spread, rows.spread)  # of the input's rows
             return range(bisect_left(places, start), bisect_left(places, start + rows.kernel))
@@ -308,7 +311,7 @@ class _Player:
             return any(
                 s_in is not None and window(s, i).stop > done[s_in]
                 for i, tensor in enumerate(group.stages[s].op.inputs)
-                if (s_in := maker.get(tensor)) is not None
+                if tensor is not None and (s_in := maker.get(tensor)) is not None
             )
 
         def finished(s: int) -> bool:
@@ -358,7 +361,7 @@ class _Player:
 
     def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
         """Stage `s` reads its windows, writes row `row`, and its windows must have survived that; but for the
-        first row of one that its kernel goes through at a access order."""
+        first row of one that its kernel goes through at an access order."""
         stage = group.stages[s]
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and row > 0:
@@ -375,7 +378,9 @@ class _Player:
             for r in rows:
                 if access_order is not None and r == rows.start:
                     spans = self._span(tensor, r), self._span(stage.op.output, row)
-                    self._check_pace(stage.op, tensor, access_order, *(range(span.start, span.stop) for span in spans))
+                    self._check_access_order(
+                        stage.op, tensor, access_order, *(range(span.start, span.stop) for span in spans)
+                    )
                 else:
                     self._read(tensor, r, f"{reader} (while it writes)")
 

@@ -31,7 +31,7 @@ from tinyfuse.ops.transpose_conv import TransposeConv
 def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
     """Of every row of the output, the rows of input `index` from the first that it depends on to the last;
     None for operators that are not known here: a plugin's."""
-    height, rows = op.inputs[index].shape[1], op.output.shape[1]
+    height, rows = op.operand(index).shape[1], op.output.shape[1]
     found = _rows_of_elements if op.kind in _OF_ELEMENTS else _ROWS.get(op.kind)
     if found is None:
         return None
@@ -105,14 +105,14 @@ def _rows_of_moved(op: Op, height: int, y: int) -> tuple[int, int]:
 def _moved_rows(op: Op) -> list[int]:
     shape = op.input.shape
     numbers = np.broadcast_to(np.arange(shape[1], dtype=np.int32)[None, :, None, None], shape)
-    others = [tensor and tensor.data for tensor in op.inputs[1:]]
+    others = [None if tensor is None else tensor.data for tensor in op.inputs[1:]]
     (moved,) = FAMILIES[op.kind].reference(op, numbers, *others)
     rows: list[int] = moved[0, :, 0, 0].tolist()
     return rows
 
 
 def _rows_of_padded(op: Op, height: int, y: int) -> tuple[int, int]:
-    row = y - int(op.inputs[1].data[1][0])
+    row = y - int(op.operand(1).values[1][0])
     return row, row + 1
 
 

@@ -154,9 +154,9 @@ class Stream:
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         events = self.loop.row_events[writer]
         written = np.arange(1, len(events) + 1) * row_bytes(output)
-        at_pace = self._own_distances(self.stages[writer], source, output)
+        in_access_order = self._own_distances(self.stages[writer], source, output)
         uses = self._uses(source)
-        if at_pace is None:
+        if in_access_order is None:
             oldest = self.loop.oldest_needed(uses, events)
             distance = 0
         else:
@@ -166,7 +166,7 @@ class Stream:
                 self.loop.oldest_needed([use for use in uses if use[0] != writer], events),
                 first_rows(own, height(output))[: len(events)] + 1,
             )
-            distance = int(at_pace[: len(events)].max(initial=0))
+            distance = int(in_access_order[: len(events)].max(initial=0))
         ahead = (written - oldest.astype(np.int64) * row_bytes(source))[oldest < height(source)]
         return min(max(distance, int(ahead.max(initial=0))), output.bytes)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from html import escape
 
 from tinyfuse.errors import UsageError
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 
 _WIDTH, _MARGIN, _ROW, _GAP = 960, 16, 30, 2
 _FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -16,7 +16,7 @@ _WHOLE, _GROUP = "#3b4252", "#5e6c84"
 _PALETTE = ("#e8833a", "#4c9f70", "#4a7fb5", "#c8553d", "#8e6c8a", "#d9a441", "#5aa9a4", "#9a8c5c")
 
 
-def profile_svg(data: Facts) -> str:
+def profile_svg(data: JsonObject) -> str:
     """The picture of the JSON of docs/json.md. UsageError where single instructions were not counted."""
     total = data["instructions"]
     if total is None or data["calls"] is None:
@@ -25,7 +25,7 @@ def profile_svg(data: Facts) -> str:
 
 
 class _Picture:
-    def __init__(self, data: Facts, total: int):
+    def __init__(self, data: JsonObject, total: int):
         self.data = data
         self.scale = (_WIDTH - 2 * _MARGIN) / total
         kinds = [op["kind"] for group in data["groups"] for op in group["operators"]]
@@ -67,7 +67,7 @@ class _Picture:
             words.append(f"unfused: {unfused['instructions']:,} instructions, arena {unfused['arena_bytes']:,}")
         return " · ".join(words)
 
-    def _operator(self, x: float, y: float, op: Facts) -> None:
+    def _operator(self, x: float, y: float, op: JsonObject) -> None:
         color = self.colors[op["kind"]]
         per_mac = f", {op['instructions_per_mac']:.2f} a MAC" if op["instructions_per_mac"] else ""
         self._box(x, y, op["instructions"], color, op["kind"], "#fff", f"{op['name']}{per_mac}")

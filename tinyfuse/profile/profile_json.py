@@ -9,7 +9,7 @@ from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.profile.image import REGIONS
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.report_json import Facts, op_name
+from tinyfuse.report.report_json import JsonObject, op_name
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
@@ -25,7 +25,7 @@ class Measured:
     cycles_source: str | None
 
 
-def profile_json(measured: Measured) -> Facts:
+def profile_json(measured: Measured) -> JsonObject:
     """The figures of one build, groups and operators included."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     predicted = plan_stages(plan)
@@ -44,7 +44,7 @@ def profile_json(measured: Measured) -> Facts:
     }
 
 
-def _group(measured: Measured, group: Group, predicted: list[float | None]) -> Facts:
+def _group(measured: Measured, group: Group, predicted: list[float | None]) -> JsonObject:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
     return {
@@ -61,7 +61,7 @@ def _group(measured: Measured, group: Group, predicted: list[float | None]) -> F
     }
 
 
-def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> Facts:
+def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> JsonObject:
     profile = measured.profile
     usage, functions = None, None
     if profile:
@@ -103,7 +103,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     )
 
 
-def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> Facts:
+def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> JsonObject:
     """The keys that a build, a group and an operator share."""
     if usage is None:
         keys = (

@@ -7,14 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyfuse.profile.image import REGIONS
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 
 #: from this width on, the kernels and the instructions of an output are shown too
 _WIDE = 120
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def profile_text(data: Facts, width: int) -> RenderableType:
+def profile_text(data: JsonObject, width: int) -> RenderableType:
     """What a terminal of `width` columns is shown of the JSON of docs/json.md; a figure that was not
     measured is a dash."""
     compiler = f"{data['compiler']} -{data['compiler_opt']}"
@@ -29,7 +29,7 @@ def profile_text(data: Facts, width: int) -> RenderableType:
 # --- totals ------------------------------------------------------------------------------------
 
 
-def _totals(data: Facts) -> Table:
+def _totals(data: JsonObject) -> Table:
     unfused = data["unfused"]
     table = Table(box=None, pad_edge=False)
     table.add_column("one inference")
@@ -46,7 +46,7 @@ def _totals(data: Facts) -> Table:
     return table
 
 
-def _total_rows(build: Facts) -> list[tuple[str, float | None]]:
+def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
     def bytes_of(region: str, way: str) -> int | None:
         return build[way][region] if build[way] else None
 
@@ -74,7 +74,7 @@ def _saved(value: float | None, plain: float | None) -> str:
 # --- operators ---------------------------------------------------------------------------------
 
 
-def _operators(data: Facts, width: int) -> Table:
+def _operators(data: JsonObject, width: int) -> Table:
     wide = width >= _WIDE
     length = 24 if wide else max(8, width - 77)
     table = Table(box=None, pad_edge=False)
@@ -85,7 +85,7 @@ def _operators(data: Facts, width: int) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", width=length, no_wrap=True)
 
-    def row(label: str, kernel: str, usage: Facts, bar: str, style: str | None) -> None:
+    def row(label: str, kernel: str, usage: JsonObject, bar: str, style: str | None) -> None:
         figures = _figures(usage, data["instructions"])
         if not wide:
             del figures[4]
@@ -104,7 +104,7 @@ def _operators(data: Facts, width: int) -> Table:
     return table
 
 
-def _figures(usage: Facts, all_of_them: int | None) -> list[str]:
+def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
     share = usage["instructions"] is not None and all_of_them
     return [
         _number(usage["instructions"]),
@@ -116,7 +116,7 @@ def _figures(usage: Facts, all_of_them: int | None) -> list[str]:
     ]
 
 
-def _error(usage: Facts) -> str:
+def _error(usage: JsonObject) -> str:
     """How far the prediction is off."""
     measured, predicted = usage["instructions"], usage["predicted_instructions"]
     return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"

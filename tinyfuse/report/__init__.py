@@ -1,1 +1,1 @@
-"""What a plan costs, as data for scripts (facts.py) and as text for people (text.py)."""
+"""What a plan costs, as data for scripts (report_json.py) and as text for people (text.py)."""

@@ -6,10 +6,10 @@ from tinyfuse.cost.predict import group_stream
 from tinyfuse.cost.table import CostTable, cost_table, entry_name, loop_features
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 
 
-def costs_facts(plan: Plan) -> Facts | None:
+def costs_json(plan: Plan) -> JsonObject | None:
     """The JSON of --costs: the table's name and measurement, and every operator with the terms that its kernel and
     the loop of its group add up. None where the target has no table."""
     name = plan.context.target.cost_table
@@ -20,12 +20,12 @@ def costs_facts(plan: Plan) -> Facts | None:
     return {"table": name, "about": table.about, "operators": operators}
 
 
-def _group(plan: Plan, group: Group, table: CostTable) -> list[Facts]:
+def _group(plan: Plan, group: Group, table: CostTable) -> list[JsonObject]:
     loops = loop_features(group.stages, group_stream(plan, group))
     return [_operator(plan, group, stage, table, loop) for stage, loop in zip(group.stages, loops, strict=True)]
 
 
-def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Counts) -> Facts:
+def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Counts) -> JsonObject:
     entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
     factors = table.kernels.get(entry)
     terms = None if factors is None else _terms(factors, stage.kernel.counts(stage.op, stage.by_row))
@@ -40,7 +40,7 @@ def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Co
     }
 
 
-def _terms(factors: dict[str, float], counts: Counts) -> list[Facts]:
+def _terms(factors: dict[str, float], counts: Counts) -> list[JsonObject]:
     """What isn't counted adds nothing, so it is left out."""
     return [
         {"feature": name, "count": counts[name], "factor": factor}
@@ -49,7 +49,7 @@ def _terms(factors: dict[str, float], counts: Counts) -> list[Facts]:
     ]
 
 
-def costs_lines(costs: Facts | None) -> list[str]:
+def costs_lines(costs: JsonObject | None) -> list[str]:
     """What a person is shown of them."""
     if costs is None:
         return ["no cost table: nothing was measured on this target"]

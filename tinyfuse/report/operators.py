@@ -14,7 +14,7 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")
@@ -39,7 +39,7 @@ from rings, in place) meets that reference on the **host** under sanitizers and 
 """
 
 
-def operators_json() -> Facts:
+def operators_json() -> JsonObject:
     """The JSON of `tinyfuse operators --json` (docs/json.md)."""
     counts = json.loads(TESTED_CASES.read_text())
     families = sorted((f for f in FAMILIES.values() if f.in_files), key=lambda family: family.kind)
@@ -50,7 +50,7 @@ def operators_json() -> Facts:
     }
 
 
-def _data(family: OpFamily, counts: dict[str, int]) -> Facts:
+def _data(family: OpFamily, counts: dict[str, int]) -> JsonObject:
     return {
         "kind": family.kind,
         "summary": family.summary,
@@ -67,7 +67,7 @@ def _goes_forward(kernel: Kernel) -> bool:
     return bool(kernel.in_place) or type(kernel).access_orders is not Kernel.access_orders
 
 
-def operators_lines(data: Facts) -> list[str]:
+def operators_lines(data: JsonObject) -> list[str]:
     """A table for a terminal."""
     rows = [(o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in data["operators"]]
     head = ("operator", "host", "emulated", "computes")
@@ -79,7 +79,7 @@ def operators_lines(data: Facts) -> list[str]:
     return lines
 
 
-def operator_lines(data: Facts) -> list[str]:
+def operator_lines(data: JsonObject) -> list[str]:
     """One operator in full; `data` is an entry of "operators"."""
     cases = ", ".join(f"{count} {place}" for place, count in data["tested_cases"].items())
     return [
@@ -92,7 +92,7 @@ def operator_lines(data: Facts) -> list[str]:
     ]
 
 
-def operators_markdown(data: Facts) -> str:
+def operators_markdown(data: JsonObject) -> str:
     """docs/operators.md."""
     lines = [
         _HEAD,
@@ -113,7 +113,7 @@ def operators_markdown(data: Facts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _emulated(data: Facts) -> int:
+def _emulated(data: JsonObject) -> int:
     return sum(count for place, count in data["tested_cases"].items() if place.startswith("cortex"))
 
 

@@ -11,12 +11,13 @@ from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
+from tinyfuse.report.report_json import JsonObject
 from tinyfuse.schedule.progress import Progress, silent
 
 _BAR = 40
 
 
-def pareto_json(plan: Plan, progress: Progress = silent) -> list[dict]:
+def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
     """The front of a plan's model and what every --optimize takes, by least arena; docs/json.md documents
     the keys. What --optimize takes is improved after the search, so it is planned as `gen` plans it."""
     options = replace(plan.options, max_ram=None)
@@ -54,7 +55,7 @@ def _beaten(point: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
     return any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in others)
 
 
-def pareto_lines(front: list[dict]) -> list[str]:
+def pareto_lines(front: list[JsonObject]) -> list[str]:
     """A table with a bar for the arena."""
     largest = max(point["arena_bytes"] for point in front)
     lines = [f"{'arena':>9}  {'predicted':>12}  {'slower':>7}  {'groups':>6}"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tinyfuse.ir import Graph
 from tinyfuse.ir.text import graph_text, op_text
 from tinyfuse.plan import Group, Plan
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.schedule.variants import Variants
 
@@ -30,7 +30,7 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
         yield "schedule", plan.graph
 
 
-def passes_facts(plan: Plan) -> list[Facts]:
+def passes_json(plan: Plan) -> list[JsonObject]:
     """The JSON of --dump-passes: every step as text, and last the fusion groups."""
     found = [{"pass": name, "text": graph_text(graph)} for name, graph in steps(plan)]
     return [*found, {"pass": "groups", "text": groups_text(plan)}]
@@ -48,6 +48,6 @@ def _group_text(plan: Plan, group: Group) -> str:
     return "\n".join(lines) + "\n"
 
 
-def passes_lines(passes: list[Facts]) -> list[str]:
+def passes_lines(passes: list[JsonObject]) -> list[str]:
     """What a person is shown of them."""
     return [line for each in passes for line in (f"--- {each['pass']}", *each["text"].splitlines(), "")]

@@ -17,10 +17,10 @@ from tinyfuse.plan import Plan, Storage, constant_key
 SCHEMA_VERSION = 1
 
 #: what is printed as JSON: its keys are in docs/json.md
-Facts: TypeAlias = dict[str, Any]
+JsonObject: TypeAlias = dict[str, Any]
 
 
-def envelope(model: str, sha256: str | None, target: str, options: Facts, warnings: list[str]) -> Facts:
+def envelope(model: str, sha256: str | None, target: str, options: JsonObject, warnings: list[str]) -> JsonObject:
     """The keys that every JSON answer about a model begins with."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -33,7 +33,7 @@ def envelope(model: str, sha256: str | None, target: str, options: Facts, warnin
     }
 
 
-def plan_envelope(plan: Plan) -> Facts:
+def plan_envelope(plan: Plan) -> JsonObject:
     """The keys that every JSON answer about a plan begins with."""
     return envelope(
         plan.graph.path,
@@ -44,7 +44,7 @@ def plan_envelope(plan: Plan) -> Facts:
     )
 
 
-def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> Facts:
+def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> JsonObject:
     """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
     return {
         "macs": plan.macs,
@@ -116,7 +116,7 @@ def op_name(op: Op) -> str:
     return (op.outputs + op.states)[0].name
 
 
-def reordering_json(plan: Plan) -> Facts | None:
+def reordering_json(plan: Plan) -> JsonObject | None:
     """What another order of the operators than the file's brought, None where they run in that order."""
     if plan.reordering is None:
         return None
@@ -137,7 +137,7 @@ def moved_operators(indices: list[int]) -> int:
     return len(in_file) - len(ends)
 
 
-def _rewrites(plan: Plan) -> list[Facts]:
+def _rewrites(plan: Plan) -> list[JsonObject]:
     """What the rewrites saved, and last what equal constants that are stored once do."""
     found = [
         {
@@ -183,7 +183,7 @@ def estimated_code_bytes(plan: Plan) -> int:
     return 600 + 250 * len(stages) + 1200 * len({stage.kernel.name for stage in stages})
 
 
-def _ports(tensors: tuple[Tensor, ...]) -> list[Facts]:
+def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:
     return [
         {
             "name": tensor.name,

@@ -6,11 +6,11 @@ from tinyfuse import __version__
 from tinyfuse.arena import arena_map
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import Facts
+from tinyfuse.report.report_json import JsonObject
 
 
-def report_text(plan: Plan, data: Facts) -> str:
-    """The text of report.txt; `data` are those of report_facts without a measured code size."""
+def report_text(plan: Plan, data: JsonObject) -> str:
+    """The text of report.txt; `data` is that of report_json without a measured code size."""
     lines = [
         f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
         f"for {plan.context.target.name}, by tinyfuse {__version__}",
@@ -35,7 +35,7 @@ def report_text(plan: Plan, data: Facts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary_lines(data: Facts) -> list[str]:
+def summary_lines(data: JsonObject) -> list[str]:
     """What `gen` shows: the figures alone."""
     arena, unfused = data["arena_bytes"], data["unfused_arena_bytes"]
     proof = (
@@ -55,13 +55,13 @@ def summary_lines(data: Facts) -> list[str]:
     ]
 
 
-def _instructions_line(data: Facts) -> list[str]:
+def _instructions_line(data: JsonObject) -> list[str]:
     if data["predicted_instructions"] is None:
         return []
     return [f"speed    {data['predicted_instructions']:>11,} instructions an inference, predicted"]
 
 
-def reordering_lines(reordering: Facts | None) -> list[str]:
+def reordering_lines(reordering: JsonObject | None) -> list[str]:
     """One line where the operators run in another order than the file's."""
     if reordering is None:
         return []
@@ -72,21 +72,21 @@ def reordering_lines(reordering: Facts | None) -> list[str]:
     return [f"order    {moved} moved: the order of the file would take {arena}"]
 
 
-def _state_line(data: Facts) -> list[str]:
+def _state_line(data: JsonObject) -> list[str]:
     """What lives beside the arena, from one inference to the next."""
     if not data["state_bytes"]:
         return []
     return [f"state    {data['state_bytes']:>11,} bytes   of each stream, beside the arena"]
 
 
-def _removed(data: Facts) -> str:
+def _removed(data: JsonObject) -> str:
     """What dead channels (rewrite/prune_channels.py) took out of the model."""
     if data["macs"] == data["model_macs"]:
         return ""
     return f"         of the model's {data['model_macs']:,}: dead channels cut"
 
 
-def _port_lines(kind: str, ports: list[Facts]) -> list[str]:
+def _port_lines(kind: str, ports: list[JsonObject]) -> list[str]:
     lines = []
     for port in ports:
         shape = "x".join(map(str, port["shape"])) or "scalar"
@@ -95,7 +95,7 @@ def _port_lines(kind: str, ports: list[Facts]) -> list[str]:
     return lines
 
 
-def _rewrite_lines(data: Facts) -> list[str]:
+def _rewrite_lines(data: JsonObject) -> list[str]:
     if not data["rewrites"]:
         return []
     width = max(len(one["pass"]) for one in data["rewrites"])
@@ -106,13 +106,13 @@ def _rewrite_lines(data: Facts) -> list[str]:
     return [*lines, ""]
 
 
-def _fed_lines(data: Facts) -> list[str]:
+def _fed_lines(data: JsonObject) -> list[str]:
     if data["fed_input"] is None:
         return []
     return [f"fed by rows, never whole: {comment(data['fed_input'])}"]
 
 
-def _state_lines(states: list[Facts]) -> list[str]:
+def _state_lines(states: list[JsonObject]) -> list[str]:
     return [
         f"state   {comment(repr(state['name']))}: {state['dtype']} {'x'.join(map(str, state['shape']))}, "
         f"{state['bytes']:,} bytes at {state['offset']:,}{', a ring of rows' if state['ring'] else ''}"
@@ -120,7 +120,7 @@ def _state_lines(states: list[Facts]) -> list[str]:
     ]
 
 
-def _group_lines(data: Facts) -> list[str]:
+def _group_lines(data: JsonObject) -> list[str]:
     lines = [f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>9}  operators: kernels"]
     for index, group in enumerate(data["groups"]):
         operators = " + ".join(op["kind"] for op in group["operators"])

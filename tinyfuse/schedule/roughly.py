@@ -24,7 +24,7 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
         return builder.plan(*parts) if most is None else builder.plan_within(most, *parts)
 
     found: list[Candidate] = []
-    plans = Plans(build)
+    made: dict[Candidate, Plan] = {}
     refused: CompileError | None = None
     for variant in variants.of_every_aim():
         try:
@@ -36,11 +36,11 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
         if context.optimize == options.optimize:
             plan = builder.plan(variant, by_rule)
             found.append(Candidate(*variant, by_rule, frozenset(), plan.arena_bytes, plan_instructions(plan)))
-            plans.keep(found[-1], plan)
+            made[found[-1]] = plan
         if context.kernels != "cmsis-nn":
             ops = tuple(op for op in graph.ops if not is_alias(op))
             weigher = Weigher(graph, ops, context, builder.memo)
             found += partitions(weigher, weigh_at_peaks(weigher))
     if refused is not None and not found:
         raise refused
-    return Choices(found, plans).choose(options.optimize, options.max_ram)
+    return Choices(found, Plans(build, made)).choose(options.optimize, options.max_ram)

@@ -1,4 +1,4 @@
-"""Facts read from what the compiler made: linked sizes, and which kernels a group really uses."""
+"""JsonObject read from what the compiler made: linked sizes, and which kernels a group really uses."""
 
 from __future__ import annotations
 
