@@ -153,7 +153,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 #endif
     for (; words > 0; --words) {
         if (tinyfuse_of_bytes(form)) {
-            memcpy(to, from, 4);
+            tinyfuse_copy_word(to, from);
         } else {
             int16_t wide[4];
             if (tinyfuse_of_inputs(form)) {
