@@ -104,20 +104,6 @@ TINYFUSE_INLINE uint32_t tinyfuse_load_u32(const void *from)
     return word;
 }
 
-/* Copies four bytes, wherever they lie. */
-TINYFUSE_INLINE void tinyfuse_copy_word(int8_t *to, const int8_t *from)
-{
-#if defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)
-    /* where compilers would call memcpy */
-    to[0] = from[0];
-    to[1] = from[1];
-    to[2] = from[2];
-    to[3] = from[3];
-#else
-    memcpy(to, from, 4);
-#endif
-}
-
 TINYFUSE_INLINE int32_t tinyfuse_min(int32_t a, int32_t b)
 {
     return a < b ? a : b;
