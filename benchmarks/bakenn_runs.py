@@ -74,14 +74,14 @@ def patched(data: bytes) -> bytes:
     kinds = [max(code.builtinCode, code.deprecatedBuiltinCode) for code in model.operatorCodes]
     for tensor in graph.tensors:
         if tensor.shape is not None:
-            tensor.shape = [1 if extent == -1 else int(extent) for extent in tensor.shape]
+            tensor.shape = [1 if dim == -1 else int(dim) for dim in tensor.shape]
         tensor.shapeSignature = None
     for op in list(graph.operators):
         kind = kinds[op.opcodeIndex]
         if kind == schema.BuiltinOperator.RESHAPE and op.builtinOptions is None:
             op.builtinOptionsType = schema.BuiltinOptions.ReshapeOptions
             op.builtinOptions = schema.ReshapeOptionsT()
-            op.builtinOptions.newShape = [int(extent) for extent in graph.tensors[op.outputs[0]].shape]
+            op.builtinOptions.newShape = [int(dim) for dim in graph.tensors[op.outputs[0]].shape]
         if kind == schema.BuiltinOperator.SOFTMAX:
             graph.operators.remove(op)
             graph.outputs = [op.inputs[0] if o == op.outputs[0] else int(o) for o in graph.outputs]

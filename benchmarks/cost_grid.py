@@ -9,7 +9,6 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
-
 from tinyfuse.ops.row_sum import AverageOfSum
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
@@ -101,14 +100,14 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
     stride = (1, 1) if pointwise else rng.choice([(1, 1), (1, 1), (2, 2), (2, 1)])
     out_c = shape[3] if depthwise else rng.choice(_CHANNELS)
     padding = "SAME" if kernel[0] > shape[1] or kernel[1] > shape[2] else rng.choice(["SAME", "VALID"])
-    extents = [
-        -(-extent // s) if padding == "SAME" else (extent - k) // s + 1
-        for extent, k, s in zip(shape[1:3], kernel, stride, strict=True)
+    dims = [
+        -(-dim // s) if padding == "SAME" else (dim - k) // s + 1
+        for dim, k, s in zip(shape[1:3], kernel, stride, strict=True)
     ]
     weights_shape = (1, *kernel, out_c) if depthwise else (out_c, *kernel, shape[3])
     weights = _weights(rng, weights_shape, out_c, 3 if depthwise else 0)
     activation = rng.choice(_ACTIVATIONS)
-    output = tensor((1, *extents, out_c), 0.08, -128 if activation != "NONE" else rng.randrange(-20, 20))
+    output = tensor((1, *dims, out_c), 0.08, -128 if activation != "NONE" else rng.randrange(-20, 20))
     return operator(
         kind, [tensor(shape), *weights], output, padding=padding, stride_h=stride[0], stride_w=stride[1],
         depth_multiplier=1, fused_activation_function=activation,
@@ -131,9 +130,9 @@ def _draw_pool(rng: random.Random, kind: str) -> Op:
     size = rng.choice([(2, 2), (3, 3), (2, 1), shape[1:3], shape[1:3]])
     stride = size if rng.random() < 0.5 else (1, 1)
     size = (min(size[0], shape[1]), min(size[1], shape[2]))
-    extents = [(extent - k) // s + 1 for extent, k, s in zip(shape[1:3], size, stride, strict=True)]
+    dims = [(dim - k) // s + 1 for dim, k, s in zip(shape[1:3], size, stride, strict=True)]
     return operator(
-        kind, [tensor(shape)], tensor((1, *extents, shape[3])), padding="VALID", filter_height=size[0],
+        kind, [tensor(shape)], tensor((1, *dims, shape[3])), padding="VALID", filter_height=size[0],
         filter_width=size[1], stride_h=stride[0], stride_w=stride[1],
     )  # fmt: skip
 
@@ -172,7 +171,7 @@ def _draw_pad(rng: random.Random, kind: str) -> Op:
     shape = _image(rng)
     amounts = [(0, 0), (rng.randrange(3), rng.randrange(3)), (rng.randrange(3), rng.randrange(3)), (0, 0)]
     data = np.array(amounts, np.int32)
-    output = tensor([extent + sum(amount) for extent, amount in zip(shape, amounts, strict=True)])
+    output = tensor([dim + sum(amount) for dim, amount in zip(shape, amounts, strict=True)])
     return operator(kind, [tensor(shape), tensor((4, 2), 0.0, 0, "int32", data)], output)
 
 

@@ -5,7 +5,7 @@
 writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
 from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
 profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
-the kernel streams, behind a RELU in a group of two; QEMU counts the instructions of each.
+the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from cost_grid import chain, operators, rectifier, tensor  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
-from tinyfuse.cost.features import Features, features  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
+from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
@@ -64,8 +64,8 @@ class Sample:
     kind: str
     kernel: Kernel
     entry: str
-    counts: Features
-    loop: Features
+    counts: Counts
+    loop: Counts
     instructions: int
     own: int
 
@@ -111,7 +111,7 @@ def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | N
 
 def measure_loops(target: Target) -> tuple[list[Sample], str]:
     """Samples of cheap stages in groups of many, for what the row loop itself takes."""
-    context = Context(target, library="tinyfuse")
+    context = Context(target, kernels="tinyfuse")
     plan = _side_by_side([chain(length) for length in CHAINS for _ in range(2)], context)
     profile, compiler = counted(plan, None)
     return [
@@ -190,13 +190,13 @@ def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iter
                 yield _sample(stage, loop, profile, group.index, number, plan.context)
 
 
-def _sample(stage: Stage, loop: Features, profile: Profile, group: int, number: int, context: Context) -> Sample:
+def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, context: Context) -> Sample:
     parts = [(part, used.instructions) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
     return Sample(
         stage.op.kind,
         stage.kernel,
         entry_name(stage.op, stage.kernel, stage.by_row, context),
-        features(stage.op, stage.by_row),
+        stage.kernel.counts(stage.op, stage.by_row),
         loop,
         sum(instructions for _, instructions in parts),
         sum(n for part, n in parts if not part.function or part.function.startswith("tinyfuse_rows")),
@@ -209,7 +209,7 @@ def _sample(stage: Stage, loop: Features, profile: Profile, group: int, number: 
 def fit_all(samples: list[Sample]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
     """The factors of the loop from the own code around our kernels, then those of every kernel."""
     loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
-    by_entry: dict[str, list[tuple[Features, float]]] = {}
+    by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
         if sample.instructions > around:
@@ -233,7 +233,7 @@ def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
 def toml(about: dict[str, str], loop: Fit, kernels: dict[str, tuple[Fit, int]]) -> str:
     lines = [
         "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
-        "# factors: instructions a count of each feature (tinyfuse/cost/features.py); shapes: how many",
+        "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
         "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
         "[about]", *(f'{key} = "{value}"' for key, value in about.items()),
         "", "[loop]", f"factors = {_inline(loop.factors)}",

@@ -20,11 +20,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from rows import Row, recorded_rows  # noqa: E402
-
 import plot  # noqa: E402
 import table  # noqa: E402
 import tinyfuse_runs  # noqa: E402
+from rows import Row, recorded_rows  # noqa: E402
+
 from tinyfuse import __version__  # noqa: E402
 from tinyfuse.options import COMPILER_OPTS  # noqa: E402
 from tinyfuse.targets import load_target  # noqa: E402

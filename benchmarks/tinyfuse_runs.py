@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from rows import Row
 
-from tinyfuse.cli.commands import Request, make_plan
+from tinyfuse.cli.planning import make_plan
+from tinyfuse.cli.request import Request
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.ir import Graph
 from tinyfuse.plan import Plan
@@ -18,7 +19,7 @@ from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import make_oracle
 
-#: what is asked for, as options of `tinyfuse gen`: fields of a Request
+#: what is asked for, as options of `tinyfuse gen`: what a Request takes
 SETTINGS = (
     {"kernels": "auto", "fusion": "rows", "optimize": "balanced"},
     {"kernels": "auto", "fusion": "rows", "optimize": "speed"},

@@ -4,7 +4,7 @@
 
 #include "tinyfuse_common.h"
 
-/* An output row (column) lies `fraction` / 1024 behind input row `lower`, before `upper`. */
+/* An output row (column) lies `fraction` / 1024 after input row `lower`, before `upper`. */
 typedef struct {
     uint16_t lower, upper;
     int16_t fraction;

@@ -4,9 +4,9 @@
 
 #include "tinyfuse_common.h"
 
-/* How a loop nest of four extents walks over both operands; a stride of 0 repeats. */
+/* How a loop nest of four dimensions walks over both operands; a stride of 0 repeats. */
 typedef struct {
-    int32_t extent[4];
+    int32_t dim[4];
     int32_t a_stride[4];
     int32_t b_stride[4];
 } tinyfuse_broadcast;
@@ -23,12 +23,12 @@ typedef struct {
 
 #define TINYFUSE_EACH_BROADCAST(in_type, out_type, expression)                                          \
     int32_t i, j, k, l;                                                                                 \
-    for (i = 0; i < s->extent[0]; ++i) {                                                                \
-        for (j = 0; j < s->extent[1]; ++j) {                                                            \
-            for (k = 0; k < s->extent[2]; ++k) {                                                        \
+    for (i = 0; i < s->dim[0]; ++i) {                                                                \
+        for (j = 0; j < s->dim[1]; ++j) {                                                            \
+            for (k = 0; k < s->dim[2]; ++k) {                                                        \
                 const in_type *row_a = a + i * s->a_stride[0] + j * s->a_stride[1] + k * s->a_stride[2]; \
                 const in_type *row_b = b + i * s->b_stride[0] + j * s->b_stride[1] + k * s->b_stride[2]; \
-                for (l = 0; l < s->extent[3]; ++l) {                                                    \
+                for (l = 0; l < s->dim[3]; ++l) {                                                    \
                     const in_type x = row_a[l * s->a_stride[3]], y = row_b[l * s->b_stride[3]];         \
                     *out++ = (out_type)(expression);                                                    \
                 }                                                                                       \

@@ -81,7 +81,7 @@ typedef char tinyfuse_check_arithmetic_shift[((-1 >> 1) == -1) ? 1 : -1];
 /* What a kernel keeps in scratch and has pointers in it: `bytes` of it. Plans are made for cores of 32 bits, where a
    pointer takes TINYFUSE_POINTER_BYTES; on a host of 64, which runs a module's tests, it lies on the stack and its
    place in scratch stays empty. The stack is free again when the kernel returns, which is not forced to be inlined
-   there: else a loop over rows would take more of it in each turn. */
+   there: else a loop over rows would take more of it in each iteration. */
 enum { TINYFUSE_POINTER_BYTES = 4 };
 #if UINTPTR_MAX > 0xFFFFFFFFu
 #define TINYFUSE_WITH_POINTERS(scratch, bytes) __builtin_alloca(bytes)

@@ -6,7 +6,7 @@
 #include "tinyfuse_conv.h"
 #include "tinyfuse_matmul_mve.h"
 
-/* Copies count > 0 bytes; returns the place behind them. */
+/* Copies count > 0 bytes; returns the place after them. */
 TINYFUSE_INLINE int8_t *tinyfuse_append_mve(int8_t *to, const int8_t *from, int32_t count)
 {
 #if TINYFUSE_MVE

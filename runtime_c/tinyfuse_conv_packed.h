@@ -323,10 +323,10 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
     }
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_line, tinyfuse_conv_packed_body, TINYFUSE_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_unpacked, tinyfuse_conv_packed_body, TINYFUSE_UNPACKED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed

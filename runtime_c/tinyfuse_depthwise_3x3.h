@@ -1,5 +1,5 @@
 /* Depthwise 3x3 convolution with depth multiplier 1 and dilation 1, int8 NHWC, one output row a call,
-   in two forms: requantized along a line, weights widened to 256ths; or in the bounded form
+   in two forms: requantized along a step line, weights widened to 256ths; or in the bounded form
    (tinyfuse_requantize.h). At least four channels; any stride and padding.
 
    Four channels are computed at a time. First the three input rows are widened and regrouped, column
@@ -14,15 +14,15 @@
 
 enum { TINYFUSE_COLUMN = 12 }; /* int16 of a column */
 
-/* One group of four channels, widened; the first pixel's columns lie behind. Assembly knows the offsets. */
+/* One group of four channels, widened; the first pixel's columns lie after. Assembly knows the offsets. */
 typedef struct {
     int32_t bias[4];                      /* 0 */
     int16_t weights[3 * TINYFUSE_COLUMN]; /* 16 */
     int32_t multiplier[4];                /* 88 */
-    int32_t rounding;                     /* 104: of the line or of the bounded form */
+    int32_t rounding;                     /* 104: of the step line or of the bounded form */
     int8_t *out;                          /* 108 */
     int32_t out_step;                     /* 112: bytes to the next pixel's output */
-    int32_t column_step;                  /* bytes from behind a pixel's columns to the next one's */
+    int32_t column_step;                  /* bytes from after a pixel's columns to the next one's */
     const int16_t *end;                   /* first column of the pixel that is one too many */
     int32_t shift[4][2];                  /* 124: of the bounded form: shift, rounding << shift */
 } tinyfuse_quad;
@@ -38,7 +38,7 @@ typedef struct {
     int16_t *inside;           /* the columns that come from the rows */
     int16_t *inside_end;       /* 12 */
     const int8_t *weights;     /* 16: nine words */
-    const void *channels;      /* four biases and four multipliers of lines, or four tinyfuse_requant */
+    const void *channels;      /* four biases and four multipliers of step lines, or four tinyfuse_requant */
     tinyfuse_quad *quad;       /* 24 */
 } tinyfuse_quad_source;
 
@@ -49,8 +49,8 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 
 /* First, weights (r1), requantization (r2) and so on go to the tinyfuse_quad (r3); r0 is the
    tinyfuse_quad_source. */
-#define TINYFUSE_QUAD_EVEN_LINE(to, from) "and " to ", lr, " from ", lsl #8\n\t"
-#define TINYFUSE_QUAD_ODD_LINE(to, from) "and " to ", lr, " from "\n\t"
+#define TINYFUSE_QUAD_EVEN_STEP_LINE(to, from) "and " to ", lr, " from ", lsl #8\n\t"
+#define TINYFUSE_QUAD_ODD_STEP_LINE(to, from) "and " to ", lr, " from "\n\t"
 #define TINYFUSE_QUAD_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_QUAD_ODD_BOUNDED(to, from) "sxtb16 " to ", " from ", ror #8\n\t"
 #define TINYFUSE_QUAD_WEIGHTS_COLUMN(form)                                            \
@@ -62,11 +62,11 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
 #define TINYFUSE_QUAD_WEIGHTS(form)                                          \
     TINYFUSE_QUAD_WEIGHTS_COLUMN(form) TINYFUSE_QUAD_WEIGHTS_COLUMN(form)    \
     TINYFUSE_QUAD_WEIGHTS_COLUMN(form)
-#define TINYFUSE_QUAD_LOAD_LINE                \
+#define TINYFUSE_QUAD_LOAD_STEP_LINE           \
     "ldm r2!, {r4, r5, r6, r7}\n\t"            \
     "stm r3!, {r4, r5, r6, r7}\n\t"            \
     "mov lr, #0xFF00FF00\n\t"                  \
-    TINYFUSE_QUAD_WEIGHTS(LINE)                \
+    TINYFUSE_QUAD_WEIGHTS(STEP_LINE)           \
     "ldm r2, {r4, r5, r6, r7}\n\t"             \
     "stm r3, {r4, r5, r6, r7}\n\t"
 /* two tinyfuse_requant, lr rounding; offsets of bias, multiplier, shifts */
@@ -130,12 +130,12 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
     TINYFUSE_QUAD_LOWER("r6", "r10", "r7", "r11")
 /* four multipliers and the rounding; the bounded form has one for each shift */
 #define TINYFUSE_QUAD_SCALES "ldm r1!, {r6, r7, r8, r9, r10}\n\t"
-#define TINYFUSE_QUAD_ON_LINE(sum, multiplier) \
-    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_LINE_SATURATE(sum)
-#define TINYFUSE_QUAD_OUTPUTS_LINE                                                         \
+#define TINYFUSE_QUAD_ON_STEP_LINE(sum, multiplier) \
+    "smmla " sum ", " sum ", " multiplier ", r10\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
+#define TINYFUSE_QUAD_OUTPUTS_STEP_LINE                                                    \
     TINYFUSE_QUAD_SCALES                                                                   \
-    TINYFUSE_QUAD_ON_LINE("r2", "r6") TINYFUSE_QUAD_ON_LINE("r3", "r7")                    \
-    TINYFUSE_QUAD_ON_LINE("r4", "r8") TINYFUSE_QUAD_ON_LINE("r5", "r9")
+    TINYFUSE_QUAD_ON_STEP_LINE("r2", "r6") TINYFUSE_QUAD_ON_STEP_LINE("r3", "r7")          \
+    TINYFUSE_QUAD_ON_STEP_LINE("r4", "r8") TINYFUSE_QUAD_ON_STEP_LINE("r5", "r9")
 #define TINYFUSE_QUAD_REQUANTIZE(sum, multiplier, shift) \
     "ldrd r11, r12, [r1, #" shift "]\n\t"                \
     "add r12, " sum "\n\t"                               \
@@ -187,13 +187,13 @@ typedef char tinyfuse_check_quad_source[offsetof(tinyfuse_quad_source, quad) == 
                        : TINYFUSE_ASM_CLOBBERS);                                             \
     }
 
-/* One row of a group, in the form of the line (`line`, a constant) or the bounded one. */
-/* The columns lie right behind the tinyfuse_quad. */
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int line)
+/* One row of a group, in the form of the step line (`step_line`, a constant) or the bounded one. */
+/* The columns lie right after the tinyfuse_quad. */
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line)
 {
     (void)columns;
-    if (line) {
-        TINYFUSE_QUAD_ASM(source, LINE)
+    if (step_line) {
+        TINYFUSE_QUAD_ASM(source, STEP_LINE)
     } else {
         TINYFUSE_QUAD_ASM(source, BOUNDED)
     }
@@ -202,11 +202,11 @@ TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const
 #else
 
 TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
-                                        const void *channels, int line)
+                                        const void *channels, int step_line)
 {
     const int32_t *const l = (const int32_t *)channels;
     const tinyfuse_requant *const r = (const tinyfuse_requant *)channels;
-    const int unit = line ? 256 : 1;
+    const int unit = step_line ? 256 : 1;
     int i;
     for (i = 0; i < 3 * TINYFUSE_COLUMN; i += 4) {
         q->weights[i] = (int16_t)(unit * weights[i]);
@@ -215,9 +215,9 @@ TINYFUSE_INLINE void tinyfuse_quad_load(tinyfuse_quad *q, const int8_t *weights,
         q->weights[i + 3] = (int16_t)(unit * weights[i + 3]);
     }
     for (i = 0; i < 4; ++i) {
-        q->bias[i] = line ? l[i] : r[i].bias;
-        q->multiplier[i] = line ? l[4 + i] : r[i].multiplier;
-        q->shift[i][0] = line ? 0 : r[i].shift;
+        q->bias[i] = step_line ? l[i] : r[i].bias;
+        q->multiplier[i] = step_line ? l[4 + i] : r[i].multiplier;
+        q->shift[i][0] = step_line ? 0 : r[i].shift;
     }
 }
 
@@ -240,7 +240,7 @@ TINYFUSE_INLINE void tinyfuse_quad_columns(const int8_t *a, const int8_t *b, con
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int line)
+TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns, int step_line)
 {
     const int32_t *const m = q->multiplier;
     const int32_t rounding = q->rounding;
@@ -258,9 +258,9 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
             s3 += (uint32_t)(x[6] * w[6] + x[7] * w[7] + x[11] * w[11]);
             w += TINYFUSE_COLUMN;
         }
-#define TINYFUSE_QUAD_OUTPUT(i, sum)                                                   \
-    out[i] = (int8_t)(line ? tinyfuse_requantize_line((int32_t)(sum), m[i], rounding)  \
-                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],         \
+#define TINYFUSE_QUAD_OUTPUT(i, sum)                                                            \
+    out[i] = (int8_t)(step_line ? tinyfuse_requantize_step_line((int32_t)(sum), m[i], rounding) \
+                           : tinyfuse_requantize_bounded((int32_t)(sum), m[i],                  \
                                                          q->shift[i][0], rounding))
         TINYFUSE_QUAD_OUTPUT(0, s0);
         TINYFUSE_QUAD_OUTPUT(1, s1);
@@ -270,26 +270,26 @@ TINYFUSE_INLINE void tinyfuse_quad_row(tinyfuse_quad *q, const int16_t *columns,
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int line)
+TINYFUSE_INLINE void tinyfuse_quad_run(const tinyfuse_quad_source *source, const int16_t *columns, int step_line)
 {
     const int8_t *const *const rows = source->rows;
     const int32_t c = source->channel;
-    tinyfuse_quad_load(source->quad, source->weights, source->channels, line);
+    tinyfuse_quad_load(source->quad, source->weights, source->channels, step_line);
     tinyfuse_quad_columns(rows[0] + c, rows[1] + c, rows[2] + c, source->quad->out_step,
                           source->inside, source->inside_end);
-    tinyfuse_quad_row(source->quad, columns, line);
+    tinyfuse_quad_row(source->quad, columns, step_line);
 }
 
 #endif
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][36], the last four channels ending at in_c; channels as many
-   int32_t[8], the biases and multipliers of their lines, or [in_c] tinyfuse_requant. scratch, aligned to 8:
+   int32_t[8], the biases and multipliers of their step lines, or [in_c] tinyfuse_requant. scratch, aligned to 8:
    a tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
    window reaches above or below the image. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
-                                                 const void *channels, void *scratch, int line)
+                                                 const void *channels, void *scratch, int step_line)
 {
     const int32_t in_c = p->in_c, row_bytes = p->in_w * in_c;
     const int32_t columns = (p->out_w - 1) * p->stride_w + 3;
@@ -317,7 +317,7 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     for (i = TINYFUSE_COLUMN * (left + inside); i < TINYFUSE_COLUMN * columns; ++i) {
         first[i] = (int16_t)p->in_zero_point;
     }
-    q->rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+    q->rounding = step_line ? tinyfuse_step_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
     q->out_step = in_c;
     q->column_step = (p->stride_w - 3) * TINYFUSE_COLUMN * 2;
     q->end = first + p->out_w * p->stride_w * TINYFUSE_COLUMN;
@@ -329,10 +329,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     for (done = 0; done < in_c; done += 4) {
         const int32_t c = tinyfuse_min(done, in_c - 4);
         source.channel = c;
-        source.channels = line ? (const void *)((const int32_t *)channels + 2 * done)
+        source.channels = step_line ? (const void *)((const int32_t *)channels + 2 * done)
                                : (const void *)((const tinyfuse_requant *)channels + c);
         q->out = out_row + c;
-        tinyfuse_quad_run(&source, first, line);
+        tinyfuse_quad_run(&source, first, step_line);
         source.weights += 36;
     }
     if (p->act_min > -128 || p->act_max < 127) {
@@ -340,9 +340,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_3x3_body(const tinyfuse_conv *p, const i
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_depthwise_3x3_line(const tinyfuse_conv *p, const int8_t *in, int32_t y,
-                                                 int8_t *out_row, const int8_t *weights,
-                                                 const void *channels, void *scratch)
+TINYFUSE_SHARED void tinyfuse_depthwise_3x3_step_line(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                      int8_t *out_row, const int8_t *weights,
+                                                      const void *channels, void *scratch)
 {
     tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, 1);
 }
@@ -355,14 +355,14 @@ TINYFUSE_SHARED void tinyfuse_depthwise_3x3_bounded(const tinyfuse_conv *p, cons
     tinyfuse_depthwise_3x3_body(p, in, y, out_row, weights, channels, scratch, 0);
 }
 
-/* Output row y, as tinyfuse_depthwise_3x3_body; `line` is a constant. */
+/* Output row y, as tinyfuse_depthwise_3x3_body; `step_line` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_3x3_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                    int32_t y, int8_t *out_row,
                                                    const int8_t *weights, const void *channels,
-                                                   void *scratch, int line)
+                                                   void *scratch, int step_line)
 {
-    (line ? tinyfuse_depthwise_3x3_line : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights,
-                                                                          channels, scratch);
+    (step_line ? tinyfuse_depthwise_3x3_step_line : tinyfuse_depthwise_3x3_bounded)(p, in, y, out_row, weights,
+                                                                                    channels, scratch);
 }
 
 #endif

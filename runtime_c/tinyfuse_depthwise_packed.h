@@ -1,5 +1,5 @@
 /* Depthwise convolution with depth multiplier 1, int8 NHWC, one output row a call: four channels at a
-   time, kernel taps in pairs, requantized in the bounded form or along a line, whose weights are widened
+   time, kernel taps in pairs, requantized in the bounded form or along a step line, whose weights are widened
    to 256ths (tinyfuse_requantize.h). Any kernel, stride, dilation and padding; at least four channels. */
 #ifndef TINYFUSE_DEPTHWISE_PACKED_H
 #define TINYFUSE_DEPTHWISE_PACKED_H
@@ -7,7 +7,7 @@
 #include "tinyfuse_conv.h"
 
 /* Four neighbouring channels at a time from `channel` on: sums over pairs of taps, where tap t of channel c is
-   taps[t][c], requantized to out[c] along a line (`line`, a constant) or in the bounded form. Weights:
+   taps[t][c], requantized to out[c] along a step line (`step_line`, a constant) or in the bounded form. Weights:
    [fours][pairs][8], for channels c..c+3 and taps t, u of a pair
    {c t, c+1 t, c u, c+1 u, c+2 t, c+3 t, c+2 u, c+3 u}. */
 #if TINYFUSE_DSP
@@ -15,31 +15,31 @@
 enum { TINYFUSE_BEFORE_CHANNELS = 8 };
 
 /* What computing channels of a pixel needs; assembly knows the offsets. `before` is eight bytes before four
-   biases and four multipliers of lines for each four channels, or before [4 * fours] tinyfuse_requant. `before`
+   biases and four multipliers of step lines for each four channels, or before [4 * fours] tinyfuse_requant. `before`
    and `fours` are used up. */
 typedef struct {
     const int8_t *const *taps;
-    int32_t rounding; /* of the line or of the bounded form */
+    int32_t rounding; /* of the step line or of the bounded form */
     int8_t *out;
     uintptr_t before; /* 12 */
     int32_t fours;    /* > 0 */
 } tinyfuse_depthwise_pixel;
 
 /* In the loop over taps:
-   r1 weights; r2 channel; r3 to r6 sums; r7 mask of the line; r8 taps
+   r1 weights; r2 channel; r3 to r6 sums; r7 mask of the step line; r8 taps
    r0, lr     weights of channels c and c+1, c+2 and c+3, of both taps
    r9 to r12  inputs, widened; widened weights
    On the stack, in words from the stack pointer: tinyfuse_depthwise_pixel, weights, channel, end. */
 #define TINYFUSE_TAPS_EVEN_BOUNDED(to, from) "sxtb16 " to ", " from "\n\t"
 #define TINYFUSE_TAPS_ODD_BOUNDED(to) "sxtb16 " to ", " to ", ror #8\n\t"
-#define TINYFUSE_TAPS_EVEN_LINE(to, from) "and " to ", r7, " from ", lsl #8\n\t"
-#define TINYFUSE_TAPS_ODD_LINE(to) "and " to ", r7\n\t"
+#define TINYFUSE_TAPS_EVEN_STEP_LINE(to, from) "and " to ", r7, " from ", lsl #8\n\t"
+#define TINYFUSE_TAPS_ODD_STEP_LINE(to) "and " to ", r7\n\t"
 #define TINYFUSE_TAPS_BIAS_BOUNDED   \
     "ldr r3, [r11, #8]\n\t"          \
     "ldr r4, [r11, #20]\n\t"         \
     "ldr r5, [r11, #32]\n\t"         \
     "ldr r6, [r11, #44]\n\t"
-#define TINYFUSE_TAPS_BIAS_LINE      \
+#define TINYFUSE_TAPS_BIAS_STEP_LINE \
     "mov r7, #0xFF00FF00\n\t"        \
     "ldrd r3, r4, [r11, #8]\n\t"     \
     "ldrd r5, r6, [r11, #16]\n\t"
@@ -58,15 +58,15 @@ typedef struct {
     TINYFUSE_TAPS_STORE("r3", "12]", "0") TINYFUSE_TAPS_STORE("r4", "24]", "1")  \
     TINYFUSE_TAPS_STORE("r5", "36]", "2") TINYFUSE_TAPS_STORE("r6", "48]!", "3") \
     "ldr r0, [sp]\n\t"
-#define TINYFUSE_TAPS_ON_LINE(sum, multiplier, byte)      \
+#define TINYFUSE_TAPS_ON_STEP_LINE(sum, multiplier, byte) \
     "smmla " sum ", " sum ", " multiplier ", r9\n\t"      \
-    TINYFUSE_LINE_SATURATE(sum)                           \
+    TINYFUSE_STEP_LINE_SATURATE(sum)                      \
     "strb " sum ", [r10, #" byte "]\n\t"
-#define TINYFUSE_TAPS_OUTPUT_LINE                                                  \
-    "ldrd r7, lr, [r11, #24]\n\t"                                                  \
-    TINYFUSE_TAPS_ON_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_LINE("r4", "lr", "1")  \
-    "ldrd r7, lr, [r11, #32]!\n\t"                                                 \
-    TINYFUSE_TAPS_ON_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_LINE("r6", "lr", "3")
+#define TINYFUSE_TAPS_OUTPUT_STEP_LINE                                                      \
+    "ldrd r7, lr, [r11, #24]\n\t"                                                           \
+    TINYFUSE_TAPS_ON_STEP_LINE("r3", "r7", "0") TINYFUSE_TAPS_ON_STEP_LINE("r4", "lr", "1") \
+    "ldrd r7, lr, [r11, #32]!\n\t"                                                          \
+    TINYFUSE_TAPS_ON_STEP_LINE("r5", "r7", "2") TINYFUSE_TAPS_ON_STEP_LINE("r6", "lr", "3")
 #define TINYFUSE_TAPS_ASM(form)                                                              \
     {                                                                                        \
         register tinyfuse_depthwise_pixel *r0 __asm("r0") = pixel;                           \
@@ -110,27 +110,27 @@ typedef struct {
 
 /* The statements are those of tinyfuse_common.h with four operands. */
 TINYFUSE_INLINE void tinyfuse_depthwise_fours_dsp(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,
-                                                  int32_t channel, const int8_t *const *end, int line)
+                                                  int32_t channel, const int8_t *const *end, int step_line)
 {
-    if (line) {
-        TINYFUSE_TAPS_ASM(LINE)
+    if (step_line) {
+        TINYFUSE_TAPS_ASM(STEP_LINE)
     } else {
         TINYFUSE_TAPS_ASM(BOUNDED)
     }
 }
 
-#define TINYFUSE_DEPTHWISE_FOURS(name, line)                                                         \
+#define TINYFUSE_DEPTHWISE_FOURS(name, step_line)                                                    \
     TINYFUSE_SHARED void name(tinyfuse_depthwise_pixel *pixel, const int8_t *weights,                \
                               int32_t channel, const int8_t *const *end)                             \
     {                                                                                                \
-        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, line);                            \
+        tinyfuse_depthwise_fours_dsp(pixel, weights, channel, end, step_line);                       \
     }
-TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_line, 1)
+TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_step_line, 1)
 TINYFUSE_DEPTHWISE_FOURS(tinyfuse_depthwise_fours_bounded, 0)
 
 TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t channel,
                                               int32_t fours, const int8_t *weights, const void *channels,
-                                              int32_t rounding, int8_t *out, int line)
+                                              int32_t rounding, int8_t *out, int step_line)
 {
     tinyfuse_depthwise_pixel pixel;
     pixel.taps = taps;
@@ -138,8 +138,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
     pixel.out = out;
     pixel.before = (uintptr_t)channels - TINYFUSE_BEFORE_CHANNELS;
     pixel.fours = fours;
-    (line ? tinyfuse_depthwise_fours_line : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel,
-                                                                              taps + 2 * pairs);
+    (step_line ? tinyfuse_depthwise_fours_step_line : tinyfuse_depthwise_fours_bounded)(&pixel, weights, channel,
+                                                                                        taps + 2 * pairs);
 }
 
 /* Layers share the assembly alone: */
@@ -149,11 +149,11 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 
 TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t pairs, int32_t c,
                                               int32_t fours, const int8_t *w, const void *channels,
-                                              int32_t rounding, int8_t *out, int line)
+                                              int32_t rounding, int8_t *out, int step_line)
 {
     const int32_t *l = (const int32_t *)channels;
     const tinyfuse_requant *r = (const tinyfuse_requant *)channels;
-    const int32_t unit = line ? 256 : 1;
+    const int32_t unit = step_line ? 256 : 1;
     for (; fours > 0; --fours) {
         int32_t s[4], i;
         for (i = 0; i < 4; ++i) {
@@ -169,9 +169,9 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
             w += 8;
         }
         for (i = 0; i < 4; ++i) {
-            const uint32_t bias = (uint32_t)(line ? l[i] : r[i].bias);
+            const uint32_t bias = (uint32_t)(step_line ? l[i] : r[i].bias);
             const int32_t sum = (int32_t)((uint32_t)s[i] * (uint32_t)unit + bias);
-            out[c + i] = (int8_t)(line ? tinyfuse_requantize_line(sum, l[4 + i], rounding)
+            out[c + i] = (int8_t)(step_line ? tinyfuse_requantize_step_line(sum, l[4 + i], rounding)
                                        : tinyfuse_requantize_bounded(sum, r[i].multiplier,
                                                                      r[i].shift, rounding));
         }
@@ -187,25 +187,25 @@ TINYFUSE_INLINE void tinyfuse_depthwise_fours(const int8_t *const *taps, int32_t
 #endif
 
 /* One output pixel, all in_c channels: in fours, the last four overlapping those before where in_c is no
-   multiple of 4. `line` is a constant. */
+   multiple of 4. `step_line` is a constant. */
 TINYFUSE_INLINE void tinyfuse_depthwise_pixel_body(const int8_t *const *taps, int32_t pairs, int32_t in_c,
                                                    const int8_t *weights, const void *channels,
-                                                   int32_t rounding, int8_t *out, int line)
+                                                   int32_t rounding, int8_t *out, int step_line)
 {
     const int32_t fours = in_c / 4, last = in_c - 4;
-    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, line);
+    tinyfuse_depthwise_fours(taps, pairs, 0, fours, weights, channels, rounding, out, step_line);
     if ((in_c & 3) != 0) {
         tinyfuse_depthwise_fours(taps, pairs, last, 1, weights + 8 * pairs * fours,
-                                 line ? (const void *)((const int32_t *)channels + 8 * fours)
+                                 step_line ? (const void *)((const int32_t *)channels + 8 * fours)
                                       : (const void *)((const tinyfuse_requant *)channels + last),
-                                 rounding, out, line);
+                                 rounding, out, step_line);
     }
 }
 
-TINYFUSE_DEPTHWISE_PIXEL void tinyfuse_depthwise_pixel_line(const int8_t *const *taps, int32_t pairs,
-                                                            int32_t in_c, const int8_t *weights,
-                                                            const void *channels, int32_t rounding,
-                                                            int8_t *out)
+TINYFUSE_DEPTHWISE_PIXEL void tinyfuse_depthwise_pixel_step_line(const int8_t *const *taps, int32_t pairs,
+                                                                 int32_t in_c, const int8_t *weights,
+                                                                 const void *channels, int32_t rounding,
+                                                                 int8_t *out)
 {
     tinyfuse_depthwise_pixel_body(taps, pairs, in_c, weights, channels, rounding, out, 1);
 }
@@ -279,20 +279,20 @@ TINYFUSE_INLINE int tinyfuse_depthwise_columns_inside(const tinyfuse_conv *p)
 
 /* Output row y. Reads only the input rows of y's own window, writes only out_row. Weights:
    [ceil(in_c / 4)][pairs] groups of eight as tinyfuse_depthwise_fours takes them, the last four
-   channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their lines
-   (`line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then
+   channels ending at in_c; channels as many int32_t[8], the biases and multipliers of their step lines
+   (`step_line`, a constant), or [in_c] tinyfuse_requant. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, then
    in_c bytes where any window reaches into the padding. */
 TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, const int8_t *in,
                                                       int32_t y, int8_t *out_row,
                                                       const int8_t *weights,
                                                       const void *channels, void *scratch,
-                                                      int line)
+                                                      int step_line)
 {
     const int32_t pairs = (p->kernel_h * p->kernel_w + 1) / 2;
     const int8_t **const taps =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
     int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
-    const int32_t rounding = line ? tinyfuse_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
+    const int32_t rounding = step_line ? tinyfuse_step_line_rounding(p->out_zero_point) : 2 * p->out_zero_point + 1;
     int8_t *out = out_row;
     const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
     int32_t x;
@@ -301,8 +301,8 @@ TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_s8(const tinyfuse_conv *p, co
     }
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
-        if (line) {
-            tinyfuse_depthwise_pixel_line(taps, pairs, p->in_c, weights, channels, rounding, out);
+        if (step_line) {
+            tinyfuse_depthwise_pixel_step_line(taps, pairs, p->in_c, weights, channels, rounding, out);
         } else {
             tinyfuse_depthwise_pixel_bounded(taps, pairs, p->in_c, weights, channels, rounding, out);
         }

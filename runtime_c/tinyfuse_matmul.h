@@ -19,7 +19,7 @@
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
             zeros beyond the layer's own depth. Aligned to 4. Unpacked ones: [out_c / 2][depth / 4][2][2][2]
             int16, inputs 0 2 of both channels, then inputs 1 3; the last channel in the order 0 2 1 3.
-   channels [out_c] tinyfuse_line or tinyfuse_requant.
+   channels [out_c] tinyfuse_step_line or tinyfuse_requant.
 */
 #ifndef TINYFUSE_MATMUL_H
 #define TINYFUSE_MATMUL_H
@@ -27,26 +27,26 @@
 #include "tinyfuse_requantize.h"
 
 /* How a layer is computed. With the DSP extension: weights widened one by one or in lanes, requantized
-   in the bounded form; or in lanes or unpacked, requantized along a line. Without: bytes, requantized
-   in the bounded form or along a line. */
+   in the bounded form; or in lanes or unpacked, requantized along a step line. Without: bytes, requantized
+   in the bounded form or along a step line. */
 enum {
     TINYFUSE_WIDE,
     TINYFUSE_LANES,
-    TINYFUSE_LINE,
+    TINYFUSE_STEP_LINE,
     TINYFUSE_UNPACKED,
     TINYFUSE_BYTES,
-    TINYFUSE_BYTES_LINE
+    TINYFUSE_BYTES_STEP_LINE
 };
 
 /* Forms are constants; these say what a form is. */
 TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 {
-    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_LINE;
+    return form == TINYFUSE_BYTES || form == TINYFUSE_BYTES_STEP_LINE;
 }
 
-TINYFUSE_INLINE int tinyfuse_on_line(int form)
+TINYFUSE_INLINE int tinyfuse_on_step_line(int form)
 {
-    return form == TINYFUSE_LINE || form == TINYFUSE_UNPACKED || form == TINYFUSE_BYTES_LINE;
+    return form == TINYFUSE_STEP_LINE || form == TINYFUSE_UNPACKED || form == TINYFUSE_BYTES_STEP_LINE;
 }
 
 /* Whether columns hold inputs as they are, widened. */
@@ -82,19 +82,19 @@ typedef struct {
 
 TINYFUSE_INLINE int32_t tinyfuse_matmul_rounding(int32_t out_zero_point, int form)
 {
-    return tinyfuse_on_line(form) ? tinyfuse_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
+    return tinyfuse_on_step_line(form) ? tinyfuse_step_line_rounding(out_zero_point) : 2 * out_zero_point + 1;
 }
 
 /* Bytes from a channel's multiplier to the next one's. */
 TINYFUSE_INLINE uintptr_t tinyfuse_channel_bytes(int form)
 {
-    return tinyfuse_on_line(form) ? sizeof(tinyfuse_line) : sizeof(tinyfuse_requant);
+    return tinyfuse_on_step_line(form) ? sizeof(tinyfuse_step_line) : sizeof(tinyfuse_requant);
 }
 
 TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_zero_point,
                                                    const void *channels, int form)
 {
-    const uintptr_t first = (uintptr_t)channels + offsetof(tinyfuse_line, multiplier);
+    const uintptr_t first = (uintptr_t)channels + offsetof(tinyfuse_step_line, multiplier);
     tinyfuse_matmul m;
     m.rounding = tinyfuse_matmul_rounding(out_zero_point, form);
     m.before = first - tinyfuse_channel_bytes(form);
@@ -106,10 +106,10 @@ TINYFUSE_INLINE tinyfuse_matmul tinyfuse_matmul_of(int32_t out_c, int32_t out_ze
     return m;
 }
 
-/* [out_c] tinyfuse_line or tinyfuse_requant */
+/* [out_c] tinyfuse_step_line or tinyfuse_requant */
 TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, int form)
 {
-    return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_line, multiplier));
+    return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_step_line, multiplier));
 }
 
 /* Copies four bytes, wherever they lie. */
@@ -219,10 +219,10 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const
 /* What a channel's sum begins with. */
 TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t channel, int form)
 {
-    if (form == TINYFUSE_BYTES_LINE) {
+    if (form == TINYFUSE_BYTES_STEP_LINE) {
         return 0; /* the bias is in 256ths, the sum is not */
     }
-    return tinyfuse_on_line(form) ? ((const tinyfuse_line *)channels)[channel].bias
+    return tinyfuse_on_step_line(form) ? ((const tinyfuse_step_line *)channels)[channel].bias
                                   : ((const tinyfuse_requant *)channels)[channel].bias;
 }
 
@@ -230,11 +230,11 @@ TINYFUSE_INLINE int32_t tinyfuse_channel_bias(const void *channels, int32_t chan
 TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t channel, int32_t sum,
                                                int32_t rounding, int form)
 {
-    if (tinyfuse_on_line(form)) {
-        const tinyfuse_line *const l = (const tinyfuse_line *)channels + channel;
+    if (tinyfuse_on_step_line(form)) {
+        const tinyfuse_step_line *const l = (const tinyfuse_step_line *)channels + channel;
         const int32_t value =
             tinyfuse_of_bytes(form) ? (int32_t)(256u * (uint32_t)sum + (uint32_t)l->bias) : sum;
-        return (int8_t)tinyfuse_requantize_line(value, l->multiplier, rounding);
+        return (int8_t)tinyfuse_requantize_step_line(value, l->multiplier, rounding);
     } else {
         const tinyfuse_requant *const r = (const tinyfuse_requant *)channels + channel;
         const int32_t value = form == TINYFUSE_LANES ? sum >> 8 : sum;
@@ -282,13 +282,13 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 
 /* How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul, r9 the multiplier of the channel
    before the pair, and then of its second channel; in the end r10 out, r11 out_c, r12 last.
-   TINYFUSE_OUTPUT_LINE: tinyfuse_requantize_line; r8 rounding, lr the multiplier. */
-#define TINYFUSE_BIASES_LINE "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
-#define TINYFUSE_ON_LINE(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_LINE_SATURATE(s)
-#define TINYFUSE_OUTPUT_LINE(n)                                                        \
+   TINYFUSE_OUTPUT_STEP_LINE: tinyfuse_requantize_step_line; r8 rounding, lr the multiplier. */
+#define TINYFUSE_BIASES_STEP_LINE "ldr r2, [r9, #4]\n\tldr r3, [r9, #12]\n\t"
+#define TINYFUSE_ON_STEP_LINE(s) "smmla " s ", " s ", lr, r8\n\t" TINYFUSE_STEP_LINE_SATURATE(s)
+#define TINYFUSE_OUTPUT_STEP_LINE(n)                                                   \
     "ldm r0, {r8, r9, r10, r11, r12}\n\t"                                              \
-    "ldr lr, [r9, #8]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_LINE, "r2", "r4", "r6")      \
-    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_LINE, "r3", "r5", "r7")
+    "ldr lr, [r9, #8]\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_STEP_LINE, "r2", "r4", "r6") \
+    "ldr lr, [r9, #16]!\n\t" TINYFUSE_EVERY_##n(TINYFUSE_ON_STEP_LINE, "r3", "r5", "r7")
 /* tinyfuse_requantize_bounded: r8 rounding, r10 multiplier, r11 shift, r12 rounding << shift. */
 #define TINYFUSE_BIASES_WIDE "ldr r2, [r9, #8]\n\tldr r3, [r9, #20]\n\t"
 #define TINYFUSE_BOUNDED(s)               \
@@ -311,7 +311,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 #define TINYFUSE_OUTPUT_LANES(n) TINYFUSE_OUTPUTS_BOUNDED(n, TINYFUSE_BOUNDED_256THS)
 
 /* Of a count of pixels: the end (r4) of the columns (r2), depth being r3; copies of the biases; stores, which
-   leave r10 at the pair behind. */
+   leave r10 at the pair after. */
 #define TINYFUSE_END_1 "add r4, r2, r3, lsl #1\n\t"
 #define TINYFUSE_END_2 "add r4, r2, r3, lsl #2\n\t"
 #define TINYFUSE_END_3 "add r4, r3, r3, lsl #1\n\tadd r4, r2, r4, lsl #1\n\t"
@@ -362,15 +362,15 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
-#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                  \
-    if (form == TINYFUSE_LINE) {                                                \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LINE)   \
-    } else if (form == TINYFUSE_LANES) {                                        \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES)  \
-    } else if (form == TINYFUSE_UNPACKED) {                                     \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, LINE)    \
-    } else {                                                                    \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE)    \
+#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                     \
+    if (form == TINYFUSE_STEP_LINE) {                                              \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE) \
+    } else if (form == TINYFUSE_LANES) {                                           \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES)     \
+    } else if (form == TINYFUSE_UNPACKED) {                                        \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, STEP_LINE)  \
+    } else {                                                                       \
+        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE)       \
     }
 
 /* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. The statements are those of
@@ -398,7 +398,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
     const int32_t out_c = p->out_c;
-    /* Where outputs go. Armv6-M has eight registers for the loop: there it is read again behind it. */
+    /* Where outputs go. Armv6-M has eight registers for the loop: there it is read again after it. */
 #if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
 #define TINYFUSE_MATMUL_OUT p->out
 #else
@@ -513,10 +513,10 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
     }
 TINYFUSE_MATMUL(tinyfuse_matmul_wide, TINYFUSE_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
-TINYFUSE_MATMUL(tinyfuse_matmul_line, TINYFUSE_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_step_line, TINYFUSE_STEP_LINE)
 TINYFUSE_MATMUL(tinyfuse_matmul_unpacked, TINYFUSE_UNPACKED)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
-TINYFUSE_MATMUL(tinyfuse_matmul_bytes_line, TINYFUSE_BYTES_LINE)
+TINYFUSE_MATMUL(tinyfuse_matmul_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
 
 /* How many of `left` pixels the next block takes, at most `most` (2 or 3); with 3, a row of two or more
    leaves no single pixel for its end. */
@@ -526,11 +526,11 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 }
 
 /* The function of a form: what begins with `name` and ends with `of`. */
-#define TINYFUSE_OF_FORM(form, name, of)                      \
-    ((form) == TINYFUSE_LINE ? name##_line##of                \
-     : (form) == TINYFUSE_LANES ? name##_lanes##of            \
-     : (form) == TINYFUSE_UNPACKED ? name##_unpacked##of      \
-     : (form) == TINYFUSE_BYTES_LINE ? name##_bytes_line##of  \
+#define TINYFUSE_OF_FORM(form, name, of)                               \
+    ((form) == TINYFUSE_STEP_LINE ? name##_step_line##of               \
+     : (form) == TINYFUSE_LANES ? name##_lanes##of                     \
+     : (form) == TINYFUSE_UNPACKED ? name##_unpacked##of               \
+     : (form) == TINYFUSE_BYTES_STEP_LINE ? name##_bytes_step_line##of \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 
 /* One block: all out_c channels, as `p` has them, of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a

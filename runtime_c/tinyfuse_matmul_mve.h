@@ -24,7 +24,7 @@ typedef struct {
     int32_t channels_left, out_zero_point;
     int32_t multiplier, shift, lower; /* with one scale; `lower` is -1 where it shifts */
     const int8_t *x0, *x1;
-    int32_t blocks, rest; /* of 16 inputs; inputs behind them */
+    int32_t blocks, rest; /* of 16 inputs; inputs after them */
     const int8_t *weights;
     const int32_t *bias;
     int32_t act_min, act_max;
@@ -78,7 +78,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmin.s32 q1, q1, q5\n\t"
 
 /* To q0 and q1: four channels' sums of the inputs at r1, in r0, r2, r4 and r6, and of those at r3, in r8,
-   r10, r12 and lr, for VMLADAVA wants even registers. r5: the weights; becomes those behind. r9: blocks
+   r10, r12 and lr, for VMLADAVA wants even registers. r5: the weights; becomes those after. r9: blocks
    of 16 inputs. */
 #define TINYFUSE_DOT_TWO_PIXELS                                                                    \
     "subs r9, #1\n\t"                                                                              \
@@ -106,7 +106,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "beq 4f\n\t"                                                                                   \
     "vctp.8 r9\n\t"                                                                                \
     "vpstt\n\t"                                                                                    \
-    "vldrbt.8 q0, [r1]\n\t" /* zeros behind the inputs */                                          \
+    "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                                          \
     "vldrbt.8 q1, [r3]\n\t"                                                                        \
     "vldrb.8 q2, [r5]\n\t"                                                                         \
     "add r5, r9\n\t"                                                                               \
@@ -127,7 +127,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "4:\n\t" TINYFUSE_SUMS_TO_VECTORS
 
 /* To q0 and q1: eight channels' sums of the inputs at r1, in the same registers, four of the weights at r3
-   and four of those at r5; both become those behind. */
+   and four of those at r5; both become those after. */
 #define TINYFUSE_DOT_TWO_GROUPS                                                                    \
     "subs r9, #1\n\t"                                                                              \
     "bmi 3f\n\t"                                                                                   \

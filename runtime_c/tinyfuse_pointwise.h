@@ -43,10 +43,10 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
     }
 TINYFUSE_POINTWISE(tinyfuse_pointwise_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_lanes, TINYFUSE_LANES)
-TINYFUSE_POINTWISE(tinyfuse_pointwise_line, TINYFUSE_LINE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_step_line, TINYFUSE_STEP_LINE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_unpacked, TINYFUSE_UNPACKED)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
-TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_line, TINYFUSE_BYTES_LINE)
+TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
 
 /* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are
    read already, those of the block included. Weights and channels packed for tinyfuse_matmul.h, whose

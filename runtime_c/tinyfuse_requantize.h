@@ -3,9 +3,9 @@
    (Jacob et al. 2018, "Quantization and Training of Neural Networks for Efficient
    Integer-Arithmetic-Only Inference", section 2.2). tinyfuse_requantize is the general form, exact
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
-   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_line is shorter still,
+   proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_step_line is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/line.py). */
+   (tinyfuse/kernels/step_step_line.py). */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 
@@ -98,7 +98,7 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multi
     return tinyfuse_halve_to_int8(tinyfuse_high_multiply_add(sum, value, multiplier) >> shift);
 }
 
-/* --- the line ---------------------------------------------------------------------------------
+/* --- the step line ---------------------------------------------------------------------------------
 
    Requantization of int8 is a staircase of at most 255 steps: whatever steps at the same
    accumulators is the same function. With accumulators in 256ths, a bias and a multiplier can nearly
@@ -106,27 +106,27 @@ TINYFUSE_INLINE int32_t tinyfuse_requantize_bounded(int32_t value, int32_t multi
    is taken, in two instructions. */
 
 /* One output channel: bias in 256ths of the accumulator's unit, with the input zero point and what the
-   line needs folded in; real multiplier * 2^(24 + TINYFUSE_LINE_SHIFT), nearly. */
+   line needs folded in; real multiplier * 2^(24 + TINYFUSE_STEP_LINE_SHIFT), nearly. */
 typedef struct {
     int32_t bias;
     int32_t multiplier;
-} tinyfuse_line;
+} tinyfuse_step_line;
 
-#define TINYFUSE_LINE_SHIFT 11
+#define TINYFUSE_STEP_LINE_SHIFT 11
 /* the same for assembly */
-#define TINYFUSE_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
+#define TINYFUSE_STEP_LINE_SATURATE(s) "ssat " s ", #8, " s ", asr #11\n\t"
 
 /* What every channel adds before the shift: the output zero point and a half. */
-TINYFUSE_INLINE int32_t tinyfuse_line_rounding(int32_t out_zero_point)
+TINYFUSE_INLINE int32_t tinyfuse_step_line_rounding(int32_t out_zero_point)
 {
-    return (2 * out_zero_point + 1) * (1 << (TINYFUSE_LINE_SHIFT - 1));
+    return (2 * out_zero_point + 1) * (1 << (TINYFUSE_STEP_LINE_SHIFT - 1));
 }
 
 /* The stored output, saturated to int8 but not clamped further. */
-TINYFUSE_INLINE int32_t tinyfuse_requantize_line(int32_t value, int32_t multiplier, int32_t rounding)
+TINYFUSE_INLINE int32_t tinyfuse_requantize_step_line(int32_t value, int32_t multiplier, int32_t rounding)
 {
     const int32_t high = (int32_t)(((int64_t)value * multiplier) >> 32);
-    return tinyfuse_clamp((rounding + high) >> TINYFUSE_LINE_SHIFT, -128, 127);
+    return tinyfuse_clamp((rounding + high) >> TINYFUSE_STEP_LINE_SHIFT, -128, 127);
 }
 
 /* Clamps `count` outputs in place: what these forms do where the clamp is not all of int8. */

@@ -5,7 +5,7 @@
 #include "tinyfuse_common.h"
 
 /* Writes `count` rows of `row_bytes` bytes over the oldest of a ring of `height` rows, in turn. Row 0 of the
-   window lies in the ring's row `*cursor`, the others behind it and then from the ring's start on. */
+   window lies in the ring's row `*cursor`, the others after it and then from the ring's start on. */
 TINYFUSE_INLINE void tinyfuse_ring_push(const void *rows, int32_t count, void *ring, int32_t height,
                                         int32_t row_bytes, int32_t *cursor)
 {

@@ -7,7 +7,7 @@
 /* Pieces of `run` bytes, found by five loops, the outermost first; steps are in bytes, and may be
    negative or 0. */
 typedef struct {
-    int32_t extent[5];
+    int32_t dim[5];
     int32_t step[5];
     int32_t run;
 } tinyfuse_strided;
@@ -16,7 +16,7 @@ typedef struct {
 TINYFUSE_INLINE uint8_t *tinyfuse_strided_line(const tinyfuse_strided *p, const uint8_t *from,
                                                uint8_t *to)
 {
-    const int32_t count = p->extent[4], step = p->step[4];
+    const int32_t count = p->dim[4], step = p->step[4];
     int32_t i;
     if (p->run == 1) {
         for (i = 0; i < count; ++i) {
@@ -45,11 +45,11 @@ TINYFUSE_SHARED void tinyfuse_strided_copy(const tinyfuse_strided *p, const void
     const uint8_t *const first = (const uint8_t *)in;
     uint8_t *to = (uint8_t *)out;
     int32_t i, j, k, l;
-    for (i = 0; i < p->extent[0]; ++i) {
-        for (j = 0; j < p->extent[1]; ++j) {
+    for (i = 0; i < p->dim[0]; ++i) {
+        for (j = 0; j < p->dim[1]; ++j) {
             const int32_t outer = i * p->step[0] + j * p->step[1];
-            for (k = 0; k < p->extent[2]; ++k) {
-                for (l = 0; l < p->extent[3]; ++l) {
+            for (k = 0; k < p->dim[2]; ++k) {
+                for (l = 0; l < p->dim[3]; ++l) {
                     to = tinyfuse_strided_line(p, first + outer + k * p->step[2] + l * p->step[3], to);
                 }
             }

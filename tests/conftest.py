@@ -1,7 +1,10 @@
-"""Options of the test runs."""
+"""Options of the test runs, and what they share."""
 
 import pytest
+from compile_cache import cached_in
 from hypothesis import settings
+
+from tinyfuse.verify.emulation.build import Compiler
 
 # The same networks in every run of CI; a campaign draws new ones.
 settings.register_profile("repeatable", derandomize=True)
@@ -22,3 +25,13 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("campaign"):
             item.add_marker(pytest.mark.skip(reason="a campaign: run with --campaign"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_cache(tmp_path_factory, request):
+    """Firmware's files are compiled once a run, by whichever worker."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if hasattr(request.config, "workerinput") else base) / "compiled"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Compiler, "run", cached_in(folder, Compiler.run))
+        yield

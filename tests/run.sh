@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the tests need (Debian packages, and Python packages into .venv-test) and runs them.
-# Arguments go to pytest: tests/run.sh -k schedule
+#   tests/run.sh                 all of them, as CI does
+#   tests/run.sh fast            what tells most in a minute: tests/unit but its slow ones, references, layout
+#   tests/run.sh campaign ...    with what takes longer than CI allows; the rest of the arguments go to pytest
+#   tests/run.sh ...             any other arguments go to pytest: tests/run.sh -k schedule
 set -euo pipefail
 cd "$(dirname "$0")/.."
 me=tests/run.sh
@@ -9,9 +12,26 @@ me=tests/run.sh
 install_packages arm-none-eabi-gcc:gcc-arm-none-eabi qemu-system-arm:qemu-system-arm gcc:gcc g++:g++ \
   clang:clang cmake:cmake make:make ninja:ninja-build
 make_venv .venv-test verify,test
-echo "running the tests: all of them take about 20 minutes on two cores; a file's name or -k WORD runs a part"
+case "${1:-}" in
+  fast)
+    shift
+    set -- -m "not slow" tests/unit tests/exact/test_conv_ops.py tests/exact/test_ops.py::test_reference_equals_tflm \
+      tests/product/test_layout.py tests/product/test_operators.py "$@"
+    echo "running the fast tests: less than a minute on two cores"
+    ;;
+  campaign)
+    shift
+    set -- --campaign "$@"
+    echo "running the tests with the campaigns among them: hours, if no file is named"
+    ;;
+  *)
+    echo "running the tests: all of them take about 10 minutes on two cores; a file's name or -k WORD runs a part," \
+      "and $me fast what tells most in a minute"
+    ;;
+esac
 SECONDS=0
 status=0
-.venv-test/bin/python -m pytest -n 2 "$@" || status=$?
+# a worker takes its half in order and then from the other's: what a file's tests share is made once
+.venv-test/bin/python -m pytest -n 2 --dist worksteal "$@" || status=$?
 echo "the tests took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 exit $status

@@ -1,9 +1,16 @@
-"""The options that change what is generated. `gen`, `report` and `verify` share them."""
+"""The options of the commands about a model, each declared once, as a field of a dataclass.
+
+`Options` has those that change what is generated. From a field and what `option` says of it come the flag and its
+line in --help and docs/options.md (tinyfuse/cli/flags.py), its place in a Request and in the command that `verify`
+prints to repeat itself (tinyfuse/cli/request.py), and its key in JSON and in manifest.json.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
 
 from tinyfuse.errors import UsageError
 
@@ -14,24 +21,68 @@ OPTIMIZE = ("speed", "balanced", "ram")
 #: levels of optimization that the generated code is compiled at; the flag without its dash
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
+EMULATORS = ("auto", "renode", "qemu", "host")
+ORACLES = ("auto", "tflm", "litert", "reference")
 
 
 @dataclass(frozen=True)
-class Options:
-    """name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
-    plugins: names of plugin files; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
+class Flag:
+    """How the command line shows an option.
 
-    name: str
-    kernels: str = "auto"
-    fusion: str = "rows"
-    optimize: str = "balanced"
-    weights: str = "packed"
-    feed_rows: bool = False
-    plugins: tuple[str, ...] = ()
-    cmsis_nn_version: str = "7.0"
-    cmsis_nn_lacks: tuple[str, ...] = ()
-    max_ram: int | None = None
-    max_flash: int | None = None
+    flag        as it is typed
+    default     without the flag; None where that follows from something else, which `otherwise` may tell
+    help        what it does, for --help and docs/options.md
+    choices     all values, where they are few
+    metavar     what stands for the value in --help
+    otherwise   the default in words
+    limits      the least and the largest number, None for none
+    is_file     the value is a path
+    is_size     the value is written as `parse_size` reads it
+    """
+
+    flag: str
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    otherwise: str | None = None
+    limits: tuple[int, int | None] | None = None
+    is_file: bool = False
+    is_size: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        return self.default is False
+
+    @property
+    def is_repeated(self) -> bool:
+        return isinstance(self.default, tuple)
+
+    def words(self, value: Any) -> list[str]:
+        """What is typed for this value; nothing for the default."""
+        if value == self.default:
+            return []
+        if self.is_switch:
+            return [self.flag]
+        values = value if self.is_repeated else [value]
+        return [word for each in values for word in (self.flag, str(each))]
+
+
+def option(help: str, default: Any = MISSING, *, settled: Any = MISSING, flag: str | None = None, **shown: Any) -> Any:
+    """A field of a dataclass that is an option, with its Flag. `settled`: the field's default where that is not what
+    the flag's is."""
+    told = {"flag": flag, "default": None if default is MISSING else default, "help": help, **shown}
+    return field(default=default if settled is MISSING else settled, metadata=told)
+
+
+def flags(declared: type) -> Mapping[str, Flag]:
+    """The flags of a dataclass, by the names of its fields; fields that are no options have none."""
+    found = {}
+    for each in fields(declared):
+        if each.metadata:
+            spelled = each.metadata["flag"] or "--" + each.name.replace("_", "-")
+            found[each.name] = Flag(**{**each.metadata, "flag": spelled})
+    return found
 
 
 def parse_size(text: str | None) -> int | None:
@@ -42,3 +93,114 @@ def parse_size(text: str | None) -> int | None:
     if not match:
         raise UsageError(f"{text!r} is not a size; write bytes, or 64K, or 1M")
     return int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What changes the generated code, settled: the same options and model give the same files.
+
+    name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
+    plugins: names of plugin files; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
+
+    name: str = option("Prefix of the C names; default: the model file's name.", metavar="NAME")
+    kernels: str = option(
+        "auto: the faster one; cmsis-nn: wherever it has one; tinyfuse: ours alone.", "auto", choices=KERNELS
+    )
+    fusion: str = option(
+        "none: an operator a step; basic: activations, padding, batch normalization; rows: groups that stream rows.",
+        "rows",
+        choices=FUSION,
+    )
+    optimize: str = option(
+        "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
+        "least RAM within 7 % of the fewest instructions. With --kernels cmsis-nn, balanced and ram fuse every "
+        "depthwise and pointwise pair.",
+        "balanced",
+        choices=OPTIMIZE,
+    )
+    weights: str = option(
+        "unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.",
+        "packed",
+        choices=WEIGHTS,
+    )
+    feed_rows: bool = option(
+        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
+    )
+    plugins: tuple[str, ...] = option(
+        "Python that adds operators and patterns (docs/plugins.md); it is run.",
+        (),
+        flag="--plugin",
+        metavar="FILE",
+        is_file=True,
+    )
+    cmsis_nn_version: str = option(
+        "The API of CMSIS-NN that the code calls.",
+        settled="7.0",
+        choices=tuple(CMSIS_NN_VERSIONS),
+        otherwise="7.0, or that of the tree that verify and --bundle find",
+    )
+    cmsis_nn_lacks: tuple[str, ...] = ()
+    max_ram: int | None = option(
+        "Fail when arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
+    )
+    max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
+
+
+def _emulator() -> Any:
+    return option(
+        "Where the firmware runs; auto: QEMU, else Renode (RENODE_PATH may name it); host: natively, under sanitizers.",
+        "auto",
+        choices=EMULATORS,
+    )
+
+
+def _compiler_opt() -> Any:
+    return option(
+        "The compiler's optimization level. On the host it is O1; CMSIS-NN has O1 at least.",
+        "O2",
+        choices=COMPILER_OPTS,
+    )
+
+
+def _timeout(run: str = "the emulated run") -> Any:
+    return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1, None))
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """How a module is verified. runs, frames: None for what suits the model."""
+
+    emulator: str = _emulator()
+    oracle: str = option("Who says what is right.", "auto", choices=ORACLES)
+    runs: int | None = option(
+        "Inputs: all-min, all-max, all-zero-point, then random ones.",
+        None,
+        limits=(1, 10000),
+        otherwise="8; 64 for a model with state; four times as many where an output stays the same in those",
+    )
+    frames: int | None = option(
+        "Runs from one reset of the state to the next.", None, limits=(1, None), otherwise="a quarter of --runs"
+    )
+    seed: int = option("Of the random inputs.", 0, limits=(0, None))
+    compiler_opt: str = _compiler_opt()
+    timeout: float = _timeout()
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a module is run."""
+
+    emulator: str = _emulator()
+    compiler_opt: str = _compiler_opt()
+    timeout: float = _timeout()
+
+
+@dataclass(frozen=True)
+class ProfileOptions:
+    """How a module is measured."""
+
+    emulator: str = option(
+        "QEMU counts everything, Renode the total alone.", "auto", choices=("auto", "qemu", "renode")
+    )
+    compiler_opt: str = _compiler_opt()
+    timeout: float = _timeout("each emulated run")

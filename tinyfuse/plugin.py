@@ -15,20 +15,37 @@ from typing import Any
 
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, TensorAccess
 from tinyfuse.kernels.registry import KERNELS
-from tinyfuse.kernels.rows import extent, input_pointer, row_pointer
+from tinyfuse.kernels.rows import element_count, input_pointer, row_pointer
 from tinyfuse.ops import FAMILIES, base
 from tinyfuse.ops.base import SAME_ROW, RowWindow, Rule
 from tinyfuse.rewrite.patterns import PATTERNS, Pattern
 
 __all__ = [
-    "Call", "Constant", "Context", "Kernel", "Let", "Op", "Operator", "Pattern", "Plugin", "RowWindow", "Rule",
-    "SAME_ROW", "Site", "Statement", "Tensor", "View", "extent", "input_pointer", "row_pointer",
+    "SAME_ROW",
+    "Call",
+    "CallSite",
+    "Constant",
+    "Context",
+    "Kernel",
+    "Let",
+    "Op",
+    "OpFamily",
+    "Pattern",
+    "Plugin",
+    "RowWindow",
+    "Rule",
+    "Statement",
+    "Tensor",
+    "TensorAccess",
+    "element_count",
+    "input_pointer",
+    "row_pointer",
 ]  # fmt: skip
 
 
-class Operator(base.Operator):
+class OpFamily(base.OpFamily):
     """An operator family with its kernels beside it, the preferred first."""
 
     kernels: tuple[Kernel, ...] = ()
@@ -39,7 +56,7 @@ class Plugin:
     """operators: families of kinds that tinyfuse has not ("CUSTOM name" for a file's custom operators);
     patterns: chains of operators to be replaced by one of them."""
 
-    operators: tuple[Operator, ...] = ()
+    operators: tuple[OpFamily, ...] = ()
     patterns: tuple[Pattern, ...] = ()
 
 

@@ -7,6 +7,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from tinyfuse.errors import UsageError
 from tinyfuse.resources import resource_dir
@@ -54,7 +55,7 @@ def all_targets() -> dict[str, Target]:
     return targets
 
 
-def _target(name: str, fields: dict, changes: dict) -> Target:
+def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Target:
     """The target that a file's `fields` describe; `changes` are a variant's fields of [core]."""
     core, emulation = fields["core"] | changes, fields.get("emulation", {})
     # a variant with another instruction set takes other kernels

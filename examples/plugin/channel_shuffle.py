@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flatbuffers import flexbuffers
 
-from tinyfuse.plugin import SAME_ROW, Call, Kernel, Operator, Pattern, Plugin, Rule, extent, input_pointer
+from tinyfuse.plugin import SAME_ROW, Call, Kernel, OpFamily, Pattern, Plugin, Rule, element_count, input_pointer
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class ShuffleRow(Kernel):
 
     def call(self, op, site, context):
         channels = op.output.shape[-1]
-        pixels = extent(op.output, site) // channels
+        pixels = element_count(op.output, site) // channels
         groups = op.attributes.groups
         arguments = (input_pointer(site, 0), site.outputs[0].pointer, pixels, groups, channels // groups)
         return (Call(self.name, arguments),)
 
 
-class ChannelShuffleOperator(Operator):
+class ChannelShuffleOperator(OpFamily):
     kind = "CHANNEL_SHUFFLE"
     summary = "channels dealt out over groups"
     in_files = False

@@ -35,11 +35,14 @@ class Clique:
         return -(-size // self.align) * self.align
 
 
-def lower_bound(problem: Problem, budget: Budget) -> int:
-    """The largest optimum over all moments, or a little less: every arena is at least as large."""
+def lower_bound(problem: Problem, budget: Budget, most: int | None = None) -> int:
+    """The largest optimum over all moments, or a little less: every arena is at least as large. Of more than `most`
+    bytes any will do."""
     best = max((buffer.bytes for buffer in problem.buffers), default=0)
     # the largest first: most of the others are then too small to be searched
-    for alive in sorted(problem.moments, key=lambda alive: -Clique(problem, alive).bound):
+    for alive in sorted(problem.live_sets, key=lambda alive: -Clique(problem, alive).bound):
+        if most is not None and best > most:
+            break
         best = max(best, _optimum(problem, alive, best, budget))
     return best
 

@@ -26,10 +26,11 @@ def check_placement(buffers: Iterable[Buffer], overlaps: Iterable[Overlap], plac
             raise _fault(f"{buffer.name} ends outside the arena")
     for number, one in enumerate(buffers):
         for other in buffers[number + 1 :]:
-            if _alive_together(one, other) and _share_bytes(one, other, placement):
-                if not any(_allows(overlap, one, other, placement) for overlap in overlaps):
-                    a, b = placement.offsets[one.name], placement.offsets[other.name]
-                    raise _fault(f"{one.name} at {a} and {other.name} at {b} share bytes")
+            if not (_alive_together(one, other) and _share_bytes(one, other, placement)):
+                continue
+            if not any(_allows(overlap, one, other, placement) for overlap in overlaps):
+                a, b = placement.offsets[one.name], placement.offsets[other.name]
+                raise _fault(f"{one.name} at {a} and {other.name} at {b} share bytes")
     ends = [placement.offsets[buffer.name] + buffer.bytes for buffer in buffers if buffer.bytes]
     if placement.arena_bytes != max(ends, default=0):
         raise _fault("the arena is larger than what is in it")
@@ -47,11 +48,11 @@ def _alive_together(one: Buffer, other: Buffer) -> bool:
     if one.last_step < other.first_step or other.last_step < one.first_step:
         return False
     starts = {one.first_step, other.first_step}
-    if one.moments is None or other.moments is None or len(starts) > 1:
+    if one.live_sets is None or other.live_sets is None or len(starts) > 1:
         return True
     if one.last_step not in starts and other.last_step not in starts:
         return True  # both go on into the next step
-    return any(moment in other.moments for moment in one.moments)
+    return any(live_set in other.live_sets for live_set in one.live_sets)
 
 
 def _share_bytes(one: Buffer, other: Buffer, placement: Placement) -> bool:

@@ -38,41 +38,67 @@ def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work
     searches in elementary operations (about a microsecond each), so the result depends on the
     arguments alone. InternalFault where two buffers have one name, or an overlap is impossible.
     """
-    found = _plan(tuple(buffers), tuple(overlaps), work_limit)
+    found = _plan(tuple(buffers), tuple(overlaps), None, work_limit)
+    assert found is not None, "a placement within no limit"
     return replace(found, offsets=dict(found.offsets))  # the caller's own
 
 
+def plan_arena_within(
+    most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT
+) -> Placement | None:
+    """`plan_arena` where it takes at most so many bytes, else None: that is often known sooner than a placement. It is
+    never more bytes than `plan_arena` takes; less work is lost on what is too large."""
+    found = _plan(tuple(buffers), tuple(overlaps), most, work_limit)
+    return None if found is None else replace(found, offsets=dict(found.offsets))
+
+
 @lru_cache(maxsize=64)
-def _plan(buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], work_limit: int) -> Placement:
-    """`plan_arena`, remembered: candidates of several aims often come to the same buffers."""
+def _plan(
+    buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], most: int | None, work_limit: int
+) -> Placement | None:
+    """Both of these, remembered: candidates of several aims often come to the same buffers."""
     problem = Problem(buffers, overlaps)
-    bound = lower_bound(problem, Budget(work_limit // 4))
-    best, size = None, None
-    for order in greedy_orders(problem):
-        offsets = problem.place(order)
-        if best is None or problem.top(offsets) < size:
-            best, size = offsets, problem.top(offsets)
-        if size == bound:
-            break
+    bound = lower_bound(problem, Budget(work_limit // 4), most)
+    if most is not None and bound > most:
+        return None
+    best, size = _place_greedily(problem, bound)
     if size > bound:
-        found = _search(problem, size, bound, work_limit)
+        limit = size if most is None else min(size, most + 1)
+        found = _search(problem, limit, bound, work_limit)
         bound = found.bound
         if found.order is not None:
             best = problem.place(found.order)
             size = problem.top(best)
+    if most is not None and size > most:
+        return None
     names = {buffer.name: best[i] for i, buffer in enumerate(problem.buffers)}
     return Placement(names, size, bound, size == bound)
 
 
+def _place_greedily(problem: Problem, enough: int) -> tuple[dict[int, int], int]:
+    """The best offsets of greedy orders, and the bytes they take; any of `enough` bytes will do."""
+    best: dict[int, int] = {}
+    size: int | None = None
+    for order in greedy_orders(problem):
+        offsets = problem.place(order)
+        top = problem.top(offsets)
+        if size is None or top < size:
+            best, size = offsets, top
+        if size <= enough:
+            break
+    return best, size or 0
+
+
 def _search(problem: Problem, size: int, bound: int, work_limit: int) -> Found:
-    """The exact searches in turn, until one meets the bound or proves that there is no better one.
+    """The exact searches in turn for less than `size` bytes, until one meets the bound or proves that there is no
+    better placement.
 
     Which of them ends soon depends on the model, so each gets a share of the work.
     """
     crowded = [i for i, others in enumerate(problem.apart) if others]
     alone = [i for i, others in enumerate(problem.apart) if not others]
     align = {i: problem.buffers[i].align for i in crowded}
-    searches = [(Stacking(problem, crowded), work_limit // 2)]
+    searches: list[tuple[Stacking | Sweep, int]] = [(Stacking(problem, crowded), work_limit // 2)]
     if lcm(*align.values()) // min(align.values()) <= _FINEST:
         searches.insert(0, (Sweep(problem, crowded, align, width=8), work_limit // 4))
         searches.append((Sweep(problem, crowded, align, width=128), work_limit // 4))

@@ -26,7 +26,7 @@ class Buffer:
     last_step: int
     align: int = 16
     owner: str = ""
-    moments: frozenset[int] | None = None
+    live_sets: frozenset[int] | None = None
 
     def meets(self, other: Buffer) -> bool:
         """Whether both are ever alive together."""
@@ -34,7 +34,7 @@ class Buffer:
             return False
         if self.first_step != other.first_step or min(self.last_step, other.last_step) > self.first_step:
             return True  # there is a common step that is not the first of both
-        return self.moments is None or other.moments is None or bool(self.moments & other.moments)
+        return self.live_sets is None or other.live_sets is None or bool(self.live_sets & other.live_sets)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Problem:
             raise _contradiction(f"in-place overlaps form a circle: {names}") from None
 
     @cached_property
-    def moments(self) -> list[list[int]]:
+    def live_sets(self) -> list[list[int]]:
         """The sets of buffers that are alive together at one moment, only the largest: none is part
         of another. Without buffers of no bytes; each sorted."""
         begin: dict[int, list[int]] = {}
@@ -137,10 +137,10 @@ class Problem:
         there: list[int] = []
         for step, new in sorted(begin.items()):
             there = [i for i in there if self.buffers[i].last_step >= step]
-            here = [*((i, None) for i in there), *((i, self.buffers[i].moments) for i in new)]
+            here = [*((i, None) for i in there), *((i, self.buffers[i].live_sets) for i in new)]
             there += new
-            for moment in frozenset().union(*(moments or () for _, moments in here)) or {0}:
-                found.add(frozenset(i for i, moments in here if moments is None or moment in moments))
+            for live_set in frozenset().union(*(live_sets or () for _, live_sets in here)) or {0}:
+                found.add(frozenset(i for i, live_sets in here if live_sets is None or live_set in live_sets))
         having: dict[int, list[frozenset[int]]] = {}
         for alive in found:
             for i in alive:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import pairwise
 
 from tinyfuse.arena.problem import Buffer, Placement
 
@@ -21,7 +22,7 @@ _COLOURS = (
     "#ccebc5",
 )
 _LEFT, _TOP, _RIGHT, _BOTTOM = 70, 34, 16, 40  # margins, pixels
-_STEP, _MOMENTS, _WIDEST = 40, 200, 1600  # pixels of a step, of a step with moments; of the plot
+_STEP, _LIVE_SETS, _WIDEST = 40, 200, 1600  # pixels of a step, of a step with moments; of the plot
 _HEIGHT = 480
 _CHARACTER, _LINE = 6, 11  # pixels of text
 _TITLE_CHARACTER = 8
@@ -57,14 +58,14 @@ def arena_svg(
 
 def _moments_at(shown: list[Buffer], step: int) -> int:
     """How many moments the step has; 1 if no buffer tells."""
-    here = (b.moments for b in shown if b.moments and b.first_step == step)
-    return 1 + max((max(moments) for moments in here), default=0)
+    here = (b.live_sets for b in shown if b.live_sets and b.first_step == step)
+    return 1 + max((max(live_sets) for live_sets in here), default=0)
 
 
 def _step_edges(shown: list[Buffer]) -> list[int]:
     """Where each step begins, in pixels, and where the last one ends."""
     steps = 1 + max((b.last_step for b in shown), default=0)
-    wide = [_STEP if _moments_at(shown, step) == 1 else _MOMENTS for step in range(steps)]
+    wide = [_STEP if _moments_at(shown, step) == 1 else _LIVE_SETS for step in range(steps)]
     whole = sum(wide)
     plot = max(240, min(_WIDEST, whole))
     return [plot * sum(wide[:step]) // whole for step in range(steps + 1)]
@@ -77,7 +78,7 @@ def _axes(edges: list[int], size: int) -> Iterator[str]:
         yield f'<path d="M{_LEFT - 4} {y}H{right}" stroke="#ddd"/>'
         yield f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end">{address:,}</text>'
     labelled = -100
-    for step, (left, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for step, (left, end) in enumerate(pairwise(edges)):
         middle = _LEFT + (left + end) // 2
         if middle - labelled >= 4 * _CHARACTER:
             yield f'<text x="{middle}" y="{bottom + 15}" text-anchor="middle">{step}</text>'
@@ -127,12 +128,12 @@ def _rectangles(
 def _spans(buffer: Buffer, edges: list[int], shown: list[Buffer]) -> list[tuple[int, int]]:
     """Where a buffer lives, (left, right) in pixels: its steps, of the first one runs of moments."""
     left, right, end = (edges[step] for step in (buffer.first_step, buffer.first_step + 1, buffer.last_step + 1))
-    if not buffer.moments:
+    if not buffer.live_sets:
         return [(left, end)]
     count = _moments_at(shown, buffer.first_step)
-    at = [left + (right - left) * moment // count for moment in range(count + 1)]
-    starts = sorted(m for m in buffer.moments if m - 1 not in buffer.moments)
-    ends = sorted(m for m in buffer.moments if m + 1 not in buffer.moments)
+    at = [left + (right - left) * live_set // count for live_set in range(count + 1)]
+    starts = sorted(m for m in buffer.live_sets if m - 1 not in buffer.live_sets)
+    ends = sorted(m for m in buffer.live_sets if m + 1 not in buffer.live_sets)
     spans = [(at[start], at[stop + 1]) for start, stop in zip(starts, ends, strict=True)]
     return spans if right == end else [*spans, (right, end)]
 

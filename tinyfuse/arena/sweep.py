@@ -21,7 +21,9 @@ all, that is one number.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from itertools import chain
 from math import lcm
 from operator import le
 
@@ -33,15 +35,24 @@ _BOTTOM, _TOP = 0, 1  # places of the arena's ends in a state's matrix; buffers 
 #: demands between two places: least distances, or -1 where there is none
 _Demand = tuple[int, ...]
 
+_Decided = tuple[list[list[_Demand]], int, tuple[int, ...], tuple[int, ...]]
+
 
 class _State:
     """demands[p][q]: how far place q must lie above place p. The rest tells how it came about:
     `item` entered above `under` and below `over`."""
 
-    __slots__ = ("demands", "parent", "item", "under", "over")
+    __slots__ = ("demands", "item", "over", "parent", "under")
 
-    def __init__(self, demands, parent=None, item=-1, under=(), over=()):
-        self.demands: list[list[_Demand]] = demands
+    def __init__(
+        self,
+        demands: list[list[_Demand]],
+        parent: _State | None = None,
+        item: int = -1,
+        under: tuple[int, ...] = (),
+        over: tuple[int, ...] = (),
+    ):
+        self.demands = demands
         self.parent, self.item, self.under, self.over = parent, item, under, over
 
     @property
@@ -82,18 +93,18 @@ class Sweep:
                         row[:place] + row[place + 1 :] for row in state.demands[:place] + state.demands[place + 1 :]
                     ]
             layer, missed = _best(layer, self.width)
-            bound = min(bound, missed)
+            bound = bound if missed is None else min(bound, missed)
             if not layer:
                 return Found(None, bound)
         return Found(self._order(layer[0]), min(bound, layer[0].size))
 
-    def _enter(self, state: _State, item: int, inside: list[int], limit: int, budget: Budget):
+    def _enter(self, state: _State, item: int, inside: list[int], limit: int, budget: Budget) -> Iterator[_State]:
         """Every state with `item` above or below each buffer it conflicts with."""
         here, places = len(inside) + 2, {i: p for p, i in enumerate(inside, 2)}
         aligns = [self.modulus, 1, *(self.align[i] for i in inside), self.align[item]]
         nothing = [(-1,) * (self.modulus // align) for align in aligns]
         cost = len(aligns) * (len(aligns) + sum(map(len, nothing)) // 8)  # of one decision
-        demands = [row + [nothing[p]] if row else row for p, row in enumerate(state.demands)]
+        demands = [[*row, nothing[p]] if row else row for p, row in enumerate(state.demands)]
         demands.append([nothing[here]] * (here + 1))
         size = self.problem.buffers[item].bytes
         demands[_BOTTOM][here] = (0,)
@@ -102,7 +113,8 @@ class Sweep:
         met = [i for i in self.partners[item] if i in places]
         # the largest first: it decides most
         met.sort(key=lambda i: (-self.problem.buffers[i].bytes, i))
-        open_choices = [(demands, 0, (), ())]
+        # demands, how many pairs are decided, what the buffer lies above, and below
+        open_choices: list[_Decided] = [(demands, 0, (), ())]
         while open_choices and not budget.spent:
             demands, decided, under, over = open_choices.pop()
             if demands[_BOTTOM][_TOP][0] >= limit:
@@ -123,7 +135,7 @@ class Sweep:
                 self._demand(changed, aligns, low, high, apart)
                 open_choices.append((changed, decided + 1, below, above))
 
-    def _demand(self, demands, aligns: list[int], low: int, high: int, apart: int) -> None:
+    def _demand(self, demands: list[list[_Demand]], aligns: list[int], low: int, high: int, apart: int) -> None:
         """Adds "high lies at least `apart` above low" and all that follows."""
         step = aligns[high]
         edge = tuple(-(-(residue + apart) // step) * step - residue for residue in range(0, self.modulus, aligns[low]))
@@ -134,21 +146,29 @@ class Sweep:
             if p == low:
                 first = edge
             elif p != _TOP and row[low][0] >= 0:
-                first = self._chain(row[low], edge, aligns[p], aligns[low])
+                first = self._chain(row[low], self._along(row[low], aligns[p], aligns[low]), edge)
             else:
                 continue
-            row[high] = tuple(map(max, row[high], first))
+            row[high] = _either(row[high], first)
+            along = self._along(first, aligns[p], step)
             for q, demand in after:
-                row[q] = tuple(map(max, row[q], self._chain(first, demand, aligns[p], step)))
+                row[q] = _either(row[q], self._chain(first, along, demand))
 
-    def _chain(self, first: _Demand, second: _Demand, align: int, middle_align: int) -> _Demand:
-        """The demand of a path: `first` from a place aligned to `align`, then `second`."""
-        if len(first) == len(second) == 1:
-            return (first[0] + second[0],)
+    def _along(self, first: _Demand, align: int, middle_align: int) -> _Demand | None:
+        """Which numbers of another demand a path goes on with: after `first`, from a place aligned to `align` to one
+        aligned to `middle_align`. None where there is but one."""
         modulus = self.modulus
-        return tuple(
-            d + second[(r + d) % modulus // middle_align] for r, d in zip(range(0, modulus, align), first, strict=True)
-        )
+        if modulus == middle_align:
+            return None
+        return tuple([(r + d) % modulus // middle_align for r, d in zip(range(0, modulus, align), first, strict=True)])
+
+    @staticmethod
+    def _chain(first: _Demand, along: _Demand | None, second: _Demand) -> _Demand:
+        """The demand of a path: `first`, then `second`, of which `along` says what goes on where."""
+        if along is None:
+            rest = second[0]
+            return tuple([d + rest for d in first])
+        return tuple([d + second[k] for d, k in zip(first, along, strict=True)])
 
     def _order(self, state: _State) -> list[int]:
         """Buffers from below to above; placed so, each at its lowest offset, they take no more."""
@@ -161,21 +181,28 @@ class Sweep:
         return list(TopologicalSorter(below).static_order())
 
 
-def _best(layer: list[_State], width: int) -> tuple[list[_State], float]:
+def _either(one: _Demand, other: _Demand) -> _Demand:
+    """The demand that both hold."""
+    if len(one) == 1:
+        return one if one[0] >= other[0] else other
+    return tuple(map(max, one, other))
+
+
+def _best(layer: list[_State], width: int) -> tuple[list[_State], int | None]:
     """The `width` best states of a layer that no other is as good as everywhere, and the least size
-    of the rest."""
-    keys = {}
+    of the rest, None where there are none."""
+    keys: dict[tuple[int, ...], _State] = {}
     for state in layer:
-        keys.setdefault(tuple(d for row in state.demands for demand in row for d in demand), state)
+        keys.setdefault(tuple(chain.from_iterable(chain.from_iterable(state.demands))), state)
     # a state that is as good as another everywhere comes before it
     ranked = sorted(keys.items(), key=lambda entry: (entry[1].size, sum(entry[0]), entry[0]))
-    kept: list[tuple] = []
-    missed = float("inf")
+    kept: list[tuple[tuple[int, ...], _State]] = []
+    missed: int | None = None
     for key, state in ranked:
         if any(all(map(le, rival, key)) for rival, _ in kept):
             continue
         if len(kept) == width:
-            missed = min(missed, state.size)
+            missed = state.size if missed is None else missed  # they come by size
             continue
         kept.append((key, state))
     return [state for _, state in kept], missed

@@ -9,10 +9,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import click
+
+from tinyfuse.cli.flags import json_flag
+from tinyfuse.cli.terminal import Answer, show, versioned
 from tinyfuse.errors import TinyfuseError
 from tinyfuse.targets import all_targets
 from tinyfuse.toolchain import cmsis_nn
@@ -42,6 +46,19 @@ class Check:
         return self.place is not None and self.problem is None
 
 
+@click.command("doctor")
+@json_flag()
+def command(as_json: bool) -> int:
+    """Say which tools are here, where and which version, and how to get what is missing.
+
+    Exit code 3 where `verify` can't work.
+    """
+    checks = examine()
+    told = [asdict(check) | {"good": check.good} for check in checks]
+    show(Answer(versioned(checks=told), doctor_lines(checks)), as_json)
+    return 0 if all(check.good for check in checks if check.required) else 3
+
+
 def examine() -> list[Check]:
     """Every tool, looked for as the commands look for it. Nothing is downloaded."""
     renode = _renode()
@@ -53,8 +70,10 @@ def examine() -> list[Check]:
                  required=True),
         _qemu(required=not renode.good),
         renode,
-        _package("tflite-micro", "tflite_micro", "verify: TensorFlow Lite Micro's results", "pip install --pre tflite-micro"),
-        _package("ai-edge-litert", "ai_edge_litert", "verify: results where tflite-micro is not", "pip install ai-edge-litert"),
+        _package("tflite-micro", "tflite_micro", "verify: TensorFlow Lite Micro's results",
+                 "pip install --pre tflite-micro"),
+        _package("ai-edge-litert", "ai_edge_litert", "verify: results where tflite-micro is not",
+                 "pip install ai-edge-litert"),
         _cmsis_nn(),
         _package("cmsis-pack-manager", "cmsis_pack_manager", "cmsis-nn install: downloads packs",
                  "pip install 'tinyfuse[packs]'"),

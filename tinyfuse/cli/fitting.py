@@ -15,7 +15,7 @@ MOST_OPERATORS = 60
 MOST_ROWS = 1 << 13
 
 
-def what_would_fit(plan: Plan, say: Callable[[str], None]) -> str:
+def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
     """The end of the sentence that a plan takes too much RAM: what arena and state take with the options that save
     some. Of a model whose plans take long, only where to look."""
     ops = plan.source.ops
@@ -24,7 +24,7 @@ def what_would_fit(plan: Plan, say: Callable[[str], None]) -> str:
         return "" if plan.options.optimize == "ram" else "; --optimize ram looks for less"
     told, least = [], plan.ram_bytes
     for options in _smaller(plan.options):
-        say(f"trying {_flags(plan.options, options)}")
+        progress(f"trying {_flags(plan.options, options)}")
         try:
             other = compile_graph(plan.source, plan.context.target, options)
         except (CompileError, UsageError):  # rows can't be fed to this model

@@ -5,15 +5,22 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import click
 import numpy as np
 
-from tinyfuse.cli.commands import Answer, Request, Say, check_flash, machine_for, make_plan
+from tinyfuse.cli.flags import flags_of, generation_flags
+from tinyfuse.cli.machine import machine_for
+from tinyfuse.cli.planning import check_flash, make_plan
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import EmulationFailed
-from tinyfuse.ir import Tensor
-from tinyfuse.report.facts import plan_envelope
+from tinyfuse.ir import Array, Tensor
+from tinyfuse.options import RunOptions
+from tinyfuse.report.report_json import Facts, plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs
+from tinyfuse.schedule.progress import Progress
 from tinyfuse.verify.comparison import problems
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.streams import INSTANCES
@@ -22,17 +29,44 @@ from tinyfuse.verify.streams import INSTANCES
 _SHOWN = 32
 
 
-def run(
-    request: Request, inputs: tuple[str, ...], output: str | None, say: Say, emulator: str, opt: str, timeout: float
-) -> Answer:
+_EXAMPLES = """\b
+Examples:
+  tinyfuse run kws.tflite --target cortex-m4 --input x.npy --output y.npy
+  tinyfuse run kws.tflite --target cortex-m4 --input audio=a.npy --input state=s.npy --output y.npz
+
+\b
+x.npy has the input's shape, or [runs, ...] for several inferences (the frames of a stream). Integers are taken as \
+they are;
+floats for an integer input are real values, and are quantized with the model's parameters.
+"""
+
+
+@click.command("run", epilog=_EXAMPLES)
+@generation_flags
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="[NAME=]FILE",
+    help="A .npy, or a .npz with an array for each input; repeat it for several inputs.",
+)
+@click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
+@flags_of(RunOptions)
+def command(request: Request, as_json: bool, inputs: tuple[str, ...], output: str | None, how: RunOptions) -> int:
+    """Compute MODEL's outputs for your own inputs, with the generated code on an emulated core."""
+    return show(run(request, inputs, output, progress, how), as_json)
+
+
+def run(request: Request, inputs: tuple[str, ...], output: str | None, progress: Progress, how: RunOptions) -> Answer:
     """The outputs of the module for the arrays that `inputs` name (run/arrays.py), on an emulated core; several
     runs of a model with state are the frames of a stream.
 
     Writes the file `output`, if any. Errors as `verify`; UsageError where an array doesn't fit; EmulationFailed
     where the module wrote outside its arena.
     """
-    machine, request, warnings = machine_for(request, emulator)
-    plan, tree = make_plan(request, say, needs_tree=True)
+    machine, request, warnings = machine_for(request, how.emulator)
+    plan, tree = make_plan(request, progress, needs_tree=True)
     given = read_inputs(inputs, plan.source.inputs)
     runs = len(given[0].values)
     if output is not None:  # a name that can't be is told before the run
@@ -41,11 +75,11 @@ def run(
     if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
         fed = [run for run in fed for _ in range(INSTANCES)]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-        say(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, fed, machine.name, opt, Path(work), frames=runs)
+        progress(f"compiling for {plan.context.target.name}")
+        firmware = build_module(plan, tree, fed, machine.name, how.compiler_opt, Path(work), frames=runs)
         check_flash(plan, firmware.code_bytes)
-        say(f"running {runs} inferences on {machine.name}")
-        outcome = machine.run(firmware, timeout)
+        progress(f"running {runs} inferences on {machine.name}")
+        outcome = machine.run(firmware, how.timeout)
     broken = problems(plan, firmware.opt, outcome)
     if broken:
         raise EmulationFailed("\n".join(broken))
@@ -54,7 +88,7 @@ def run(
     arrays = [_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors)]
     if output is not None:
         write_file(Path(output), output_file(output, tensors, arrays))
-    facts = plan_envelope(plan) | {
+    data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings],
         "notes": [i.note for i in given if i.note],
         "emulator": f"{machine.name} {machine.version}".strip(),
@@ -64,20 +98,20 @@ def run(
         "instructions": outcome.instructions,
         "arena_bytes": plan.arena_bytes,
         "output": output,
-        "outputs": [_output_facts(*each) for each in zip(tensors, tensor_symbols(tensors), arrays, strict=True)],
+        "outputs": [_output_json(*each) for each in zip(tensors, tensor_symbols(tensors), arrays, strict=True)],
     }
-    return Answer(facts, _lines(facts))
+    return Answer(data, _lines(data))
 
 
-def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:
+def _joined(tensor: Tensor, runs: list[bytes]) -> Array:
     """One array of an output: of the tensor's shape for one run, with the runs as the batch for more."""
-    array = np.stack([np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs])
-    if len(runs) == 1:
-        return array[0]
-    return array[:, 0] if tensor.shape[:1] == (1,) else array
+    arrays: list[Array] = [np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs]
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays) if tensor.shape[:1] == (1,) else np.stack(arrays)
 
 
-def _output_facts(tensor: Tensor, symbol: str, array: np.ndarray) -> dict:
+def _output_json(tensor: Tensor, symbol: str, array: Array) -> Facts:
     plain = tensor.quant is not None and not tensor.quant.per_channel and tensor.dtype != "float32"
     values = array.reshape(-1).tolist()
     return {
@@ -92,9 +126,9 @@ def _output_facts(tensor: Tensor, symbol: str, array: np.ndarray) -> dict:
     }
 
 
-def _lines(facts: dict) -> list[str]:
+def _lines(data: Facts) -> list[str]:
     lines = []
-    for output in facts["outputs"]:
+    for output in data["outputs"]:
         values = output["values"]
         numbers = [float(v) for v in values]
         head = f"{output['symbol']}: {output['dtype']}{output['shape']}"
@@ -104,10 +138,10 @@ def _lines(facts: dict) -> list[str]:
             lines.append(f"{head}, {min(numbers):g} to {max(numbers):g}")
         if output["scale"] is not None:
             lines.append(f"  real value = {output['scale']:g} * (value {-output['zero_point']:+d})")
-    instructions = facts["instructions"]
+    instructions = data["instructions"]
     counted = "" if instructions is None else f", {instructions:,} instructions an inference"
-    lines.append(f"ran {facts['runs']} on {facts['emulator']}, compiled at -{facts['compiler_opt']}{counted}")
-    lines += facts["notes"] + [f"warning: {warning}" for warning in facts["warnings"]]
-    if facts["output"]:
-        lines.append(f"wrote {facts['output']}")
+    lines.append(f"ran {data['runs']} on {data['emulator']}, compiled at -{data['compiler_opt']}{counted}")
+    lines += data["notes"] + [f"warning: {warning}" for warning in data["warnings"]]
+    if data["output"]:
+        lines.append(f"wrote {data['output']}")
     return lines

@@ -1,30 +1,67 @@
-"""How every command ends and tells: exit codes, one message for what went wrong, progress, JSON."""
+"""How every command tells and ends: its answer as text or JSON, progress, exit codes, one message for what went
+wrong."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
 
 import click
 
 from tinyfuse import __version__
 from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.report.report_json import SCHEMA_VERSION, Facts
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found. facts: the JSON of docs/json.md; lines: what a person is shown; exact: False where the
+    module computes something else than it should."""
+
+    data: Facts
+    lines: list[str]
+    exact: bool = True
+
+
+def show(answer: Answer, as_json: bool) -> int:
+    """Prints an answer; the command's exit code."""
+    for line in [json_text(answer.data)] if as_json else answer.lines:
+        click.echo(line)
+    return 0 if answer.exact else 1
+
+
+def json_text(data: Facts) -> str:
+    """JSON as it is printed."""
+    return json.dumps(data, indent=2, default=list)
+
+
+def versioned(**data: Any) -> Facts:
+    """The JSON of an answer that is about no model."""
+    return {"schema_version": SCHEMA_VERSION, "tinyfuse_version": __version__, **data}
+
+
+def progress(text: str) -> None:
+    """One line of progress on stderr, where a person watches."""
+    if sys.stderr.isatty():
+        click.secho(text, err=True, dim=True)
 
 
 class Ending(click.Group):
     """Ends every command with one clear message: text on stderr, or JSON where --json was given."""
 
-    def main(self, args=None, **extra):
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         arguments = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in arguments
         for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed by the caller
-                setattr(sys, name, open(os.devnull, "w"))
+            if getattr(sys, name) is None:  # closed by the caller; what takes its place stays open
+                setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
             getattr(sys, name).reconfigure(errors="backslashreplace")  # paths may hold what it can't show
         try:
-            code = super().main(args=arguments, standalone_mode=False, **extra)
+            code = super().main(arguments, *rest, **{**extra, "standalone_mode": False})
         except click.exceptions.Exit as leave:
             code = leave.exit_code
         except click.Abort:
@@ -56,23 +93,12 @@ def _drop_output() -> None:
 
 def _fail(message: str, code: int, as_json: bool, error: TinyfuseError | None) -> int:
     if as_json:
-        body: dict = {"message": message, "exit_code": code}
+        body: Facts = {"message": message, "exit_code": code}
         if isinstance(error, CompileError):
             body["problems"] = [asdict(problem) for problem in error.problems]
             body["model"] = error.model
-        click.echo(json.dumps({"schema_version": 1, "tinyfuse_version": __version__, "error": body}, indent=2))
+        click.echo(json_text(versioned(error=body)))
     else:
         for line in message.splitlines():
             click.echo(f"tinyfuse: {line}", err=True)
     return code
-
-
-def progress(text: str) -> None:
-    """One line of progress on stderr, where a person watches."""
-    if sys.stderr.isatty():
-        click.secho(text, err=True, dim=True)
-
-
-def print_json(facts: dict) -> int:
-    click.echo(json.dumps(facts, indent=2, default=list))
-    return 0

@@ -1,6 +1,6 @@
 """Predicted instructions: before anything is compiled, from tables measured on an emulated core.
 
-`features.py` says what of an operator a kernel's instructions depend on, `fit.py` finds the factors
+Each kernel declares what its instructions depend on (`Kernel.counts`), `fit.py` finds the factors
 from measurements (benchmarks/measure_costs.py), `table.py` reads them (targets/costs/NAME.toml) and
 predicts kernels and groups. A kernel without a table has no prediction: None, never a guess.
 """

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.cost.features import Features
+from tinyfuse.ir import Array, Float64s
+from tinyfuse.kernels.counts import Counts
 
 #: errors of a sample are weighed with this many instructions more than it has: what a call costs
 #: matters less than what its loops do
@@ -27,12 +28,12 @@ class Fit:
     worst: float
 
 
-def fit(samples: Sequence[tuple[Features, float]]) -> Fit:
+def fit(samples: Sequence[tuple[Counts, float]]) -> Fit:
     """The factors with which the features of every sample add up to its instructions.
 
     Relative errors are minimized: every sample counts alike, unless it is small. Factors are instructions
     of a loop's body, so none is negative; that also keeps predictions outside of the grid sane.
-    Features that hardly help are left out, the least useful first.
+    Counts that hardly help are left out, the least useful first.
     """
     every = dict.fromkeys(name for counts, _ in samples for name in counts)
     names = [name for name in every if any(counts.get(name) for counts, _ in samples)]
@@ -56,17 +57,17 @@ def fit(samples: Sequence[tuple[Features, float]]) -> Fit:
     )  # fmt: skip
 
 
-def _positive(rows: np.ndarray, wanted: np.ndarray, columns: list[int]) -> list[int]:
+def _positive(rows: Array, wanted: Array, columns: list[int]) -> list[int]:
     factors = nnls(rows[:, columns], wanted)
     return [column for column, factor in zip(columns, factors, strict=True) if factor > 0]
 
 
-def _error(rows: np.ndarray, wanted: np.ndarray, columns: list[int]) -> float:
+def _error(rows: Array, wanted: Array, columns: list[int]) -> float:
     factors = nnls(rows[:, columns], wanted)
     return float(np.sqrt(np.mean((rows[:, columns] @ factors - wanted) ** 2)))
 
 
-def nnls(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def nnls(a: Array, b: Array) -> Array:
     """The x >= 0 with the least |a x - b| (Lawson and Hanson, "Solving Least Squares Problems", 1974,
     chapter 23: a set of free columns grows by the one with the steepest gradient, and gives back
     those whose factor would become negative). a: [samples, features], b: [samples]."""
@@ -94,10 +95,11 @@ def nnls(a: np.ndarray, b: np.ndarray) -> np.ndarray:
             x[~free] = 0
             solution = _solved(a, b, free)
         x = solution
-    return x / scale
+    found: Float64s = x / scale
+    return found
 
 
-def _solved(a: np.ndarray, b: np.ndarray, free: np.ndarray) -> np.ndarray:
+def _solved(a: Array, b: Array, free: Array) -> Array:
     """Plain least squares over the free columns, zero for the rest."""
     solution = np.zeros(a.shape[1])
     solution[free] = np.linalg.lstsq(a[:, free], b, rcond=1e-10)[0]

@@ -54,7 +54,7 @@ def plan_stages(plan: Plan) -> list[list[float | None]]:
 
 def predicted_total(plan: Plan) -> int | None:
     """Predicted instructions of an inference, for people."""
-    return known_total(sum(plan_stages(plan), []))
+    return known_total([value for stages in plan_stages(plan) for value in stages])
 
 
 def plan_instructions(plan: Plan) -> float:

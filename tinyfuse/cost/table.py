@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 
-from tinyfuse.cost.features import Features, features
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
 from tinyfuse.resources import resource_dir
@@ -22,7 +22,7 @@ class CostTable:
 
     about    date, compiler, flags and emulator of the measurement
     loop     factors of what a group's own code does (see loop_features)
-    kernels  entry_name of a kernel -> factors of tinyfuse.cost.features
+    kernels  entry_name of a kernel -> factors of `Kernel.counts`
     """
 
     about: dict[str, str]
@@ -32,7 +32,7 @@ class CostTable:
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
         factors = self.kernels.get(entry_name(op, kernel, by_row, context))
-        return None if factors is None else _sum(factors, features(op, by_row))
+        return None if factors is None else _sum(factors, kernel.counts(op, by_row))
 
     def stages(self, stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
         """Instructions of each stage of a group, its share of the row loop included."""
@@ -47,7 +47,7 @@ class CostTable:
         return [_sum(self.loop, counts) for counts in loop_features(stages, stream)]
 
 
-def _sum(factors: dict[str, float], counts: Features) -> float:
+def _sum(factors: dict[str, float], counts: Counts) -> float:
     return sum(factor * counts.get(name, 0) for name, factor in factors.items())
 
 
@@ -56,14 +56,14 @@ def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     return f"{kernel.name} {kernel.path(op, by_row, context)}".strip()
 
 
-def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Features]:
+def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:
     """Of each stage: is it a group's first, how many rows it makes in a loop, how often the loop of
     several stages asks whether it can run (from the last stage to the one that can), and what sliding
-    rings take behind its rows: looks, and bytes moved."""
+    rings take after its rows: looks, and bytes moved."""
     if stream is None or len(stages) == 1:
         return [{"groups": 1, "rows": stream.events if stream else 0}]
     rows, slides = stream.loop.rows_made.tolist(), stream.slides
-    found: list[Features] = []
+    found: list[Counts] = []
     for s, checks in enumerate(accumulate(rows)):
         looks, moved = slides.get(s, (0, 0))
         found.append({"groups": int(s == 0), "rows": rows[s], "checks": checks, "slides": looks, "slid_bytes": moved})

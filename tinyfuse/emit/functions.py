@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +13,11 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted
-from tinyfuse.kernels.base import Call, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Let, Loop, Statement, TensorAccess
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW
-from tinyfuse.plan import Group, Plan, Stage, constant_key
+from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height, readers
 
 CTYPE = {
@@ -42,14 +43,14 @@ class GroupFunction:
     parameters: str
 
 
-def reset_lines(plan: Plan, constants: dict[tuple, str]) -> list[str]:
+def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
     """The statements of NAME_reset: every state gets its value."""
     lines = []
     for tensor, offset in plan.states.items():
         place = f"(uint8_t *)state + {offset}u"
         constant = plan.initial_values.get(tensor)
         if constant is None:
-            byte = int(np.ascontiguousarray(tensor.initial[(slice(1),) * tensor.initial.ndim]).view(np.uint8).flat[0])
+            byte = int(np.ascontiguousarray(tensor.initial_values.flat[:1]).view(np.uint8)[0])
             fill = f"memset({place}, {byte}, {tensor.bytes}u);"
         else:
             fill = f"memcpy({place}, {constants[constant_key(constant)]}, {tensor.bytes}u);"
@@ -57,12 +58,13 @@ def reset_lines(plan: Plan, constants: dict[tuple, str]) -> list[str]:
     return lines
 
 
-def group_functions(plan: Plan, constants: dict[tuple, str]) -> list[GroupFunction]:
+def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[GroupFunction]:
+    """The C function of every group, in the order in which they run."""
     return [_Writer(plan, group, constants).write() for group in plan.groups]
 
 
 class _Writer:
-    def __init__(self, plan: Plan, group: Group, constants: dict[tuple, str]):
+    def __init__(self, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
         self.plan, self.group, self.constants = plan, group, constants
         self.lines: list[str] = []
         self.depth = 1
@@ -85,7 +87,7 @@ class _Writer:
         parameters = ["uint8_t *arena"]
         if self.group.states:
             parameters.append("uint8_t *state")
-        if self.group.counters:
+        if self.plan.fed is not None and self.group.counters:
             parameters += [f"const {CTYPE[self.plan.fed.dtype]} *{ROWS}", f"int32_t {BEFORE}", "int32_t count"]
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
@@ -233,7 +235,7 @@ class _Writer:
         for use in readers(self.group.stages, tensor):
             reader = self.group.stages[use.stage]
             row = self.rows[reader.op.output]
-            first = reader.windows[use.input].first_c(row)
+            first = reader.window(use.input).first_c(row)
             rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self.rows[tensor]})")
         oldest = self.rows[tensor] if len(rows) > 1 else rows[0]
         for row in rows if len(rows) > 1 else ():
@@ -263,21 +265,21 @@ class _Writer:
 
     def _needed(self, stage: Stage, i: int) -> str:
         """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
-        window, row = stage.windows[i], self.rows[stage.op.output]
+        window, row = stage.window(i), self.rows[stage.op.output]
         if self._reads_same_row(stage, i):
             return f"{row} + 1"
-        return window.needed_c(row, height(stage.op.inputs[i]))
+        return window.needed_c(row, height(stage.op.operand(i)))
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
         """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
         with padding has rows beyond its input's."""
-        rows_exist = height(stage.op.inputs[i]) >= height(stage.op.output)
+        rows_exist = height(stage.op.operand(i)) >= height(stage.op.output)
         return stage.windows[i] == SAME_ROW and rows_exist
 
     # --- a kernel's call --------------------------------------------------------------------
 
     def _call(self, stage: Stage, row: str | None) -> None:
-        site = Site(
+        site = CallSite(
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(tensor, row) for tensor in stage.op.outputs),
             row=self._ring_row(stage, row),
@@ -288,33 +290,33 @@ class _Writer:
         for statement in statements:
             self._statement(statement)
 
-    def _input(self, tensor: Tensor | None) -> View | None:
+    def _input(self, tensor: Tensor | None) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:
             return None
         if tensor.is_state:
             rows = height(tensor) if len(tensor.shape) == 4 else 1
-            return View(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
+            return TensorAccess(tensor, self.states[tensor], rows, endless=tensor.cursor is not None)
         pointer, storage = self._pointer(tensor), self.plan.storage[tensor]
         if tensor not in self.first:
-            return View(tensor, pointer, storage.ring_rows)
+            return TensorAccess(tensor, pointer, storage.ring_rows)
         # the rows lie in order: seen from where row 0 would lie, the tensor is whole
         ctype, size = CTYPE[tensor.dtype], tensor.bytes // height(tensor)
         whole = f"(const {ctype} *)tinyfuse_rows_start({pointer}, {self.first[tensor]}, {size})"
-        return View(tensor, f"({whole})", height(tensor))
+        return TensorAccess(tensor, f"({whole})", height(tensor))
 
     def _ring_row(self, stage: Stage, row: str | None) -> str | None:
         """The row that a kernel is told: of an operator on a ring, counted from the ring's start."""
         cursors = [self.states[t.cursor] for t in stage.op.states if t.cursor is not None]
         return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
 
-    def _output(self, tensor: Tensor, row: str | None) -> View:
+    def _output(self, tensor: Tensor, row: str | None) -> TensorAccess:
         pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
         if row is not None and ring > 1:
             slot = row if ring >= height(tensor) else f"({row} % {ring})"
             if tensor in self.first:
                 slot = f"({row} - {self.first[tensor]})"
             pointer = f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
-        return View(tensor, pointer, ring)
+        return TensorAccess(tensor, pointer, ring)
 
     def _symbol(self, stage: Stage, name: str) -> str:
         for constant in stage.constants:
@@ -354,12 +356,12 @@ class _Writer:
             self._line(f"    return {self.plan.options.name.upper()}_ERROR_KERNEL;")
             self._line("}")
 
-    def _fields(self, fields: Mapping) -> None:
+    def _fields(self, fields: Mapping[str, Any]) -> None:
         for name, value in fields.items():
             self._line(f".{name} = {_initializer(value)},")
 
 
-def _is_constant(fields: Mapping) -> bool:
+def _is_constant(fields: Mapping[str, Any]) -> bool:
     """Whether every field is a number, or an initializer of numbers."""
     return all(
         _is_constant(value)
@@ -369,13 +371,13 @@ def _is_constant(fields: Mapping) -> bool:
     )
 
 
-def _initializer(value) -> str:
+def _initializer(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
     return _expression(value)
 
 
-def _expression(value) -> str:
+def _expression(value: Any) -> str:
     return value if isinstance(value, str) else scalar(value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tinyfuse import __version__
 from tinyfuse.emit.functions import CTYPE
@@ -38,7 +39,8 @@ class Port:
     zero_point: int | None
 
 
-def header_context(plan: Plan) -> dict:
+def header_context(plan: Plan) -> dict[str, Any]:
+    """What templates/module.h.j2 is rendered with."""
     inputs, outputs = ports(plan)
     return {
         "name": plan.options.name,
@@ -81,6 +83,7 @@ def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
 
 
 def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:
+    """The part of C names that stands for each of some inputs or outputs: safe, short, different."""
     # "bytes" and "count" are taken: NAME_input_bytes() is a function of the API
     return [
         f"{symbol}_" if symbol in ("bytes", "count") else symbol
@@ -112,7 +115,7 @@ class Feed:
 
 def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
     group, offsets = plan.fed_group, plan.placement.offsets
-    if group is None:
+    if group is None or group.counters is None:
         return None
     port = inputs[plan.source.inputs.index(plan.fed)]
     return Feed(

@@ -10,6 +10,7 @@ import json
 import re
 import stat
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 MANIFEST = "manifest.json"
 #: lies in the folder while files are replaced: the manifest's names and those that come, each with
@@ -33,13 +34,14 @@ class BadManifest(Exception):
 
 
 def digest(data: bytes) -> str:
+    """What stands for a file's content in manifest.json."""
     return hashlib.sha256(data).hexdigest()
 
 
-def manifest_text(facts: dict, files: dict[str, bytes]) -> str:
+def manifest_text(data: dict[str, Any], files: dict[str, bytes]) -> str:
     """manifest.json: what the folder holds and what it was made from."""
     hashes = {name: digest(data) for name, data in sorted(files.items())}
-    return json.dumps(facts | {"files": hashes}, indent=2, sort_keys=True) + "\n"
+    return json.dumps(data | {"files": hashes}, indent=2, sort_keys=True) + "\n"
 
 
 def journal_text(known: Known, files: dict[str, bytes]) -> str:

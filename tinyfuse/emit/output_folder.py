@@ -142,7 +142,7 @@ def _listed(names: list[str]) -> str:
 
 def _check_ways(shown: Path, folder: Path, files: dict[str, bytes], known: Known) -> None:
     """UsageError where a link or a file stands where we need a folder, or a folder where we need a file."""
-    for name in dict.fromkeys(parent for name in (*files, *known, f"{STAGING}/x") for parent in parents(name)):
+    for name in dict.fromkeys(above for file in (*files, *known, f"{STAGING}/x") for above in parents(file)):
         mode = _mode(folder / name)
         if mode is not None and stat.S_ISLNK(mode):
             raise UsageError(f"{shown / name} is a link, which tinyfuse does not follow; remove it")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import jinja2
 
 from tinyfuse.resources import resource_dir
 
 
-def render(template: str, context: dict) -> str:
+def render(template: str, context: Mapping[str, Any]) -> str:
     """The text of a file of templates/."""
     return _environment().get_template(template).render(context)
 

@@ -10,7 +10,7 @@ import numpy as np
 from tinyfuse.emit.identifiers import comment, identifier
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import Constant
-from tinyfuse.plan import Plan, constant_key
+from tinyfuse.plan import ConstantKey, Plan, constant_key
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class WeightArray:
     rows: tuple[str, ...]
 
 
-def name_constants(plan: Plan) -> dict[tuple, str]:
+def name_constants(plan: Plan) -> dict[ConstantKey, str]:
     """constant_key -> symbol, named after the first stage that uses the content."""
-    names: dict[tuple, str] = {}
+    names: dict[ConstantKey, str] = {}
     for symbol, _, constant in _all_constants(plan):
         names.setdefault(constant_key(constant), f"{plan.options.name}_{symbol}")
     return names
 
 
-def weight_arrays(plan: Plan, names: dict[tuple, str]) -> list[WeightArray]:
+def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray]:
     """Every distinct array, in the order of use."""
-    arrays: dict[tuple, WeightArray] = {}
+    arrays: dict[ConstantKey, WeightArray] = {}
     for _, owner, constant in _all_constants(plan):
         key = constant_key(constant)
         if key not in arrays:

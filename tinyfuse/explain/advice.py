@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.ir import Op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.fold_pad import why_pad_stays
 from tinyfuse.schedule.partition import is_pointwise_function
 
 #: lanes that stand idle are told from this share of a layer on
 _IDLE = 0.1
-
-_WEIGHTED = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 #: our kernels that take any shape and number, and are slow
 _GENERAL = {
@@ -52,12 +51,17 @@ def advice(plan: Plan) -> Iterator[Advice]:
         yield from _general_kernel(op, kernels.get(op))
 
 
+def _is_layer(op: Op) -> bool:
+    """Whether it has weights, of which each output channel has its own."""
+    return FAMILIES[op.kind].channel_axis is not None
+
+
 def _takes(instructions: int | None) -> str:
     return "" if instructions is None else f"; it takes {instructions:,} instructions"
 
 
 def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    if op.kind == "PAD" and plan.options.fusion != "none":
+    if FAMILIES[op.kind].pads and plan.options.fusion != "none":
         reason = why_pad_stays(plan.graph, op)
         if reason:
             yield Advice(
@@ -68,14 +72,14 @@ def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
 
 
 def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    """MUL or ADD by a constant of one value a channel, behind a layer with weights."""
-    if op.kind not in ("MUL", "ADD") or len(op.activations) != 1:
+    """MUL or ADD by a constant of one value a channel, after a layer with weights."""
+    if not FAMILIES[op.kind].affine or len(op.activations) != 1:
         return
     constant = next(t for t in op.inputs if t is not None and t.is_constant)
     maker = plan.graph.producer.get(op.activations[0])
-    while maker is not None and maker.kind in ("MUL", "ADD") and len(maker.activations) == 1:
+    while maker is not None and FAMILIES[maker.kind].affine and len(maker.activations) == 1:
         maker = plan.graph.producer.get(maker.activations[0])
-    if constant.elements == op.output.shape[-1] and maker is not None and maker.kind in _WEIGHTED:
+    if constant.elements == op.output.shape[-1] and maker is not None and _is_layer(maker):
         yield Advice(
             "batch normalization", op, f"is left of a batch normalization behind {maker}{_takes(instructions)}",
             "fold it into the weights before quantizing: int8 weights can't take it exactly",
@@ -83,10 +87,10 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
 
 
 def _activation(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    if op.kind not in ("RELU", "RELU6") or plan.options.fusion == "none" or not is_pointwise_function(op):
+    if not FAMILIES[op.kind].fused_as or plan.options.fusion == "none" or not is_pointwise_function(op):
         return
     maker = plan.graph.producer.get(op.input)
-    if maker is not None and maker.kind in _WEIGHTED and op.input.quant != op.output.quant:
+    if maker is not None and _is_layer(maker) and op.input.quant != op.output.quant:
         yield Advice(
             "activation", op, f"rescales, so that {maker}'s clamp can't take it over{_takes(instructions)}",
             "fuse the activation into the layer before quantizing: both then share scale and zero point",
@@ -94,7 +98,7 @@ def _activation(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice
 
 
 def _dead_channels(before: Op | None, op: Op) -> Iterator[Advice]:
-    if before is None or op.kind not in _WEIGHTED or before.kind != op.kind:
+    if before is None or not _is_layer(op) or before.kind != op.kind:
         return
     had, has = before.output.shape[-1], op.output.shape[-1]
     if has < had:
@@ -107,9 +111,9 @@ def _dead_channels(before: Op | None, op: Op) -> Iterator[Advice]:
 def _idle_lanes(plan: Plan, op: Op) -> Iterator[Advice]:
     """Channels are computed in pairs or fours (with Helium fours or eights): a count that is no multiple
     leaves some idle."""
-    if op.kind not in _WEIGHTED:
+    if not _is_layer(op):
         return
-    depthwise, helium = op.kind == "DEPTHWISE_CONV_2D", plan.context.target.mve
+    depthwise, helium = FAMILIES[op.kind].depthwise, plan.context.target.mve
     lanes = {(False, False): 2, (True, False): 4, (False, True): 4, (True, True): 8}[depthwise, helium]
     channels = op.output.shape[-1]
     full = -(-channels // lanes) * lanes
@@ -126,7 +130,7 @@ def _feeds_a_layer(plan: Plan, op: Op) -> bool:
     waiting, seen = list(plan.graph.consumers.get(op.output, ())), set()
     while waiting:
         reader = waiting.pop()
-        if reader.kind in _WEIGHTED:
+        if _is_layer(reader):
             return True
         if reader not in seen:
             seen.add(reader)
@@ -137,13 +141,14 @@ def _feeds_a_layer(plan: Plan, op: Op) -> bool:
 def _general_kernel(op: Op, kernel: str | None) -> Iterator[Advice]:
     if kernel not in _GENERAL:
         return
-    if any(op.inputs[1].quant.zero_point):
+    family, weights = FAMILIES[op.kind], op.operand(1)
+    if any(weights.quantization.zero_point):
         reason = "its weights have a zero point"
-    elif op.kind == "CONV_2D" and op.inputs[1].shape[3] != op.input.shape[3]:
+    elif family.convolution and not family.depthwise and weights.shape[3] != op.input.shape[3]:
         reason = "it is a convolution of several groups"
-    elif op.kind == "DEPTHWISE_CONV_2D" and op.input.shape[3] != op.output.shape[3]:
+    elif family.depthwise and op.input.shape[3] != op.output.shape[3]:
         reason = "its depth multiplier is not 1"
-    elif op.kind == "DEPTHWISE_CONV_2D" and op.output.shape[3] < 4:
+    elif family.depthwise and op.output.shape[3] < 4:
         reason = "it has fewer than four channels"
     else:
         reason = "no fast requantization is proven exact for its scales, biases and weights"

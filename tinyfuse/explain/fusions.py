@@ -45,21 +45,24 @@ def fusions(plan: Plan) -> Iterator[Fusion]:
         if len(group.ops) > 1:
             fused, apart = weigh.one(group.ops), weigh.several([(op,) for op in group.ops])
             yield Fusion(True, (group.index,), group.ops, fused, apart, _gain(fused, apart))
-    for before, behind in _borders(plan.groups):
-        ops = before.ops + behind.ops
-        apart = weigh.several([before.ops, behind.ops])
+    for before, after in _borders(plan.groups):
+        ops = before.ops + after.ops
+        apart = weigh.several([before.ops, after.ops])
+        numbers = (before.index, after.index)
         refusal = weigh.legality.refusal(ops)
-        fused = None if refusal else weigh.one(ops)
-        reason = str(refusal) if refusal else _loss(plan, fused, apart)
-        yield Fusion(False, (before.index, behind.index), ops, fused, apart, reason)
+        if refusal:
+            yield Fusion(False, numbers, ops, None, apart, str(refusal))
+        else:
+            fused = weigh.one(ops)
+            yield Fusion(False, numbers, ops, fused, apart, _loss(plan, fused, apart))
 
 
 def _borders(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
     for before in groups:
         readers = (g for g in groups[before.index + 1 :] if not set(before.outputs).isdisjoint(g.inputs))
-        behind = next(readers, None)
-        if behind is not None:
-            yield before, behind
+        after = next(readers, None)
+        if after is not None:
+            yield before, after
 
 
 class _Weigh:
@@ -79,24 +82,24 @@ class _Weigh:
         return Cost(known_total(stage_instructions(stages, stream, self.plan.context)), self._ram(ops))
 
     def _ram(self, ops: Sequence[Op]) -> int | None:
-        places = [self.position.get(op) for op in ops]
-        if None in places or places != list(range(places[0], places[0] + len(ops))):
+        first = self.position.get(ops[0], -1)
+        if [self.position.get(op) for op in ops] != list(range(first, first + len(ops))):
             return None
-        weights = self.weigher.weigh(places[0], places[-1] + 1)
+        weights = self.weigher.weigh(first, first + len(ops))
         return min(weight.ram for weight in weights) if weights else None
 
     def several(self, groups: Sequence[Sequence[Op]]) -> Cost:
         costs = [self.one(ops) for ops in groups]
-        ram = [cost.ram_bytes for cost in costs]
+        known = [cost.ram_bytes for cost in costs if cost.ram_bytes is not None]
         return Cost(
             known_total([cost.instructions for cost in costs]),
-            None if None in ram else max(ram),
+            max(known) if len(known) == len(costs) else None,
         )
 
 
 def _gain(fused: Cost, apart: Cost) -> str:
     words = []
-    if None not in (fused.ram_bytes, apart.ram_bytes):
+    if fused.ram_bytes is not None and apart.ram_bytes is not None:
         saved = apart.ram_bytes - fused.ram_bytes
         words.append(
             f"saves {saved:,} bytes of RAM while it runs"
@@ -105,20 +108,20 @@ def _gain(fused: Cost, apart: Cost) -> str:
             if saved
             else "takes as much RAM"
         )
-    if None not in (fused.instructions, apart.instructions):
+    if fused.instructions is not None and apart.instructions is not None:
         words.append(f"{fused.instructions - apart.instructions:+,} instructions")
     return ", ".join(words) or "not predicted"
 
 
 def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
     """Why a legal group was not made: what is known of it says so, in the order of what matters."""
-    if None in (fused.ram_bytes, apart.ram_bytes):
+    if fused.ram_bytes is None or apart.ram_bytes is None:
         return "its operators are not neighbours in the order of execution"
     more = fused.ram_bytes - apart.ram_bytes
     if more >= 0:
         return f"would take {more:,} bytes more RAM while it runs" if more else "would save no RAM"
     slower = None
-    if None not in (fused.instructions, apart.instructions):
+    if fused.instructions is not None and apart.instructions is not None:
         slower = fused.instructions - apart.instructions
     if slower is not None and slower > 0 and apart.ram_bytes == plan.placement.arena_bytes:
         return f"would take {slower:,} instructions more, which --optimize {plan.options.optimize} does not spend"

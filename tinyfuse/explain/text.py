@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import textwrap
 
+from tinyfuse.report.report_json import Facts
 from tinyfuse.report.text import reordering_lines
 
 _WIDTH = 100
 
 
-def explain_text(facts: dict) -> str:
-    """What a person is shown of the facts of docs/json.md."""
+def explain_text(data: Facts) -> str:
+    """What a person is shown of the JSON of docs/json.md."""
     lines = [
-        f"{facts['options']['name']} for {facts['target']}, --optimize {facts['options']['optimize']}: arena "
-        f"{facts['arena_bytes']:,} bytes, {_instructions(facts['predicted_instructions'])} predicted",
-        *reordering_lines(facts["reordering"]),
+        f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
+        f"{data['arena_bytes']:,} bytes, {_instructions(data['predicted_instructions'])} predicted",
+        *reordering_lines(data["reordering"]),
         "",
     ]
-    for fusion in facts["fusions"]:
+    for fusion in data["fusions"]:
         lines += _fusion(fusion)
-    lines += ["", "advice" if facts["advice"] else "no advice"]
-    for advice in facts["advice"]:
+    lines += ["", "advice" if data["advice"] else "no advice"]
+    for advice in data["advice"]:
         lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")
         lines += _wrapped(f"-> {advice['hint']}", "     ")
-    lines += [f"warning: {warning}" for warning in facts["warnings"]]
+    lines += [f"warning: {warning}" for warning in data["warnings"]]
     return "\n".join(lines) + "\n"
 
 
-def _fusion(fusion: dict) -> list[str]:
+def _fusion(fusion: Facts) -> list[str]:
     numbers = ", ".join(map(str, fusion["groups"]))
     what = f"taken    group {numbers}" if fusion["taken"] else f"refused  groups {numbers}"
     lines = _wrapped(f"{what}: {_operators(fusion['operators'])}", "  ", first="")
@@ -36,7 +37,7 @@ def _fusion(fusion: dict) -> list[str]:
     return lines + _wrapped(fusion["reason"], "           ")
 
 
-def _operators(operators: list[dict]) -> str:
+def _operators(operators: list[Facts]) -> str:
     """The kinds, with how often one follows itself."""
     shown: list[tuple[str, int]] = []
     for op in operators:
@@ -47,7 +48,7 @@ def _operators(operators: list[dict]) -> str:
     return " + ".join(kind if count == 1 else f"{count} {kind}" for kind, count in shown)
 
 
-def _cost(cost: dict) -> str:
+def _cost(cost: Facts) -> str:
     """What is known of it: operators that are no neighbours have no RAM of their own."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
     return ", ".join([_instructions(cost["instructions"]), *ram])

@@ -34,10 +34,10 @@ def _operator_problems(op: Op) -> list[Problem]:
             message = "a variable can't be its input"
             return [Problem(message, operator=str(op), tensor=str(tensor), hint=_HINT_VARIABLE)]
     for i in family.updates + family.reads:
-        if i < len(op.inputs) and (op.inputs[i] is None or not op.inputs[i].is_state):
-            message = f"its input {i} must be a variable"
-            tensor = str(op.inputs[i]) if op.inputs[i] is not None else None
-            return [Problem(message, operator=str(op), tensor=tensor, hint=_HINT_VARIABLE)]
+        state = op.optional(i)
+        if i < len(op.inputs) and (state is None or not state.is_state):
+            message, about = f"its input {i} must be a variable", None if state is None else str(state)
+            return [Problem(message, operator=str(op), tensor=about, hint=_HINT_VARIABLE)]
     for rule in family.rules:
         problem = rule.problem(op)
         if problem is not None:

@@ -58,7 +58,8 @@ class Walk:
     def number(self, format: str, position: int, place: str) -> int:
         """The unsigned or signed integer at a position, once it is known to be in the file."""
         self.bounds(position, struct.calcsize(format), place)
-        return struct.unpack_from(format, self.data, position)[0]
+        (value,) = struct.unpack_from(format, self.data, position)
+        return int(value)
 
     def bounds(self, position: int, size: int, place: str) -> None:
         if position < 0 or position + size > len(self.data):

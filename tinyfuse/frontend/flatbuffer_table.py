@@ -71,7 +71,8 @@ class Table:
         return np.frombuffer(self.data, _DTYPES[element], length, start + 4 if length else 0)
 
     def _uint(self, at: int) -> int:
-        return struct.unpack_from("<I", self.data, at)[0]
+        (value,) = struct.unpack_from("<I", self.data, at)
+        return int(value)
 
 
 def root(data: bytes) -> Table:

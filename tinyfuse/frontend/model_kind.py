@@ -7,16 +7,8 @@ from collections.abc import Sequence
 from tinyfuse.errors import Problem
 from tinyfuse.frontend.file_formats import SETTINGS
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops import FAMILIES
 
-#: operators with weights, and the inputs that are data and weights
-_WEIGHTED = {
-    "CONV_2D": (0, 1),
-    "DEPTHWISE_CONV_2D": (0, 1),
-    "FULLY_CONNECTED": (0, 1),
-    "TRANSPOSE_CONV": (2, 1),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (0, 1),
-    "SVDF": (0, 1),
-}
 #: programs for accelerators: how the custom operator's name begins -> what the file is, and what to do
 _COMPILED = {
     "ethos-u": (
@@ -76,13 +68,13 @@ def sort_of(ops: Sequence[Op]) -> Problem | None:
 def _dtypes(op: Op, made: dict[Tensor, Op]) -> tuple[str, str] | None:
     """The dtypes of data and weights of an operator that has weights: of those that a DEQUANTIZE makes
     floats of, as they are in the file."""
-    if op.kind not in _WEIGHTED:
+    family = FAMILIES.get(op.kind)
+    if family is None or family.data_and_weights is None:
         return None
-    found = [op.inputs[i] if i < len(op.inputs) else None for i in _WEIGHTED[op.kind]]
-    if None in found:
+    data, weights = (op.optional(i) for i in family.data_and_weights)
+    if data is None or weights is None:
         return None
-    data, weights = found
     maker = made.get(weights)
-    if maker is not None and maker.kind == "DEQUANTIZE" and maker.inputs and maker.inputs[0] is not None:
-        weights = maker.inputs[0]
+    if maker is not None and maker.kind == "DEQUANTIZE":
+        weights = maker.optional(0) or weights
     return data.dtype, weights.dtype

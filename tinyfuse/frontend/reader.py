@@ -16,7 +16,7 @@ from tinyfuse.frontend.file_formats import HINT_CONVERT, foreign_format, irregul
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
 from tinyfuse.frontend.flatbuffer_table import Table
 from tinyfuse.frontend.model_kind import compiled_for_another, sort_of
-from tinyfuse.frontend.schema import OPTION_TABLES, TABLES, Field, enumerators
+from tinyfuse.frontend.schema import TABLES, Field, enumerators
 from tinyfuse.frontend.tensors import (
     HINT_DAMAGED,
     HINT_SMALLER,
@@ -265,7 +265,7 @@ class _OpReader:
             fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
             return {"custom_options": table["custom_options"].tobytes() if fits else b""}
         # the type is known to be right before anything of the options is read
-        expected, number = OPTION_TABLES.get(op.kind), table["builtin_options_type"]
+        expected, number = FAMILIES[op.kind].options_table, table["builtin_options_type"]
         given = enumerators("BuiltinOptions").get(number, f"type {number}")
         if expected is None or given == "NONE":
             return {}

@@ -1,6 +1,6 @@
 """The parts of the TensorFlow Lite schema (version 3) that tinyfuse reads, as data.
 
-`tinyfuse.frontend.flatbuffer_check` walks a file along `TABLES`, `tinyfuse.frontend.flatbuffer_table` reads what was walked:
+`flatbuffer_check` walks a file along `TABLES`, `flatbuffer_table` reads what was walked:
 one statement for both, so that nothing is read that was not checked. Of PyPI's `tflite` only the names of
 enumerators are taken. Its accessors are not used, for some of them help where a file's fields must be seen
 as they are:
@@ -120,42 +120,6 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
     }.items()
-}
-
-#: operator kinds whose options are read, and the table that holds them
-OPTION_TABLES: dict[str, str] = {
-    "ADD": "AddOptions",
-    "AVERAGE_POOL_2D": "Pool2DOptions",
-    "BATCH_MATMUL": "BatchMatMulOptions",
-    "CALL_ONCE": "CallOnceOptions",
-    "CONCATENATION": "ConcatenationOptions",
-    "CONV_2D": "Conv2DOptions",
-    "DEPTHWISE_CONV_2D": "DepthwiseConv2DOptions",
-    "DEPTH_TO_SPACE": "DepthToSpaceOptions",
-    "FULLY_CONNECTED": "FullyConnectedOptions",
-    "GATHER": "GatherOptions",
-    "L2_NORMALIZATION": "L2NormOptions",
-    "LEAKY_RELU": "LeakyReluOptions",
-    "MAX_POOL_2D": "Pool2DOptions",
-    "MEAN": "ReducerOptions",
-    "MIRROR_PAD": "MirrorPadOptions",
-    "MUL": "MulOptions",
-    "PACK": "PackOptions",
-    "REDUCE_MAX": "ReducerOptions",
-    "REDUCE_MIN": "ReducerOptions",
-    "RESIZE_BILINEAR": "ResizeBilinearOptions",
-    "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
-    "SOFTMAX": "SoftmaxOptions",
-    "SPACE_TO_DEPTH": "SpaceToDepthOptions",
-    "SQUEEZE": "SqueezeOptions",
-    "STRIDED_SLICE": "StridedSliceOptions",
-    "SUB": "SubOptions",
-    "SUM": "ReducerOptions",
-    "SVDF": "SVDFOptions",
-    "TRANSPOSE_CONV": "TransposeConvOptions",
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
-    "UNPACK": "UnpackOptions",
-    "VAR_HANDLE": "VarHandleOptions",
 }
 
 #: BuiltinOptions' numbers and the tables that are read

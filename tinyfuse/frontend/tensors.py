@@ -67,8 +67,8 @@ class Problems:
         if not holds:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
-                place = [None if where is None else str(where) for where in (operator, tensor)]
-                self.found.append(Problem(message, *place, hint=hint))
+                place, about = (None if where is None else str(where) for where in (operator, tensor))
+                self.found.append(Problem(message, place, about, hint))
         return holds
 
     def first(self, problem: Problem | None) -> None:
@@ -147,9 +147,9 @@ class TensorReader:
             if -1 in shape[:1] + signature[:1] and tensor.shape:
                 batch = tensor.shape[0]
                 warnings.append(f"{tensor}: the batch is open (-1); it is taken as {batch}")
-            for axis, extent in enumerate(signature[1:], start=1):
+            for axis, dim in enumerate(signature[1:], start=1):
                 message = f"dimension {axis} is open (-1)"
-                self.require(extent != -1, message, _HINT_FIXED_SHAPE, tensor=tensor)
+                self.require(dim != -1, message, _HINT_FIXED_SHAPE, tensor=tensor)
         return warnings
 
     def _tensor(self, index: int, table: Table) -> Tensor:
@@ -161,7 +161,7 @@ class TensorReader:
 
         message = f"rank {rank} is more than {MAX_RANK}"
         good = self.require(rank <= MAX_RANK, message, f"give it at most {MAX_RANK} dimensions", tensor=found)
-        good &= self._extents(found)
+        good &= self._dims(found)
         if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
             return found
         message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)})"
@@ -179,11 +179,11 @@ class TensorReader:
         zero_point = quant.zero_point[0] if quant and quant.zero_point and dtype == "int8" else 0
         return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))
 
-    def _extents(self, tensor: Tensor) -> bool:
+    def _dims(self, tensor: Tensor) -> bool:
         good = True
-        for axis, extent in enumerate(tensor.shape):
-            hint = _HINT_FIXED_SHAPE if extent == -1 else HINT_UNSOUND
-            good &= self.require(extent > 0, f"dimension {axis} is {extent}", hint, tensor=tensor)
+        for axis, dim in enumerate(tensor.shape):
+            hint = _HINT_FIXED_SHAPE if dim == -1 else HINT_UNSOUND
+            good &= self.require(dim > 0, f"dimension {axis} is {dim}", hint, tensor=tensor)
         size = math.prod(tensor.shape) * ITEM_BYTES.get(tensor.dtype, 1)
         message = f"it has more than {MAX_TENSOR_BYTES:,} bytes"
         return good & self.require(size <= MAX_TENSOR_BYTES, message, HINT_SMALLER, tensor=tensor)
@@ -221,8 +221,9 @@ class TensorReader:
         if not self.require(number < count, message, HINT_UNSOUND, tensor=tensor):
             return None
         buffer = self.model.buffers[number]
-        raw, start, size = buffer["data"], buffer["offset"], buffer["size"]
-        if not raw.size and start > 1 and size:  # behind the flatbuffer; the schema counts 0 and 1 as unset
+        raw: np.ndarray = buffer["data"]
+        start, size = buffer["offset"], buffer["size"]
+        if not raw.size and start > 1 and size:  # after the flatbuffer; the schema counts 0 and 1 as unset
             inside = start + size <= len(self.data)
             message = f"its data (bytes {start} to {start + size}) lies outside the file"
             if not self.require(inside, message, HINT_DAMAGED, tensor=tensor):
@@ -233,7 +234,7 @@ class TensorReader:
         message = f"its shape needs {tensor.bytes} bytes of data, but there are {raw.size}"
         if not self.require(raw.size >= tensor.bytes, message, HINT_UNSOUND, tensor=tensor):
             return None
-        raw = raw[: tensor.bytes]  # what lies behind, TFLM never reads
+        raw = raw[: tensor.bytes]  # what lies after, TFLM never reads
         before, self._constant_bytes = self._constant_bytes, self._constant_bytes + raw.size
         message = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
         fits = not before <= MAX_TENSOR_BYTES < self._constant_bytes  # told once

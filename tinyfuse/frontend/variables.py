@@ -11,7 +11,7 @@ first ASSIGN_VARIABLE of the file writes (micro_resource_variable.cc).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,11 +19,17 @@ import numpy as np
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.variables import CallOnce, VarHandle
 
-#: what an initialization may do besides assigning constants
-_INITIALIZERS = ("QUANTIZE", "DEQUANTIZE", "RESHAPE")
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"
+
+
+def _initializes(op: Op) -> bool:
+    """Whether an initialization may do this besides assigning constants."""
+    family = FAMILIES.get(op.kind)
+    return family is not None and (family.elementwise or family.alias)
 
 
 @dataclass(eq=False)
@@ -90,26 +96,27 @@ class _Resolver:
             if self.require(good, "it must have one output, a resource", HINT_UNSOUND, op):
                 handles[op.output] = self._named(op)
             return None
-        if op.kind not in ("READ_VARIABLE", "ASSIGN_VARIABLE"):
+        family = FAMILIES.get(op.kind)
+        if family is None or not family.resource:
             for tensor in resources:
                 self.require(False, "it can't use a resource", HINT_UNSOUND, op, tensor)
             return None
-        reads = op.kind == "READ_VARIABLE"
+        reads = not family.updates
         good = len(op.inputs) == (1 if reads else 2) and len(op.outputs) == (1 if reads else 0)
         good = good and None not in op.inputs and len(resources) == 1 and resources[0] is op.inputs[0]
         if not self.require(good, "it must have a resource and a value", HINT_UNSOUND, op):
             return None
         variable = handles.get(op.input)
         message = "nothing has made its resource"
-        if not self.require(variable is not None, message, HINT_UNSOUND, op, op.input):
-            return None
-        if not reads and variable.value is None:
-            variable.value = op.inputs[1]
+        self.require(variable is not None, message, HINT_UNSOUND, op, op.input)
+        if variable is not None and not reads and variable.value is None:
+            variable.value = op.operand(1)
         return variable
 
     def _named(self, op: Op) -> _Variable:
         # None: its options are damaged, which was told
-        name, container = (op.attributes.shared_name, op.attributes.container) if op.attributes else ("?", "")
+        handle = VarHandle("?") if op.attributes is None else op.attributes_as(VarHandle)
+        name, container = handle.shared_name, handle.container
         self.require(bool(name), "the variable has no name", HINT_UNSOUND, op)
         variable = self.variables.setdefault(name, _Variable(name, container))
         message = f"variable {name!r} is in two containers"
@@ -120,7 +127,7 @@ class _Resolver:
         """Plays the subgraph of a CALL_ONCE, which may only compute constants."""
         if call.attributes is None:  # its options are damaged, which was told
             return
-        number = call.attributes.init_subgraph_index
+        number = call.attributes_as(CallOnce).init_subgraph_index
         message = f"it calls subgraph {number}, of {self.subgraphs}"
         good = self.require(0 <= number < self.subgraphs, message, HINT_UNSOUND, call)
         message = "it calls the subgraph that it is in"
@@ -133,22 +140,24 @@ class _Resolver:
         known: dict[Tensor, np.ndarray] = {}
         for op in self.subgraph_ops(number):
             variable = self._variable(op, handles)
-            values = [t.data if t is not None and t.is_constant else known.get(t) for t in op.inputs]
-            if op.kind == "ASSIGN_VARIABLE" and variable is not None:
+            values = [None if t is None else t.data if t.is_constant else known.get(t) for t in op.inputs]
+            if op.kind == "ASSIGN_VARIABLE":
+                if variable is None:
+                    continue
                 message = f"subgraph {number} gives {variable.name!r} a value that is no constant"
                 if self.require(values[1] is not None, message, _HINT_INITIALIZE, call):
                     variable.initial = values[1]
-            elif op.kind in _INITIALIZERS:
+            elif _initializes(op):
                 reason = self._broken(op, values)
                 message = f"subgraph {number}: {op}: {reason}"
                 if self.require(reason is None, message, _HINT_INITIALIZE, call):
                     known[op.output] = self._families()[op.kind].reference(op, *values)[0]
-            elif op.kind not in ("VAR_HANDLE", "ASSIGN_VARIABLE"):
+            elif op.kind != "VAR_HANDLE":
                 message = f"subgraph {number} has {op.kind}, which initializes no variable"
                 self.require(False, message, _HINT_INITIALIZE, call)
 
     @staticmethod
-    def _families():
+    def _families() -> Mapping[str, OpFamily]:
         return FAMILIES
 
     def _broken(self, op: Op, values: list[np.ndarray | None]) -> str | None:
@@ -162,10 +171,11 @@ class _Resolver:
     def _state(self, op: Op, variable: _Variable) -> Tensor | None:
         """The state that stands for a variable; None where nothing ever assigns it."""
         value = variable.value
-        if value in self.bad:
+        if variable.state is None and value is None:
+            self.require(False, f"variable {variable.name!r} has no value: nothing assigns it", _HINT_ASSIGN, op)
+        if value is None or value in self.bad:
             return None
-        message = f"variable {variable.name!r} has no value: nothing assigns it"
-        if variable.state is None and self.require(value is not None, message, _HINT_ASSIGN, op):
+        if variable.state is None:
             initial = reset_value(value, value.quant.zero_point[0] if value.quant else 0)
             given = variable.initial
             if given is not None:

@@ -1,6 +1,7 @@
 """The intermediate representation: graphs of operators and tensors, and the fixed-point arithmetic that both
 references and kernels mean."""
 
+from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
     ITEM_BYTES,
     Graph,
@@ -12,11 +13,16 @@ from tinyfuse.ir.graph import (
 )
 
 __all__ = [
-    "Graph",
     "ITEM_BYTES",
+    "Array",
+    "Float64s",
+    "Graph",
+    "Int64s",
     "Op",
     "Quant",
     "Saving",
     "Tensor",
+    "all_given",
+    "given",
     "quoted",
 ]

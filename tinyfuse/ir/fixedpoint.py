@@ -4,6 +4,8 @@ A real multiplier M is held as (multiplier, shift): M = multiplier / 2**31 * 2**
 multiplier in [2**30, 2**31). Source of the algorithms: gemmlowp's fixed point (Jacob et al.,
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 2018, section 2.2 and appendix B) in the double-rounding form that TFLM uses.
+
+What takes an `ArrayLike` takes integers of any width, alone or in an array, and gives int64 back.
 """
 
 from __future__ import annotations
@@ -11,6 +13,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
+
+from tinyfuse.ir.arrays import Array, Int64s
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
@@ -42,40 +47,44 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
     return multiplier, shift
 
 
-def saturating_rounding_doubling_high_mul(value: np.ndarray, multiplier) -> np.ndarray:
+def saturating_rounding_doubling_high_mul(value: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int64s:
     """floor(value * multiplier / 2**31 + 1/2), int32 in int64 arrays; -2**31 * -2**31 saturates."""
     product = np.asarray(value, np.int64) * np.asarray(multiplier, np.int64)
     # gemmlowp truncates (product + nudge) / 2**31 toward zero, with nudge 1 - 2**30 for a negative
     # product; that equals the floor form except where it is an exact half below zero: there the
     # nudge of 1 - 2**30 makes the truncation round up as the floor form does.
-    return np.minimum((product + (1 << 30)) >> 31, INT32_MAX)
+    rounded: Int64s = (product + (1 << 30)) >> 31
+    return np.minimum(rounded, INT32_MAX)
 
 
-def saturating_rounding_doubling_high_mul_16(value: np.ndarray, multiplier) -> np.ndarray:
+def saturating_rounding_doubling_high_mul_16(value: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int64s:
     """floor(value * multiplier / 2^15 + 1/2) of int16 values, halves below zero upwards as well."""
-    product = np.asarray(value, np.int64) * multiplier
+    product = np.asarray(value, np.int64) * np.asarray(multiplier, np.int64)
     return saturate_16((product + (1 << 14)) >> 15)
 
 
-def saturating_doubling_high_mul_16(value: np.ndarray, multiplier) -> np.ndarray:
+def saturating_doubling_high_mul_16(value: npt.ArrayLike, multiplier: npt.ArrayLike) -> Int64s:
     """value * multiplier / 2^15 of int16 values, rounded towards zero."""
-    product = np.asarray(value, np.int64) * multiplier
+    product = np.asarray(value, np.int64) * np.asarray(multiplier, np.int64)
     return saturate_16(np.sign(product) * (np.abs(product) >> 15))
 
 
-def saturate_16(value: np.ndarray) -> np.ndarray:
-    return np.clip(value, *RANGE["int16"])
+def saturate_16(value: npt.ArrayLike) -> Int64s:
+    """The nearest int16 values."""
+    nearest: Int64s = np.clip(np.asarray(value, np.int64), *RANGE["int16"])
+    return nearest
 
 
-def rounding_divide_by_pot(value: np.ndarray, exponent) -> np.ndarray:
+def rounding_divide_by_pot(value: npt.ArrayLike, exponent: npt.ArrayLike) -> Int64s:
     """value / 2**exponent, halves away from zero; exponent in 0..31."""
     value, exponent = np.asarray(value, np.int64), np.asarray(exponent, np.int64)
     mask = (np.int64(1) << exponent) - 1
     threshold = (mask >> 1) + (value < 0)
-    return (value >> exponent) + ((value & mask) > threshold)
+    rounded: Int64s = (value >> exponent) + ((value & mask) > threshold)
+    return rounded
 
 
-def multiply_by_quantized_multiplier(value: np.ndarray, multiplier, shift) -> np.ndarray:
+def multiply_by_quantized_multiplier(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike) -> Int64s:
     """TFLM's MultiplyByQuantizedMultiplier on int32 values: rounds twice. Returns int64 arrays.
 
     `multiplier` and `shift` are scalars, or arrays that broadcast over `value` (per channel).
@@ -87,7 +96,8 @@ def multiply_by_quantized_multiplier(value: np.ndarray, multiplier, shift) -> np
     return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right)
 
 
-def clamp(value: np.ndarray, low: int, high: int, dtype="int8") -> np.ndarray:
+def clamp(value: Array, low: int, high: int, dtype: str = "int8") -> Array:
+    """The nearest values from `low` to `high`, as `dtype`."""
     return np.clip(value, low, high).astype(dtype)
 
 
@@ -126,11 +136,12 @@ _ROOT_HALF, _FOURTH_ROOT_HALF, _LOG_2 = 1518500250, 1805811301, 1488522236
 _48_OVER_17, _MINUS_32_OVER_17 = 1515870810, -1010580540
 
 
-def _shift_left_saturating(value: np.ndarray, bits: int) -> np.ndarray:
-    return np.clip(np.asarray(value, np.int64) << bits, INT32_MIN, INT32_MAX)
+def _shift_left_saturating(value: npt.ArrayLike, bits: npt.ArrayLike) -> Int64s:
+    shifted = np.asarray(value, np.int64) << np.asarray(bits, np.int64)
+    return shifted.clip(INT32_MIN, INT32_MAX)
 
 
-def exp_on_negative_values(value: np.ndarray, integer_bits: int) -> np.ndarray:
+def exp_on_negative_values(value: npt.ArrayLike, integer_bits: int) -> Int64s:
     """exp of values <= 0 with `integer_bits` integer bits (4 or 5), as Q0.31; 0 gives 2^31 - 1."""
     value = np.asarray(value, np.int64)
     fraction_bits = 31 - integer_bits
@@ -148,7 +159,7 @@ def exp_on_negative_values(value: np.ndarray, integer_bits: int) -> np.ndarray:
     return np.where(value == 0, INT32_MAX, result)
 
 
-def _two_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+def _two_over_one_plus_x(value: npt.ArrayLike) -> Int64s:
     """2 / (1 + x), Q2.29, of x in [0, 1), Q0.31."""
     half = (np.asarray(value, np.int64) + INT32_MAX + 1) >> 1
     x = _48_OVER_17 + _MUL(half, _MINUS_32_OVER_17)
@@ -158,12 +169,13 @@ def _two_over_one_plus_x(value: np.ndarray) -> np.ndarray:
     return x
 
 
-def leading_zeros(value: np.ndarray) -> np.ndarray:
+def leading_zeros(value: npt.ArrayLike) -> Int64s:
     """Zero bits above the highest set one, of 32-bit values >= 0."""
-    return np.vectorize(lambda v: 32 - int(v).bit_length(), otypes=[np.int64])(value)
+    zeros: Int64s = np.vectorize(lambda v: 32 - int(v).bit_length(), otypes=[np.int64])(value)
+    return zeros
 
 
-def log_of_at_least_one(value: np.ndarray) -> np.ndarray:
+def log_of_at_least_one(value: npt.ArrayLike) -> Int64s:
     """log of values >= 1 in Q12.19, as Q5.26 (TensorFlow Lite's common.h: a power of two and a quotient
     of polynomials around the fourth root of 1/2)."""
     value = np.asarray(value, np.int64)
@@ -180,31 +192,12 @@ def log_of_at_least_one(value: np.ndarray) -> np.ndarray:
     return _shift_left_saturating(_MUL(power, _LOG_2) + log_r, 1)
 
 
-def reciprocal_root(value: int) -> tuple[int, int]:
-    """(multiplier, shift) of 1 / sqrt(value) of an integer >= 0; 0 counts as 1 (TensorFlow Lite's
-    GetInvSqrtQuantizedMultiplierExp: five steps of Newton-Raphson from 1)."""
-    if value <= 1:
-        return INT32_MAX, 0
-    right = 11
-    while value >= 1 << 29:
-        value, right = value // 4, right + 1
-    pairs = (32 - value.bit_length() - 1) // 2 - 1
-    right -= pairs
-    half = rounding_divide_by_pot((value << 2 * pairs) >> 1, 1)
-    guess = np.int64(1 << 28)
-    for _ in range(5):
-        cube = _shift_left_saturating(_MUL(_MUL(guess, guess), guess), 6)
-        guess = _shift_left_saturating(_MUL((1 << 28) + (1 << 27), guess) - _MUL(half, cube), 3)
-    guess = int(_MUL(guess, _ROOT_HALF))
-    return (guess, -right) if right >= 0 else (guess << -right, 0)
-
-
-def one_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+def one_over_one_plus_x(value: npt.ArrayLike) -> Int64s:
     """1 / (1 + x) of x in [0, 1), both Q0.31."""
     return _shift_left_saturating(_two_over_one_plus_x(value), 1)
 
 
-def one_minus_x_over_one_plus_x(value: np.ndarray) -> np.ndarray:
+def one_minus_x_over_one_plus_x(value: npt.ArrayLike) -> Int64s:
     """(1 - x) / (1 + x) of x in [0, 1), both Q0.31."""
     return _shift_left_saturating(_two_over_one_plus_x(value) - (1 << 29), 2)
 
@@ -225,7 +218,7 @@ def inverse_sqrt_multiplier(value: int) -> tuple[int, int]:
     right -= pairs
     whole = (value << 2 * pairs) >> 1
     half = rounding_divide_by_pot(whole, 1)
-    x = np.int64(1 << 28)
+    x: npt.ArrayLike = 1 << 28
     for _ in range(5):
         # products of two, three and two Q3.28 values have 6, 9 and 6 integer bits; back to 3
         cube = _shift_left_saturating(_MUL(_MUL(x, x), x), 6)

@@ -1,16 +1,18 @@
 """What a model means: quantization, tensors, operators and the graph, all frozen.
 
 Tensors and operators compare by identity: two tensors with equal fields are still two tensors.
-Rewrites build new objects; nothing is changed in place. `str(graph)` prints it, for tests.
+Rewrites build new objects; nothing is changed in place. `tinyfuse.ir.text` prints a graph.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 
-import numpy as np
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir.arrays import Array
 
 #: dtype name -> bytes an element
 ITEM_BYTES = {
@@ -22,6 +24,9 @@ ITEM_BYTES = {
     "int64": 8,
     "float32": 4,
 }
+
+
+_Attributes = TypeVar("_Attributes")
 
 
 @dataclass(frozen=True)
@@ -57,16 +62,16 @@ class Tensor:
     shape: tuple[int, ...]
     dtype: str
     quant: Quant | None = None
-    data: np.ndarray | None = None
+    data: Array | None = None
     index: int = -1
-    initial: np.ndarray | None = None
+    initial: Array | None = None
     cursor: Tensor | None = None
 
     @cached_property
     def elements(self) -> int:
         count = 1
-        for extent in self.shape:
-            count *= extent
+        for dim in self.shape:
+            count *= dim
         return count
 
     @cached_property
@@ -87,20 +92,50 @@ class Tensor:
         return self.initial is not None
 
     @property
+    def values(self) -> Array:
+        """A constant's values, in its shape; InternalFault where it is none."""
+        if self.data is None:
+            raise _lacks(self, "values: it is no constant")
+        return self.data
+
+    @property
+    def initial_values(self) -> Array:
+        """A state's values after a reset, in its shape; InternalFault where it is none."""
+        if self.initial is None:
+            raise _lacks(self, "initial values: it is no state")
+        return self.initial
+
+    @property
+    def quantization(self) -> Quant:
+        """`quant`, of a tensor that the rules want quantized; InternalFault where it is not."""
+        if self.quant is None:
+            raise _lacks(self, "quantization")
+        return self.quant
+
+    @property
     def scale(self) -> float:
-        """The per-tensor scale; AssertionError where there is none."""
-        assert self.quant is not None and len(self.quant.scale) == 1, str(self)
-        return self.quant.scale[0]
+        """The per-tensor scale; InternalFault where there is none."""
+        scales = self.quantization.scale
+        if len(scales) != 1:
+            raise _lacks(self, "scale for all of it")
+        return scales[0]
 
     @property
     def zero_point(self) -> int:
-        """The per-tensor zero point; AssertionError where there is none."""
-        assert self.quant is not None and len(self.quant.zero_point) == 1, str(self)
-        return self.quant.zero_point[0]
+        """The per-tensor zero point; InternalFault where there is none."""
+        zero_points = self.quantization.zero_point
+        if len(zero_points) != 1:
+            raise _lacks(self, "zero point for all of it")
+        return zero_points[0]
 
     def __str__(self) -> str:
         shape = ",".join(map(str, self.shape))
         return f"tensor {self.index} {quoted(self.name)} {self.dtype}[{shape}]"
+
+
+def _lacks(place: Tensor | Op, what: str) -> InternalFault:
+    """What an accessor raises: the rules (tinyfuse/ops) see to it that whoever asks gets an answer."""
+    return InternalFault("the graph", f"{place} has no {what}")
 
 
 def quoted(name: str) -> str:
@@ -114,7 +149,7 @@ class Op:
     """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
 
     A state among the inputs may be read, or written, or both, as the operator's family says
-    (`Operator.updates`); operators on one state run in the order of the graph.
+    (`OpFamily.updates`); operators on one state run in the order of the graph.
 
     `attributes` is the frozen dataclass that the operator's family reads from the file
     (tinyfuse/ops). `index` is the operator's place in the file, -1 for one a rewrite made.
@@ -125,19 +160,48 @@ class Op:
     kind: str
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
-    attributes: Any = None
+    attributes: object = None
     index: int = -1
     view: bool = False
 
+    def operand(self, i: int) -> Tensor:
+        """Input `i`, which the rules want there; InternalFault where it is missing."""
+        tensor = self.inputs[i] if i < len(self.inputs) else None
+        if tensor is None:
+            raise _lacks(self, f"input {i}")
+        return tensor
+
+    def optional(self, i: int) -> Tensor | None:
+        """Input `i`, None where it is missing or the operator has fewer inputs."""
+        return self.inputs[i] if i < len(self.inputs) else None
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """All inputs, of an operator whose rules want all of them; InternalFault where one is missing."""
+        return tuple(self.operand(i) for i in range(len(self.inputs)))
+
     @property
     def input(self) -> Tensor:
-        tensor = self.inputs[0]
-        assert tensor is not None, str(self)
-        return tensor
+        """Input 0; InternalFault where it is missing."""
+        return self.operand(0)
 
     @property
     def output(self) -> Tensor:
+        """Output 0; InternalFault where there is none."""
+        if not self.outputs:
+            raise _lacks(self, "output")
         return self.outputs[0]
+
+    def attributes_as(self, kind: type[_Attributes]) -> _Attributes:
+        """`attributes`, which the operator's family made as a `kind`; InternalFault where they are another."""
+        if not isinstance(self.attributes, kind):
+            raise _lacks(self, f"attributes of {kind.__name__}")
+        return self.attributes
+
+    def reading(self, instead: Mapping[Tensor, Tensor]) -> Op:
+        """The operator with other tensors in the place of some inputs; itself where none of them is one."""
+        inputs = tuple(t if t is None else instead.get(t, t) for t in self.inputs)
+        return self if inputs == self.inputs else replace(self, inputs=inputs)
 
     @cached_property
     def activations(self) -> tuple[Tensor, ...]:
@@ -210,26 +274,3 @@ class Graph:
             for tensor in op.activations:
                 found.setdefault(tensor, []).append(op)
         return {tensor: tuple(ops) for tensor, ops in found.items()}
-
-    def __str__(self) -> str:
-        names: dict[Tensor, str] = {}
-
-        def name(tensor: Tensor | None) -> str:
-            if tensor is None:
-                return "-"
-            if tensor not in names:
-                sort = "c" if tensor.is_constant else "s" if tensor.is_state else "t"
-                names[tensor] = f"%{sort}{len(names)}"
-                shape = ",".join(map(str, tensor.shape))
-                return f"{names[tensor]}:{tensor.dtype}[{shape}]"
-            return names[tensor]
-
-        lines = ["in " + " ".join(name(t) for t in self.inputs)]
-        for op in self.ops:
-            inputs = ", ".join(name(t) for t in op.inputs)
-            outputs = ", ".join(name(t) for t in op.outputs)
-            attributes = f" {op.attributes}" if op.attributes is not None else ""
-            view = " view" if op.view else ""
-            lines.append(f"{outputs or '-'} = {op.kind}({inputs}){attributes}{view}")
-        lines.append("out " + " ".join(name(t) for t in self.outputs))
-        return "\n".join(lines)

@@ -6,23 +6,30 @@ compile time. Where that function is a clamp of the stored value, nothing else i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
-from tinyfuse.kernels.rows import extent, input_pointer
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.rows import element_count, input_pointer
 
 #: every stored value, in the order of the table
 ALL_VALUES = np.arange(-128, 128, dtype=np.int8)
 
 
-def _table(op: Op) -> np.ndarray:
-    """The result of each stored value, int8[256]."""
-    return FAMILIES[op.kind].function(op, ALL_VALUES)
+class _Tabled(Kernel):
+    """A function of one stored value: `function(op, values)` is its reference."""
+
+    def __init__(self, function: Callable[[Op, Array], Array]):
+        self._function = function
+
+    def table(self, op: Op) -> Array:
+        """The result of each stored value, int8[256]."""
+        return self._function(op, ALL_VALUES)
 
 
-class Clamp(Kernel):
+class Clamp(_Tabled):
     """RELU6, and RELU where input and output have one quantization."""
 
     name = "tinyfuse_activation_clamp_s8"
@@ -31,16 +38,16 @@ class Clamp(Kernel):
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        table = _table(op)
+        table = self.table(op)
         return np.array_equal(table, np.clip(ALL_VALUES, table[0], table[-1]))
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        table = _table(op)
-        pointers = (input_pointer(site, 0), site.outputs[0].pointer)
-        return (Call(self.name, (*pointers, extent(op.output, site), int(table[0]), int(table[-1]))),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        table = self.table(op)
+        pointers = (input_pointer(site, 0), site.output.pointer)
+        return (Call(self.name, (*pointers, element_count(op.output, site), int(table[0]), int(table[-1]))),)
 
 
-class Lookup(Kernel):
+class Lookup(_Tabled):
     """Any function of one stored value."""
 
     name = "tinyfuse_activation_lookup_s8"
@@ -49,8 +56,8 @@ class Lookup(Kernel):
     in_place = (0,)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("table", _table(op), "int8_t"),)
+        return (Constant("table", self.table(op), "int8_t"),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.outputs[0].pointer)
-        return (Call(self.name, (site.constant("table"), *pointers, extent(op.output, site))),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointers = (input_pointer(site, 0), site.output.pointer)
+        return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)

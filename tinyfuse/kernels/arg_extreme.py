@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.ops.arg_extreme import reduced_axis
 
 
@@ -15,8 +15,8 @@ class ArgExtreme(Kernel):
     name = "tinyfuse_arg_extreme_s8"
     headers = ("tinyfuse_arg_extreme.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape, axis = op.input.shape, reduced_axis(op)
-        extents = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
+        dims = (prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :]))
         flip = -1 if op.kind == "ARG_MIN" else 0
-        return (Call(self.name, (site.inputs[0].pointer, *extents, flip, site.outputs[0].pointer)),)
+        return (Call(self.name, (site.input(0).pointer, *dims, flip, site.output.pointer)),)

@@ -1,6 +1,6 @@
 """What a kernel is: one way to compute an operator in C, and what it knows of the place of its call.
 
-Kernels see only views (`Site`), so they don't know where memory planning put a tensor, nor whether
+Kernels see only views (`CallSite`), so they don't know where memory planning put a tensor, nor whether
 an input is whole or a ring of rows. Which kernels serve which operator: tinyfuse/kernels/registry.py.
 """
 
@@ -10,12 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import ITEM_BYTES, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.targets import Target
 
 # --- statements ------------------------------------------------------------------------------
@@ -57,15 +56,15 @@ Statement = Let | Call | Loop
 
 
 @dataclass(frozen=True)
-class View:
+class TensorAccess:
     """Where a kernel finds one tensor.
 
     `pointer` is a C expression of type `T *` (`const T *` for an input). For an input it is the
-    start of the memory; row r of the tensor lies `(r % ring_rows)` rows behind it. For an output
+    start of the memory; row r of the tensor lies `(r % ring_rows)` rows after it. For an output
     of a call by rows it is the start of the very row to write; else the start of the tensor.
     A state that the operator updates is an input whose pointer is a `T *`. It is aligned to the
     elements (up to 4 bytes) and no more: the tensor may be a part of another one.
-    `endless`: the tensor is a state that is a ring, and `Site.row` counts from the ring's start, so
+    `endless`: the tensor is a state that is a ring, and `CallSite.row` counts from the ring's start, so
     that rows up to twice its height are asked for.
     """
 
@@ -76,7 +75,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Site:
+class CallSite:
     """What a kernel needs to know to write its call.
 
     `row` is the C expression (int32_t) of the output row to compute, or None: the whole output.
@@ -84,11 +83,30 @@ class Site:
     `constant(name)` gives the C symbol of a constant that `Kernel.constants` made.
     """
 
-    inputs: tuple[View | None, ...]
-    outputs: tuple[View, ...]
+    inputs: tuple[TensorAccess | None, ...]
+    outputs: tuple[TensorAccess, ...]
     row: str | None
     scratch: str
     constant: Callable[[str], str]
+
+    def input(self, i: int) -> TensorAccess:
+        """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""
+        view = self.inputs[i] if i < len(self.inputs) else None
+        if view is None:
+            raise InternalFault("a kernel", f"input {i} of its call lies nowhere")
+        return view
+
+    @property
+    def output_row(self) -> str:
+        """`row`, for a kernel that computes rows alone; InternalFault where the call is of a whole output."""
+        if self.row is None:
+            raise InternalFault("a kernel", "it computes rows, and its call is of a whole output")
+        return self.row
+
+    @property
+    def output(self) -> TensorAccess:
+        """Where the operator's first output lies."""
+        return self.outputs[0]
 
 
 @dataclass(frozen=True)
@@ -100,7 +118,7 @@ class Constant:
     """
 
     name: str
-    data: np.ndarray
+    data: Array
     ctype: str
     align: int = 4
 
@@ -109,9 +127,9 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How a call goes forward through one input and its only output, both from their first byte on: turn by
-    turn it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: a turn has
+class AccessOrder:
+    """How a call goes forward through one input and its only output, both from their first byte on: iteration by
+    iteration it reads `read` bytes of the input and writes `written` bytes of the output. `buffered`: an iteration has
     read its bytes before it writes the first; else it may read them again until it ends.
 
     A call for one row goes so through the first row of its window and the output row. What it reads of the
@@ -123,15 +141,15 @@ class Pace:
     buffered: bool = True
 
     def distance(self, source: int, output: int) -> int:
-        """How far an output of so many bytes must start below a source so that each turn writes below what
+        """How far an output of so many bytes must start below a source so that each iteration writes below what
         it, or a later one, still reads; at most `output`."""
-        # the turns while which something is still to be read: not a buffered last one
-        turns = -(-source // self.read) - self.buffered
-        # what is written less what is used up grows or shrinks evenly, but for the end of the last turn
+        # the iterations while which something is still to be read: not a buffered last one
+        iterations = -(-source // self.read) - self.buffered
+        # what is written less what is used up grows or shrinks evenly, but for the end of the last iteration
         distances = (
-            min((turn + 1) * self.written, output) - (turn + self.buffered) * self.read
-            for turn in {0, turns - 2, turns - 1}
-            if 0 <= turn < turns
+            min((iteration + 1) * self.written, output) - (iteration + self.buffered) * self.read
+            for iteration in {0, iterations - 2, iterations - 1}
+            if 0 <= iteration < iterations
         )
         return min(max([0, *distances]), output)
 
@@ -140,7 +158,7 @@ class Pace:
 class Context:
     """What decides which kernels may be used: the target, and CMSIS-NN's version (4, 0) to (7, 0).
 
-    `library` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
+    `kernels` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
     "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
     `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
     what the user asked for: the search tries all three. `weights`: "unpacked" lets kernels keep weights
@@ -149,7 +167,7 @@ class Context:
 
     target: Target
     cmsis_nn: tuple[int, int] = (7, 0)
-    library: str = "auto"
+    kernels: str = "auto"
     lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
     weights: str = "packed"
@@ -189,10 +207,10 @@ class Kernel(ABC):
         """Whether, by rows, any of the inputs may be a ring: for some kernels it depends on `op`."""
         return self.rings
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         """Per input that the output of a call may overwrite once it is read, how the call, whole or of one
         row, goes through it. Default: the inputs `in_place`, element for element."""
-        return element_paces(op, self.in_place)
+        return element_access_orders(op, self.in_place)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         """The constant arrays that the call refers to, packed as the C expects them."""
@@ -207,13 +225,28 @@ class Kernel(ABC):
         (tinyfuse/cost); "" where there is one."""
         return ""
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the
+        instructions that it takes depend on (tinyfuse/kernels/counts.py). Not to be changed."""
+        return element_counts(op, by_row)
+
     @abstractmethod
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """The C that computes the site's output (or its row)."""
 
 
-def element_paces(op: Op, indexes: Collection[int]) -> dict[int, Pace]:
+_Layer = TypeVar("_Layer")
+
+
+def proven(layer: _Layer | None) -> _Layer:
+    """A layer in a form that `accepts` has proven exact; InternalFault where it hasn't."""
+    if layer is None:
+        raise InternalFault("a kernel", "its operator has not the form that it was accepted in")
+    return layer
+
+
+def element_access_orders(op: Op, indexes: Collection[int]) -> dict[int, AccessOrder]:
     """Of inputs with as many elements as the output, that a call goes through element by element."""
-    if any(op.inputs[i].elements != op.output.elements for i in indexes):
+    if any(op.operand(i).elements != op.output.elements for i in indexes):
         raise InternalFault("the paces of kernels", f"{op} has an input of another size than its output")
-    return {i: Pace(ITEM_BYTES[op.inputs[i].dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}
+    return {i: AccessOrder(ITEM_BYTES[op.operand(i).dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 
 
@@ -17,17 +18,17 @@ class BatchMatMulWhole(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(tensor.data).reshape(-1), "int8_t")
-            for i, tensor in enumerate(op.inputs)
+            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), "int8_t")
+            for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        left, right = op.inputs
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (left, right), stored = op.operands, op.attributes_as(BatchMatMul)
         (rows, columns), batches = op.output.shape[-2:], _padded(op.output.shape[:-2])
-        left_row, left_depth = (1, rows) if op.attributes.adj_x else (left.shape[-1], 1)
-        depth = left.shape[-2 if op.attributes.adj_x else -1]
-        right_column, right_depth = (depth, 1) if op.attributes.adj_y else (1, columns)
+        left_row, left_depth = (1, rows) if stored.adj_x else (left.shape[-1], 1)
+        depth = left.shape[-2 if stored.adj_x else -1]
+        right_column, right_depth = (depth, 1) if stored.adj_y else (1, columns)
         multiplier, shift = matmul_multiplier(op)
         fields = {
             "batches": _array(batches), "rows": rows, "columns": columns, "depth": depth,
@@ -40,7 +41,7 @@ class BatchMatMulWhole(Kernel):
         operands = (
             site.constant(f"operand{i}") if view is None else view.pointer for i, view in enumerate(site.inputs)
         )
-        return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.outputs[0].pointer))
+        return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
 
 
 def _padded(batches: tuple[int, ...]) -> list[int]:
@@ -49,10 +50,11 @@ def _padded(batches: tuple[int, ...]) -> list[int]:
 
 def _batch_steps(shape: tuple[int, ...]) -> list[int]:
     """Elements to the next index of each of three leading dimensions; 0 where it is repeated."""
-    step, steps = shape[-1] * shape[-2], []
-    for extent in reversed(_padded(shape[:-2])):
-        steps.insert(0, step if extent > 1 else 0)
-        step *= extent
+    step = shape[-1] * shape[-2]
+    steps: list[int] = []
+    for dim in reversed(_padded(shape[:-2])):
+        steps.insert(0, step if dim > 1 else 0)
+        step *= dim
     return steps
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
-from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.rows import element_count, input_pointer
 
 _SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "bool": "bool", "float32": "f32"}
 
@@ -15,8 +15,8 @@ class _Elements(Kernel):
     headers = ("tinyfuse_cast.h",)
     by_row, rings = True, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, extent(op.output, site))),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
 
 
 class Cast(_Elements):

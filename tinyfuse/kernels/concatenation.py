@@ -7,8 +7,10 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.rows import input_pointer
+from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.pack import Pack
 
 
 class _Deal(Kernel):
@@ -19,8 +21,8 @@ class _Deal(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"input{i}", np.ascontiguousarray(tensor.data).reshape(-1).view(np.int8), "int8_t")
-            for i, tensor in enumerate(op.inputs)
+            Constant(f"input{i}", np.ascontiguousarray(tensor.values).reshape(-1).view(np.int8), "int8_t")
+            for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
@@ -28,20 +30,20 @@ class _Deal(Kernel):
         """(how many blocks an input has, their bytes), of its dimensions from `first` on."""
         raise NotImplementedError
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first = 0 if site.row is None else 2  # by rows, the blocks are those of one [W, C]
         item = ITEM_BYTES[op.output.dtype]
-        dealt = [self.blocks(op, tensor, first) for tensor in op.inputs]
+        dealt = [self.blocks(op, tensor, first) for tensor in op.operands]
         stride = sum(block for _, block in dealt)
         calls, offset = [], 0
-        for i, (tensor, (count, block)) in enumerate(zip(op.inputs, dealt, strict=True)):
+        for i, (tensor, (count, block)) in enumerate(zip(op.operands, dealt, strict=True)):
             if site.inputs[i] is not None:
                 source = input_pointer(site, i)
             else:
                 source = site.constant(f"input{i}")
                 if site.row is not None:
                     source = f"{source} + {site.row} * {tensor.bytes // tensor.shape[1]}"
-            target = f"{site.outputs[0].pointer} + {offset // item}" if offset else site.outputs[0].pointer
+            target = f"{site.output.pointer} + {offset // item}" if offset else site.output.pointer
             calls.append(Call(self.name, (source, target, count, block, stride)))
             offset += block
         return tuple(calls)
@@ -53,13 +55,13 @@ class Concatenate(_Deal):
     by_row, rings = True, True
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
-        axis = op.attributes.axis % len(op.output.shape)
+        axis = op.attributes_as(Concatenation).axis % len(op.output.shape)
         return prod(tensor.shape[first:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]
 
 
 class PackWhole(_Deal):
-    """PACK: a block is what lies behind the new dimension."""
+    """PACK: a block is what lies after the new dimension."""
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
-        axis = op.attributes.axis % len(op.output.shape)
+        axis = op.attributes_as(Pack).axis % len(op.output.shape)
         return prod(tensor.shape[:axis]), prod(tensor.shape[axis:]) * ITEM_BYTES[tensor.dtype]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
     block_pixels,
@@ -40,10 +41,13 @@ class ConvRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels")),
         )  # fmt: skip
 
@@ -67,19 +71,22 @@ class PackedConvRow(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
-        rows = op.inputs[1].shape[1] * POINTER_BYTES
+        rows = op.operand(1).shape[1] * POINTER_BYTES
         columns = block_pixels(context) * column_bytes(context)
         return matmul_depth(op) * (columns + by_bytes) + rows
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(matmul_layer(op, context).form)}, blocks of {block_pixels(context)}"
+        return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             block_pixels(context), matmul_layer(op, context).form),
+             block_pixels(context), proven(matmul_layer(op, context)).form),
         )  # fmt: skip
 
 
@@ -93,9 +100,9 @@ class Pointwise(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
-        return {0: Pace(g.in_c, g.out_c)}  # of a pixel; a block has read even more
+        return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(op, context)
@@ -104,16 +111,19 @@ class Pointwise(Kernel):
         return block_pixels(context) * column_bytes(context) * op.input.shape[3]
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(matmul_layer(op, context).form)}, blocks of {block_pixels(context)}"
+        return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c, "block": block_pixels(context)} | output_fields(op)
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch, matmul_layer(op, context).form),
+            ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
+             site.constant("channels"), site.scratch, proven(matmul_layer(op, context)).form),
         )  # fmt: skip
 
 
@@ -134,7 +144,7 @@ class _ColumnRow(Dense):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.shape[2] == 1 and is_plain_pointwise(op) and super().accepts(op, context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, _ = pointwise_input(op, site)
         return dense_call(self, op, site, context, pointer, batches=1)
 
@@ -147,9 +157,9 @@ class PointwiseColumnRow(_ColumnRow):
     """The same from bytes."""
 
 
-def pointwise_input(op: Op, site: Site) -> tuple[str, int]:
+def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
     """C pointer to the first of a call's input pixels, and how many they are."""
-    g, source = geometry(op), site.inputs[0]
+    g, source = geometry(op), site.input(0)
     if site.row is None:
         return source.pointer, g.out_h * g.out_w
     return row_pointer(source, site.row), g.out_w

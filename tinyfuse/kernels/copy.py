@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 
 
 class Copy(Kernel):
@@ -13,5 +13,5 @@ class Copy(Kernel):
     headers = ("tinyfuse_copy.h",)
     in_place = (0,)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (site.inputs[0].pointer, site.outputs[0].pointer, op.output.bytes)),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)

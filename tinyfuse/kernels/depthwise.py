@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Pace, Site, Statement
-from tinyfuse.kernels.line import line
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.c_constants import c_constant
+from tinyfuse.kernels.counts import Counts, depthwise_counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
+from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry
 
 
@@ -24,36 +26,41 @@ class DepthwiseRow(Kernel):
     headers = ("tinyfuse_depthwise.h",)
     by_row, whole, rings = True, False, True
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_columns(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels")),
         )  # fmt: skip
 
 
-def on_line(op: Op) -> int:
-    """The kernels' argument `line`."""
-    return int(line(op) is not None)
+def on_step_line(op: Op) -> int:
+    """The kernels' argument `step_line`."""
+    return int(step_line(op) is not None)
 
 
-def layer_weights(op: Op) -> np.ndarray:
-    """int8 [channels, taps], in the form that `on_line` says."""
-    return line(op).weights if on_line(op) else bounded(op).weights
+def layer_weights(op: Op) -> Array:
+    """int8 [channels, taps], in the form that `on_step_line` says."""
+    found = step_line(op)
+    return found.weights if found is not None else proven(bounded(op)).weights
 
 
 def channels_constant(op: Op) -> Constant:
-    """Biases and multipliers of the lines of each group of four channels, or tinyfuse_requant of each
+    """Biases and multipliers of the step lines of each group of four channels, or tinyfuse_requant of each
     channel."""
-    if not on_line(op):
-        return Constant("channels", bounded(op).channels, "tinyfuse_requant")
-    channels = line(op).channels()
+    found = step_line(op)
+    if found is None:
+        return Constant("channels", proven(bounded(op)).channels, "tinyfuse_requant")
+    channels = found.channels()
     fours = [
         np.concatenate([channels[field][start : start + 4] for field in ("bias", "multiplier")])
         for start in quad_starts(len(channels))
@@ -62,15 +69,16 @@ def channels_constant(op: Op) -> Constant:
 
 
 def has_form(op: Op) -> bool:
-    return line(op) is not None or bounded(op) is not None
+    """Whether the layer is proven exact in one of both forms."""
+    return step_line(op) is not None or bounded(op) is not None
 
 
-def pace_of_columns(op: Op) -> dict[int, Pace]:
+def pace_of_columns(op: Op) -> dict[int, AccessOrder]:
     """Where windows are one column wide, no column is left out and no channel is read twice, each element is
     read before the one in its place is written."""
     g = geometry(op)
     plain = (g.kernel_w, g.stride_w, g.pad_left) == (1, 1, 0)
-    return {0: Pace(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
+    return {0: AccessOrder(1, 1)} if plain and (g.in_w, g.in_c) == (g.out_w, g.out_c) else {}
 
 
 def taps_scratch(op: Op) -> int:
@@ -101,7 +109,7 @@ class PackedDepthwiseRow(Kernel):
         g = geometry(op)
         return g.in_c == g.out_c >= 4 and has_form(op)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         # the last four of an uneven count of channels are read again
         return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
@@ -123,15 +131,24 @@ class PackedDepthwiseRow(Kernel):
         return taps_scratch(op)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "line" if on_line(op) else "bounded"
+        return "step_line" if on_step_line(op) else "bounded"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             on_line(op)),
+             on_step_line(op)),
         )  # fmt: skip
+
+
+_HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
+#: a tinyfuse_quad, and a column of int16
+_QUAD_BYTES = c_constant(_HEADER_3X3, "TINYFUSE_QUAD_BYTES")
+_COLUMN_BYTES = 2 * c_constant(_HEADER_3X3, "TINYFUSE_COLUMN")
 
 
 class Depthwise3x3Row(Kernel):
@@ -142,7 +159,7 @@ class Depthwise3x3Row(Kernel):
     """
 
     name = "tinyfuse_depthwise_3x3_row_s8"
-    headers = ("tinyfuse_depthwise_3x3.h",)
+    headers = (_HEADER_3X3,)
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -165,17 +182,19 @@ class Depthwise3x3Row(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        quad = 156  # TINYFUSE_QUAD_BYTES
         padding = g.in_w * g.in_c if g.pads_rows else 0
-        return quad + 24 * ((g.out_w - 1) * g.stride_w + 3) + padding
+        return _QUAD_BYTES + _COLUMN_BYTES * ((g.out_w - 1) * g.stride_w + 3) + padding
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "line" if on_line(op) else "bounded"
+        return "step_line" if on_step_line(op) else "bounded"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch,
-             on_line(op)),
+             on_step_line(op)),
         )  # fmt: skip

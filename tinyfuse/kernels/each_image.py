@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Constant, Context, Kernel, Loop, Site, Statement, View
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Loop, Statement, TensorAccess
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops.images import image_op
 
 
@@ -30,18 +32,27 @@ class EachImage(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return self.kernel.scratch(image_op(op), context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return _counts_of_images(self.kernel, op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         image, rows = image_op(op), op.output.shape[1]
         source, result = (_image(view, tensor) for view, tensor in
-                          ((site.inputs[0], image.input), (site.outputs[0], image.output)))  # fmt: skip
+                          ((site.input(0), image.input), (site.output, image.output)))  # fmt: skip
         row = None
         if not self.kernel.whole:
             row = "y"
             result = replace(result, pointer=f"({result.pointer} + y * {image.output.elements // rows})")
-        inner = Site((source, *site.inputs[1:]), (result,), row, site.scratch, site.constant)
+        inner = CallSite((source, *site.inputs[1:]), (result,), row, site.scratch, site.constant)
         body = self.kernel.call(image, inner, context)
         return (Loop("image", op.input.shape[0], body if row is None else (Loop("y", rows, body),)),)
 
 
-def _image(view: View, image: Tensor) -> View:
-    return View(image, f"({view.pointer} + image * {image.elements})", image.shape[1])
+@lru_cache(maxsize=8192)
+def _counts_of_images(kernel: Kernel, op: Op, by_row: bool) -> Counts:
+    of_one = kernel.counts(image_op(op), by_row)
+    return {name: op.input.shape[0] * count for name, count in of_one.items()}
+
+
+def _image(view: TensorAccess, image: Tensor) -> TensorAccess:
+    return TensorAccess(image, f"({view.pointer} + image * {image.elements})", image.shape[1])

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.base import (
+    AccessOrder,
     Call,
+    CallSite,
     Constant,
     Context,
     Expr,
     Kernel,
     Let,
-    Pace,
-    Site,
     Statement,
-    View,
-    element_paces,
+    TensorAccess,
+    element_access_orders,
 )
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
-    add_multipliers,
+    Multiplier,
     broadcast_loops,
     comparison_multipliers,
     mul_multiplier,
     operand_strides,
     prelu_multipliers,
-    squared_difference_multipliers,
 )
 from tinyfuse.ops.convolution import clamp_range
 
@@ -39,14 +38,19 @@ _CTYPE = {"int8": "int8_t", "int32": "int32_t", "bool": "uint8_t"}
 
 # --- parameters ------------------------------------------------------------------------------
 
+#: the C struct of a kernel's parameters, and its fields
 Fields = tuple[str, Mapping[str, Any]]
+Parameters = Callable[[Op], Fields]
+
+#: the header of the operators that most models have
+COMMON = "tinyfuse_elementwise.h"
 
 
-def _operands(op: Op, multipliers) -> dict[str, int]:
+def _operands(op: Op, multipliers: Sequence[Multiplier]) -> dict[str, int]:
     (a, a_shift), (b, b_shift), *_ = multipliers
     return {
-        "a_zero_point": op.inputs[0].zero_point, "a_multiplier": a, "a_right": -a_shift,
-        "b_zero_point": op.inputs[1].zero_point, "b_multiplier": b, "b_right": -b_shift,
+        "a_zero_point": op.operand(0).zero_point, "a_multiplier": a, "a_right": -a_shift,
+        "b_zero_point": op.operand(1).zero_point, "b_multiplier": b, "b_right": -b_shift,
     }  # fmt: skip
 
 
@@ -57,7 +61,9 @@ def _result(op: Op, multiplier: tuple[int, int], low: int, high: int) -> dict[st
     }  # fmt: skip
 
 
-def _rescaled(multipliers: Callable[[Op], tuple], clamps: bool = True) -> Callable[[Op], Fields]:
+def rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = True) -> Parameters:
+    """Of operators that bring both operands to one scale: `multipliers` are theirs, and the result's."""
+
     def fields(op: Op) -> Fields:
         found = multipliers(op)
         low, high = clamp_range(op) if clamps else (-128, 127)
@@ -66,34 +72,26 @@ def _rescaled(multipliers: Callable[[Op], tuple], clamps: bool = True) -> Callab
     return fields
 
 
-def _product(op: Op) -> Fields:
+def product(op: Op) -> Fields:
+    """Of MUL, whose operands keep their scales."""
     operands = _operands(op, ((0, 0), (0, 0)))
     return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
 
 
-def _prelu(op: Op) -> Fields:
+def prelu(op: Op) -> Fields:
+    """Of PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu", {
-        "in_zero_point": op.inputs[0].zero_point, "alpha_zero_point": op.inputs[1].zero_point,
+        "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
         "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
         "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
     }  # fmt: skip
 
 
-def _comparison(op: Op) -> Fields:
+def comparison(op: Op) -> Fields:
+    """Of the operators that compare."""
     return "tinyfuse_comparison", _operands(op, comparison_multipliers(op))
 
-
-_COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
-#: (kind, dtype) -> C struct and fields of the parameters; others have none
-_PARAMETERS: dict[tuple[str, str], Callable[[Op], Fields]] = {
-    ("ADD", "int8"): _rescaled(add_multipliers),
-    ("SUB", "int8"): _rescaled(add_multipliers),
-    ("SQUARED_DIFFERENCE", "int8"): _rescaled(squared_difference_multipliers, clamps=False),
-    ("MUL", "int8"): _product,
-    ("PRELU", "int8"): _prelu,
-    **{(kind, "int8"): _comparison for kind in _COMPARISONS},
-}
 
 # --- kernels ---------------------------------------------------------------------------------
 
@@ -103,20 +101,19 @@ class _BinaryKernel(Kernel):
 
     by_row, rings = True, True
 
-    def __init__(self, kind: str, dtype: str, variant: str):
-        self.dtype = dtype
-        self.parameters = _PARAMETERS.get((kind, dtype))
-        self.name = f"tinyfuse_{kind.lower()}{variant}_{_SUFFIX[dtype]}"
-        first = kind in ("ADD", "MUL") and dtype == "int8"
-        self.headers = ("tinyfuse_elementwise.h",) if first else ("tinyfuse_binary.h",)
+    variant = ""
+
+    def __init__(self, kind: str, dtype: str, parameters: Parameters | None, header: str):
+        self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
+        self.name = f"tinyfuse_{kind.lower()}{self.variant}_{_SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.inputs[0].dtype == self.dtype
+        return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
             Constant(f"operand{i}", _stored(tensor), _CTYPE[self.dtype])
-            for i, tensor in enumerate(op.inputs)
+            for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
@@ -128,8 +125,8 @@ class _BinaryKernel(Kernel):
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
 
 
-def _stored(tensor: Tensor) -> np.ndarray:
-    data = tensor.data.reshape(-1)
+def _stored(tensor: Tensor) -> Array:
+    data = tensor.values.reshape(-1)
     return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
 
@@ -137,63 +134,64 @@ class EqualShapes(_BinaryKernel):
     """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
     them."""
 
-    def __init__(self, kind: str, dtype: str):
-        super().__init__(kind, dtype, "")
-        self.in_place = (0, 1)
+    in_place = (0, 1)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        same_size = all(tensor.elements == op.output.elements for tensor in op.inputs)
+        same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         count = op.output.elements // (op.output.shape[1] if site.row is not None else 1)
 
-        def pointer(i: int, view: View | None) -> Expr:
+        def pointer(i: int, view: TensorAccess | None) -> Expr:
             if view is not None:
                 return view.pointer if site.row is None else row_pointer(view, site.row)
             constant = site.constant(f"operand{i}")
             return constant if site.row is None else f"{constant} + {site.row} * {count}"
 
         operands = tuple(pointer(i, view) for i, view in enumerate(site.inputs))
-        return self.with_parameters(op, (), *operands, site.outputs[0].pointer, count)
+        return self.with_parameters(op, (), *operands, site.output.pointer, count)
 
 
 class Broadcast(_BinaryKernel):
     """Any shapes that broadcast, by strides, going forward: the output may be an operand that is not
     repeated. By rows, a run-time operand has the output's rows, or one that is read for each."""
 
-    def __init__(self, kind: str, dtype: str):
-        super().__init__(kind, dtype, "_broadcast")
+    variant = "_broadcast"
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
-        return element_paces(op, [i for i, tensor in enumerate(op.inputs) if tensor.elements == op.output.elements])
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return element_access_orders(
+            op, [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements]
+        )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        output, shapes = op.output.shape, [tensor.shape for tensor in op.inputs]
-        steps = [0, 0]
-        if site.row is not None:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        output, shapes = op.output.shape, [tensor.shape for tensor in op.operands]
+        steps, row = [0, 0], site.row
+        if row is not None:
             steps = [operand_strides(shape, output)[1] for shape in shapes]
             padded = [(1,) * (4 - len(shape)) + shape for shape in shapes]
             output, shapes = output[2:], [shape[2:] for shape in padded]
         pointers = []
         for i, view in enumerate(site.inputs):
             pointer = site.constant(f"operand{i}") if view is None else view.pointer
-            if steps[i]:
-                pointer = f"{pointer} + {site.row} * {steps[i]}" if view is None else row_pointer(view, site.row)
+            if row is not None and steps[i]:
+                pointer = f"{pointer} + {row} * {steps[i]}" if view is None else row_pointer(view, row)
             pointers.append(pointer)
         loops = broadcast_loops(output, *shapes)
         nest = {
-            "extent": _array(loops.extents, 1),
+            "dim": _array(loops.dims, 1),
             "a_stride": _array(loops.a_strides, 0),
             "b_stride": _array(loops.b_strides, 0),
         }
         let = Let("tinyfuse_broadcast", "nest", nest)
-        return self.with_parameters(op, (let,), "&nest", *pointers, site.outputs[0].pointer)
+        return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
 
 
-def binary_kernels(kind: str, dtype: str = "int8") -> tuple[Kernel, ...]:
-    """Our kernels of a kind for operands of that dtype, best first."""
-    return EqualShapes(kind, dtype), Broadcast(kind, dtype)
+def binary_kernels(
+    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h"
+) -> tuple[Kernel, ...]:
+    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any."""
+    return EqualShapes(kind, dtype, parameters, header), Broadcast(kind, dtype, parameters, header)
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 
 #: arguments of the function of a group that is fed: the rows it gets, and how many came before them
 ROWS, BEFORE = "rows", "before"
@@ -16,6 +16,6 @@ class FeedRow(Kernel):
     headers = ("tinyfuse_feed.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         size = op.output.bytes // op.output.shape[1]
-        return (Call(self.name, (ROWS, f"{site.row} - {BEFORE}", size, site.outputs[0].pointer)),)
+        return (Call(self.name, (ROWS, f"{site.row} - {BEFORE}", size, site.output.pointer)),)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,
@@ -28,22 +30,25 @@ class FullyConnectedWhole(Kernel):
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        out_c, in_c = op.inputs[1].shape
-        zero_points = op.inputs[1].quant.zero_point
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, in_c = op.operand(1).shape
+        zero_points = op.operand(1).quantization.zero_point
         params = Let("tinyfuse_fully_connected", "p", {
             "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
             "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
         } | output_fields(op))  # fmt: skip
         return params, Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output.pointer,
              site.constant("weights"), site.constant("channels")),
         )  # fmt: skip
 
@@ -56,14 +61,14 @@ class Dense(Kernel):
     headers = ("tinyfuse_fully_connected_packed.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        whole_words = op.inputs[1].data[0].size % 4 == 0
-        return whole_words and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
+        whole_words = op.operand(1).values[0].size % 4 == 0
+        return whole_words and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        layer = dense_layer(op, context)
+        layer = proven(dense_layer(op, context))
         out_c, depth = layer.weights.shape
         fours = -(-out_c // 4)
         weights = np.zeros((fours * 4, depth), np.int8)
@@ -79,38 +84,40 @@ class Dense(Kernel):
         )
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return form_name(dense_layer(op, context).form)
+        return form_name(proven(dense_layer(op, context)).form)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         batches = op.output.elements // op.output.shape[-1]
-        return dense_call(self, op, site, context, site.inputs[0].pointer, batches)
+        return dense_call(self, op, site, context, site.input(0).pointer, batches)
 
 
 class DenseWide(Dense):
     """The same with the inputs widened to int16 in scratch first, where that takes little memory for
-    the user's aim or is needed: each input is then widened once and not for every four outputs."""
+    the user's objective or is needed: each input is then widened once and not for every four outputs."""
 
     name = "tinyfuse_dense_wide_s8"
     #: inputs that are copied, at most, by what to optimize
-    few_inputs = {"speed": 1024, "balanced": 256, "ram": 0}
+    few_inputs: ClassVar[Mapping[str, int]] = {"speed": 1024, "balanced": 256, "ram": 0}
 
     def accepts(self, op: Op, context: Context) -> bool:
-        in_c = op.inputs[1].data[0].size
-        return (
-            (in_c <= self.few_inputs[context.optimize] and context.target.dsp or in_c % 4 != 0)
-            and not any(op.inputs[1].quant.zero_point) and bounded(op) is not None
-        )  # fmt: skip
+        in_c = op.operand(1).values[0].size
+        pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp
+        no_zero_point = not any(op.operand(1).quantization.zero_point)
+        return (pays or in_c % 4 != 0) and no_zero_point and bounded(op) is not None
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_batches(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
 
 
-def _pace_of_batches(op: Op, buffered: bool) -> dict[int, Pace]:
+def _pace_of_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
     """One batch after the other."""
-    return {0: Pace(op.inputs[1].data[0].size, op.output.shape[-1], buffered)}
+    return {0: AccessOrder(op.operand(1).values[0].size, op.output.shape[-1], buffered)}
 
 
 def _shares_scale(layer: Matmul) -> bool:
@@ -119,16 +126,16 @@ def _shares_scale(layer: Matmul) -> bool:
 
 
 def dense_call(
-    kernel: Kernel, op: Op, site: Site, context: Context, pointer: str, batches: int
+    kernel: Kernel, op: Op, site: CallSite, context: Context, pointer: str, batches: int
 ) -> tuple[Statement, ...]:
     """The call of a Dense kernel on `batches` times the layer's inputs from `pointer` on."""
-    layer = dense_layer(op, context)
-    out_c, in_c = bounded(op).weights.shape
+    layer = proven(dense_layer(op, context))
+    out_c, in_c = proven(bounded(op)).weights.shape
     fields = {
         "batches": batches, "in_c": in_c, "out_c": out_c, "scale_step": 1 - _shares_scale(layer),
     } | output_fields(op)  # fmt: skip
-    arguments = (
-        "&p", pointer, site.outputs[0].pointer, site.constant("weights"),
+    arguments: tuple[Expr, ...] = (
+        "&p", pointer, site.output.pointer, site.constant("weights"),
         site.constant("biases"), site.constant("scales"), layer.form,
     )  # fmt: skip
     if site.scratch != "NULL":

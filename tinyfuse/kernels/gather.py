@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.gather import gather_extents
 
 
@@ -17,14 +17,14 @@ class GatherSlices(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = []
-        for name, tensor in zip(("data", "indexes"), op.inputs, strict=True):
+        for name, tensor in zip(("data", "indexes"), op.operands, strict=True):
             if tensor.is_constant:
                 values = np.ascontiguousarray(tensor.data).reshape(-1)
                 values = values.astype(np.int32) if name == "indexes" else values.view(np.int8)
                 found.append(Constant(name, values, "int32_t" if name == "indexes" else "int8_t"))
         return tuple(found)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         e = gather_extents(op)
         fields = {
             "batches": e.batches, "outer": e.outer, "slices": e.slices,
@@ -34,5 +34,5 @@ class GatherSlices(Kernel):
             site.constant(name) if view is None else view.pointer
             for name, view in zip(("data", "indexes"), site.inputs, strict=True)
         )
-        args = ("&p", data, indexes, site.outputs[0].pointer)
+        args = ("&p", data, indexes, site.output.pointer)
         return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")

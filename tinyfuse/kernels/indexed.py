@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tinyfuse.ir import ITEM_BYTES, Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ir import ITEM_BYTES, Array, Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself
-Indexes = Callable[[Op], tuple[np.ndarray | None, ...]]
+Indexes = Callable[[Op], tuple[Array | None, ...]]
 
 
 class _Indexed(Kernel):
@@ -20,7 +20,7 @@ class _Indexed(Kernel):
     def __init__(self, indexes: Indexes):
         self.indexes = indexes
 
-    def tables(self, op: Op) -> list[np.ndarray | None]:
+    def tables(self, op: Op) -> list[Array | None]:
         """The tables of four dimensions, leading ones added."""
         tables = list(self.indexes(op))
         return [None] * (4 - len(tables)) + tables
@@ -32,15 +32,15 @@ class _Indexed(Kernel):
             if table is not None
         )
 
-    def params(self, op: Op, site: Site) -> Let:
+    def params(self, op: Op, site: CallSite) -> Let:
         tables = self.tables(op)
         count = [1] * (4 - len(op.output.shape)) + list(op.output.shape)
-        extents = [1] * (4 - len(op.input.shape)) + list(op.input.shape)
+        dims = [1] * (4 - len(op.input.shape)) + list(op.input.shape)
         step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
         size = run
         for axis in reversed(range(4)):
             step[axis] = size
-            size *= extents[axis]
+            size *= dims[axis]
         if tables[3] is None:  # whole pixels
             run, count[3], step[3] = run * count[3], 1, 0
         symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]
@@ -53,8 +53,8 @@ class IndexedCopy(_Indexed):
 
     name = "tinyfuse_indexed_copy"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        args = ("&p", site.inputs[0].pointer, site.outputs[0].pointer)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        args = ("&p", site.input(0).pointer, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
 
 
@@ -64,11 +64,11 @@ class IndexedRow(_Indexed):
     name = "tinyfuse_indexed_row"
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        source = site.inputs[0]
-        args = ("&p", source.pointer, source.ring_rows, site.row, site.outputs[0].pointer)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        source = site.input(0)
+        args = ("&p", source.pointer, source.ring_rows, site.output_row, site.output.pointer)
         return self.params(op, site), Call(self.name, args)
 
 
-def _array(values: list) -> str:
+def _array(values: Sequence[int | str]) -> str:
     return "{" + ", ".join(map(str, values)) + "}"

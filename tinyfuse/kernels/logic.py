@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
-from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.rows import element_count, input_pointer
 
 
 class Not(Kernel):
@@ -15,5 +15,5 @@ class Not(Kernel):
     by_row, rings = True, True
     in_place = (0,)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.outputs[0].pointer, extent(op.output, site))),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)

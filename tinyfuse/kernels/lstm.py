@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
     HIDDEN,
+    Lstm,
     cell_clip,
     cell_multipliers,
     gate_multipliers,
@@ -26,7 +29,7 @@ class LstmWhole(Kernel):
     name = "tinyfuse_lstm_s8"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        gates = [[op.inputs[i].data for i in gate] for gate in GATES.values()]
+        gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
         # [units, 4 gates, inputs + units]
         rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
         bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in GATES], axis=2)
@@ -36,10 +39,10 @@ class LstmWhole(Kernel):
             Constant("table", logistic_table(), "uint16_t"),
         )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first, second, inputs = op.input.shape
         units = op.output.shape[2]
-        time_major = op.attributes.time_major
+        time_major = op.attributes_as(Lstm).time_major
         batches, steps = (second, first) if time_major else (first, second)
 
         def strides(width: int) -> tuple[int, int]:
@@ -53,7 +56,7 @@ class LstmWhole(Kernel):
             "batches": batches, "steps": steps, "inputs": inputs, "units": units,
             "in_batch": strides(inputs)[0], "in_step": strides(inputs)[1],
             "out_batch": strides(units)[0], "out_step": strides(units)[1],
-            "hidden_zero_point": op.inputs[HIDDEN].zero_point, "cell_clip": cell_clip(op),
+            "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
             "tanh_multiplier": multiplier, "tanh_shift": shift,
             "of_input": _initializer([pair[0] for pair in pairs]),
             "of_hidden": _initializer([pair[1] for pair in pairs]),
@@ -62,20 +65,20 @@ class LstmWhole(Kernel):
         })  # fmt: skip
         return params, Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.inputs[HIDDEN].pointer, site.inputs[CELL].pointer,
-             site.outputs[0].pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
+            ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
+             site.output.pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
         )  # fmt: skip
 
 
-def folded_biases(op: Op, gate: str) -> tuple[np.ndarray, np.ndarray]:
+def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
     """int32 [units] twice: what is added to a gate's products with the input and with the hidden state, as
     they are stored."""
-    weights, recurrent, given = (op.inputs[i].data.astype(np.int64) for i in GATES[gate])
-    of_input = given - op.input.zero_point * weights.sum(axis=1)
-    of_hidden = -op.inputs[HIDDEN].zero_point * recurrent.sum(axis=1)
+    weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
+    of_input = bias - op.input.zero_point * weights.sum(axis=1)
+    of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)
     return of_input.astype(np.int32), of_hidden.astype(np.int32)  # wrap as the sums do
 
 
-def _initializer(value) -> str:
+def _initializer(value: int | Sequence[int] | Sequence[tuple[int, int]]) -> str:
     """Numbers in nested sequences as a C initializer."""
     return str(value) if isinstance(value, int) else "{" + ", ".join(map(_initializer, value)) + "}"

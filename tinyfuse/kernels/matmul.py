@@ -7,39 +7,40 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Constant, Context
-from tinyfuse.kernels.line import line
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Constant, Context, proven
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
+from tinyfuse.kernels.step_line import step_line
 
 #: forms of a layer, as enum tinyfuse_form names them
-WIDE, LANES, LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_LINE"
-UNPACKED, BYTES, BYTES_LINE = "TINYFUSE_UNPACKED", "TINYFUSE_BYTES", "TINYFUSE_BYTES_LINE"
+WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"
+UNPACKED, BYTES, BYTES_STEP_LINE = "TINYFUSE_UNPACKED", "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
     """form; weights int8 [out_c, depth], two to a lane for LANES and LINE, or int16 for UNPACKED; channels
-    tinyfuse_line [out_c] for the forms on a line, else tinyfuse_requant [out_c] in the bounded form."""
+    tinyfuse_step_line [out_c] for the forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
-    weights: np.ndarray
-    channels: np.ndarray
+    weights: Array
+    channels: Array
 
     @property
     def constant(self) -> Constant:
-        on_line = self.form in (LINE, UNPACKED, BYTES_LINE)
-        return Constant("channels", self.channels, "tinyfuse_line" if on_line else "tinyfuse_requant")
+        on_step_line = self.form in (STEP_LINE, UNPACKED, BYTES_STEP_LINE)
+        return Constant("channels", self.channels, "tinyfuse_step_line" if on_step_line else "tinyfuse_requant")
 
 
 def form_name(form: str) -> str:
-    """ "wide", "lanes" or "line"."""
+    """ "wide", "lanes" or "step_line"."""
     return form.removeprefix("TINYFUSE_").lower()
 
 
 def matmul_depth(op: Op) -> int:
     """Terms of an output, rounded up to a multiple of 4."""
-    return -(-channel_weights(op).shape[1] // 4) * 4
+    terms: int = channel_weights(op).shape[1]
+    return -(-terms // 4) * 4
 
 
 def column_bytes(context: Context) -> int:
@@ -53,21 +54,21 @@ def matmul_layer(op: Op, context: Context) -> Matmul | None:
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
-    """The same without lines: for kernels whose outputs are few beside their multiplications."""
+    """The same without step lines: for kernels whose outputs are few beside their multiplications."""
     return _layer(op, context.target.dsp, False, False)
 
 
 @lru_cache(maxsize=2048)
-def _layer(op: Op, dsp: bool, lines: bool, unpacked: bool) -> Matmul | None:
-    found = line(op) if lines else None
+def _layer(op: Op, dsp: bool, step_lines: bool, unpacked: bool) -> Matmul | None:
+    found = step_line(op) if step_lines else None
     if found is not None:
         if not dsp:
-            return Matmul(BYTES_LINE, _padded(op, found.weights), found.channels())
+            return Matmul(BYTES_STEP_LINE, _padded(op, found.weights), found.channels())
         if unpacked:
             return Matmul(UNPACKED, 256 * _padded(op, found.weights).astype("<i2"), found.channels())
         lanes, extra = weights_in_lanes(_padded(op, found.weights))
         if lanes is not None:
-            return Matmul(LINE, lanes, found.channels(extra))
+            return Matmul(STEP_LINE, lanes, found.channels(extra))
     layer = bounded(op)
     if layer is None:
         return None
@@ -84,13 +85,13 @@ def _layer(op: Op, dsp: bool, lines: bool, unpacked: bool) -> Matmul | None:
     return Matmul(LANES, lanes, channels)
 
 
-def _padded(op: Op, weights: np.ndarray) -> np.ndarray:
+def _padded(op: Op, weights: Array) -> Array:
     padded = np.zeros((weights.shape[0], matmul_depth(op)), np.int8)
     padded[:, : weights.shape[1]] = weights
     return padded
 
 
-def weights_in_lanes(weights: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | int]:
+def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
     """(int8 [out_c, depth], int64 [out_c]): weights [out_c, depth] two to a 16-bit lane, and what must
     be added to each sum in 256ths. None where a weight of -128 doesn't fit.
 
@@ -112,8 +113,7 @@ def block_pixels(context: Context) -> int:
 
 def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    layer = matmul_layer(op, context)
-    assert layer is not None
+    layer = proven(matmul_layer(op, context))
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
     if layer.form == UNPACKED:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Pace, Site, Statement
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.conv import pointwise_input
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
@@ -41,13 +42,16 @@ class MveConvRow(Kernel):
         return matmul_mve_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        rows = op.inputs[1].shape[1] * POINTER_BYTES
-        return rows + 2 * channel_weights(op).shape[1]
+        rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
+        return rows * POINTER_BYTES + 2 * depth
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch),
         )  # fmt: skip
 
@@ -65,19 +69,22 @@ class MvePointwise(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and is_plain_pointwise(op) and shifts_right(op)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
-        return _pace_of_two(*op.inputs[1].shape[::3])
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return _pace_of_two(*op.operand(1).shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, site.outputs[0].pointer, site.constant("weights"),
+            ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
              site.constant("channels"), 0),
         )  # fmt: skip
 
@@ -89,21 +96,24 @@ class MveDense(Kernel):
     headers = ("tinyfuse_matmul_mve.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        no_zero_point = not any(op.inputs[1].quant.zero_point)
+        no_zero_point = not any(op.operand(1).quantization.zero_point)
         return context.target.mve and no_zero_point and shifts_right(op)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
-        return _pace_of_two(*op.inputs[1].shape)
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return _pace_of_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op, _one_scale_pays(op))
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        out_c, depth = op.inputs[1].shape
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, depth = op.operand(1).shape
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, op.output.elements // out_c, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, op.output.elements // out_c, site.output.pointer,
              site.constant("weights"), site.constant("channels"), int(_one_scale_pays(op))),
         )  # fmt: skip
 
@@ -121,10 +131,10 @@ class MveDepthwiseRow(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
-        small_weights = op.inputs[1].data.min() > -128
+        small_weights = op.operand(1).values.min() > -128
         return context.target.mve and g.in_c == g.out_c and small_weights and shifts_right(op)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_columns(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -145,10 +155,13 @@ class MveDepthwiseRow(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_params(op, site), Call(
             self.name,
-            ("&p", site.inputs[0].pointer, site.row, site.outputs[0].pointer,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch),
         )  # fmt: skip
 
@@ -159,6 +172,6 @@ def _one_scale_pays(op: Op) -> bool:
     return one_scale(*channel_multipliers(op)) and op.output.shape[-1] >= 64
 
 
-def _pace_of_two(out_c: int, in_c: int) -> dict[int, Pace]:
-    """Two pixels a turn, which are read again for every four channels."""
-    return {0: Pace(2 * in_c, 2 * out_c, buffered=False)}
+def _pace_of_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:
+    """Two pixels an iteration, which are read again for every four channels."""
+    return {0: AccessOrder(2 * in_c, 2 * out_c, buffered=False)}

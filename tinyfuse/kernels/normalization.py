@@ -4,7 +4,7 @@ runtime_c/tinyfuse_l2_normalization.h)."""
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.softmax_scaling import difference_scaling, reverse_scaling
 
 
@@ -15,10 +15,10 @@ class L2Normalize(Kernel):
     headers = ("tinyfuse_l2_normalization.h",)
     in_place = (0,)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         rows = op.input.elements // depth
-        args = (site.inputs[0].pointer, rows, depth, op.input.zero_point, site.outputs[0].pointer)
+        args = (site.input(0).pointer, rows, depth, op.input.zero_point, site.output.pointer)
         return (Call(self.name, args),)
 
 
@@ -29,12 +29,12 @@ class LogSoftmaxWhole(Kernel):
     headers = ("tinyfuse_log_softmax.h",)
     in_place = (0,)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = difference_scaling(op.input.scale)
         depth = op.input.shape[-1]
         fields = {
             "rows": op.input.elements // depth, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        args = ("&p", *reverse_scaling(op.input.scale), site.inputs[0].pointer, site.outputs[0].pointer)
+        args = ("&p", *reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)

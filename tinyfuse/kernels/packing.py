@@ -7,17 +7,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Constant, Let, Site
+from tinyfuse.kernels.base import CallSite, Constant, Let
+from tinyfuse.kernels.c_constants import c_constant
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
 
 #: tinyfuse_requant
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
 
 
-#: what a pointer in scratch takes, on every target (runtime_c/tinyfuse_common.h)
-POINTER_BYTES = 4
+#: what a pointer in scratch takes, on every target
+POINTER_BYTES = c_constant("tinyfuse_common.h", "TINYFUSE_POINTER_BYTES")
 
 
 def general_channels(op: Op) -> Constant:
@@ -28,29 +30,30 @@ def general_channels(op: Op) -> Constant:
     return Constant("channels", channels, "tinyfuse_requant")
 
 
-def one_scale(multipliers: np.ndarray, shifts: np.ndarray) -> bool:
+def one_scale(multipliers: Array, shifts: Array) -> bool:
     """Whether all channels are requantized by the same numbers."""
     return bool((multipliers == multipliers[0]).all() and (shifts == shifts[0]).all())
 
 
 def plain_weights(op: Op) -> Constant:
     """The weights in the order of the file."""
-    return Constant("weights", np.ascontiguousarray(op.inputs[1].data).reshape(-1), "int8_t")
+    return Constant("weights", np.ascontiguousarray(op.operand(1).values).reshape(-1), "int8_t")
 
 
 def output_fields(op: Op) -> dict[str, int]:
+    """The fields of a parameter struct that say where outputs lie and end: zero point and clamp."""
     low, high = clamp_range(op)
     return {"out_zero_point": op.output.zero_point, "act_min": low, "act_max": high}
 
 
-def conv_params(op: Op, site: Site) -> Let:
+def conv_params(op: Op, site: CallSite) -> Let:
     """`const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution."""
     g = geometry(op)
     rows = {"in_h": g.in_h, "stride_h": g.stride_h}
-    if site.inputs[0].endless:  # rows are counted from a ring's start, one by one (View)
+    if site.input(0).endless:  # rows are counted from a ring's start, one by one (TensorAccess)
         rows = {"in_h": 2 * g.in_h, "stride_h": 1}
     fields = {
-        "in_h": rows["in_h"], "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.inputs[0].ring_rows,
+        "in_h": rows["in_h"], "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.input(0).ring_rows,
         "out_w": g.out_w, "out_c": g.out_c, "groups": g.groups,
         "kernel_h": g.kernel_h, "kernel_w": g.kernel_w,
         "stride_h": rows["stride_h"], "stride_w": g.stride_w,
@@ -76,8 +79,8 @@ class Bounded:
     channels  tinyfuse_requant in the bounded form
     """
 
-    weights: np.ndarray
-    channels: np.ndarray
+    weights: Array
+    channels: Array
 
 
 @lru_cache(maxsize=512)
@@ -95,10 +98,10 @@ def bounded(op: Op) -> Bounded | None:
         return None
     bias = folded_bias(op)
     least, most = accumulator_range(op)
-    if least is None:
+    if least is None or most is None:
         return None
 
-    def stored(accumulators: np.ndarray) -> np.ndarray:
+    def stored(accumulators: Array) -> Array:
         scaled = multiply_by_quantized_multiplier(accumulators, multipliers, shifts)
         return clamp(scaled + zero_point, low, high)
 
@@ -125,7 +128,7 @@ def bounded(op: Op) -> Bounded | None:
     return Bounded(np.where(constant[:, None], np.int8(0), weights), channels)
 
 
-def accumulator_range(op: Op) -> tuple[np.ndarray, np.ndarray] | tuple[None, None]:
+def accumulator_range(op: Op) -> tuple[Array, Array] | tuple[None, None]:
     """(least, most) accumulator of each channel, bias included, over all int8 inputs (padding is within
     int8, too); None where one may leave int32, there or on its way."""
     weights, bias = channel_weights(op), folded_bias(op)
@@ -136,15 +139,16 @@ def accumulator_range(op: Op) -> tuple[np.ndarray, np.ndarray] | tuple[None, Non
     return bias - 128 * positive + 127 * negative, bias + 127 * positive - 128 * negative
 
 
-def folded_bias(op: Op) -> np.ndarray:
+def folded_bias(op: Op) -> Int64s:
     """bias - input zero point * sum of weights, int64; padding then counts as the zero point."""
-    return bias_values(op) - op.input.zero_point * channel_weights(op).sum(1, dtype=np.int64)
+    sums: Int64s = channel_weights(op).sum(1, dtype=np.int64)
+    return bias_values(op) - op.input.zero_point * sums
 
 
-def channel_weights(op: Op) -> np.ndarray:
+def channel_weights(op: Op) -> Array:
     """int8 [out_c, terms] from the weights of any of the three families."""
-    data = op.inputs[1].data
-    if op.kind == "DEPTHWISE_CONV_2D":
+    data: Array = op.operand(1).values
+    if FAMILIES[op.kind].depthwise:
         return data.reshape(-1, data.shape[3]).T
     return data.reshape(data.shape[0], -1)
 
@@ -158,7 +162,7 @@ def shifts_right(op: Op) -> bool:
     return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
 
 
-def channels4(op: Op, order: np.ndarray | list[list[int]]) -> Constant:
+def channels4(op: Op, order: Array | list[list[int]]) -> Constant:
     """int32 [fours][3][4]: folded biases, multipliers and shifts of each four channels in `order`; a
     channel that isn't there is zeros."""
     fields = [np.append(field, 0) for field in (folded_bias(op), *channel_multipliers(op))]

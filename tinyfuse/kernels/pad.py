@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.pad import pad_value
 
 
@@ -13,7 +13,7 @@ def _four(values: list[int], fill: int) -> str:
 
 
 def _params(op: Op) -> Let:
-    before = [int(pair[0]) for pair in op.inputs[1].data]
+    before = [int(pair[0]) for pair in op.operand(1).values]
     return Let(
         "tinyfuse_pad",
         "p",
@@ -32,8 +32,8 @@ class Pad(Kernel):
     name = "tinyfuse_pad_s8"
     headers = ("tinyfuse_pad.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        return _params(op), Call(self.name, ("&p", site.inputs[0].pointer, site.outputs[0].pointer))
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return _params(op), Call(self.name, ("&p", site.input(0).pointer, site.output.pointer))
 
 
 class PadRow(Kernel):
@@ -43,7 +43,7 @@ class PadRow(Kernel):
     headers = ("tinyfuse_pad.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        view = site.inputs[0]
-        args = ("&p", view.pointer, view.ring_rows, site.row, site.outputs[0].pointer)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        view = site.input(0)
+        args = ("&p", view.pointer, view.ring_rows, site.output_row, site.output.pointer)
         return _params(op), Call(self.name, args)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
-from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.rows import element_count, input_pointer
 
 _SUFFIX = {"int8": "s8", "uint8": "u8", "int16": "s16", "int32": "s32", "float32": "f32"}
 
@@ -26,9 +26,9 @@ class Convert(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.outputs[0].pointer)
-        count = extent(op.output, site)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointers = (input_pointer(site, 0), site.output.pointer)
+        count = element_count(op.output, site)
         if "float32" in (self.source, self.result):
             quantized = op.output if self.source == "float32" else op.input
             return (Call(self.name, (*pointers, count, quantized.scale, quantized.zero_point)),)

@@ -6,7 +6,7 @@ from itertools import groupby
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
 
@@ -16,14 +16,14 @@ class ReduceSum(Kernel):
     name = "tinyfuse_reduce_sum_s8"
     headers = ("tinyfuse_reduce.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, shift = sum_scaling(op)
         count = prod(op.input.shape[axis] for axis in reduced_axes(op))
         scaling = {
             "offset": count * op.input.zero_point, "multiplier": multiplier, "shift": shift,
             "out_zero_point": op.output.zero_point,
         }  # fmt: skip
-        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        pointers = (site.input(0).pointer, site.output.pointer)
         return (
             _reduction(op),
             Let("tinyfuse_sum_scaling", "scaling", scaling),
@@ -37,9 +37,9 @@ class ReduceExtreme(Kernel):
     name = "tinyfuse_reduce_extreme_s8"
     headers = ("tinyfuse_reduce.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         flip = -1 if op.kind == "REDUCE_MIN" else 0
-        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        pointers = (site.input(0).pointer, site.output.pointer)
         return _reduction(op), Call(self.name, ("&p", flip, *pointers))
 
 
@@ -54,17 +54,17 @@ def _reduction(op: Op) -> Let:
 
 
 def _blocks(op: Op, reduced: bool) -> tuple[list[int], list[int]]:
-    """(extents, strides) of the runs of neighbouring dimensions that are reduced, or that are kept:
+    """(dimensions, strides) of the runs of neighbouring dimensions that are reduced, or that are kept:
     two, outer first, filled up with ones. Rank 4 has no more."""
     shape, axes = op.input.shape, reduced_axes(op)
-    extents, strides = [], []
+    dims, strides = [], []
     for is_reduced, run in groupby(range(len(shape)), key=lambda axis: axis in axes):
         dimensions = list(run)
         if is_reduced == reduced:
-            extents.append(prod(shape[axis] for axis in dimensions))
+            dims.append(prod(shape[axis] for axis in dimensions))
             strides.append(prod(shape[dimensions[-1] + 1 :]))
-    missing = 2 - len(extents)
-    return [1] * missing + extents, [0] * missing + strides
+    missing = 2 - len(dims)
+    return [1] * missing + dims, [0] * missing + strides
 
 
 def _pair(values: list[int]) -> str:

@@ -37,11 +37,11 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.each_image import EachImage
-from tinyfuse.kernels.elementwise import binary_kernels
+from tinyfuse.kernels.elementwise import COMMON, Parameters, binary_kernels, comparison, prelu, product, rescaled
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
-from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow
+from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
@@ -58,8 +58,8 @@ from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import RESULTS, SOURCES
-from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.logic import COMPARISONS
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
@@ -76,17 +76,20 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
     """The kernels of `op`'s kind, made fit for it: a batch of images takes those of one image in a loop."""
     kernels = kernels_of(op.kind)
-    if isinstance(FAMILIES[op.kind], ImageOperator) and op.input.shape[0] != 1:
+    if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
 
 
-def _indexed(indexes) -> tuple[Kernel, ...]:
+def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
     return IndexedRow(indexes), IndexedCopy(indexes)
 
 
-def _binary(kind: str, *more: Kernel) -> tuple[Kernel, ...]:
-    return *binary_kernels(kind), *binary_kernels(kind, "int32"), *more
+def _binary(
+    kind: str, parameters: Parameters | None, *more: Kernel, header: str = "tinyfuse_binary.h"
+) -> tuple[Kernel, ...]:
+    """Those of an operator of two inputs that are int8 or int32."""
+    return *binary_kernels(kind, "int8", parameters, header), *binary_kernels(kind, "int32"), *more
 
 
 _MOVED = {
@@ -95,11 +98,17 @@ _MOVED = {
     if isinstance(family, Movement)
 }
 
+_TABLED = {
+    kind: (Clamp(family.function), Lookup(family.function))
+    for kind, family in FAMILIES.items()
+    if isinstance(family, UnaryOperator)
+}
+
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
-    **{kind: (Clamp(), Lookup()) for kind, family in FAMILIES.items() if isinstance(family, UnaryOperator)},
-    **{family.kind: _binary(family.kind) for family in COMPARISONS},
+    **_TABLED,
+    **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
     "CONV_2D": (
         MvePointwise(), MveConvRow(),
         Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
@@ -123,13 +132,15 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
-    "ADD": _binary("ADD", CmsisAdd()),
-    "SUB": _binary("SUB"),
-    "MUL": _binary("MUL", CmsisMul()),
-    "MAXIMUM": _binary("MAXIMUM", CmsisMinMax("MAXIMUM")),
-    "MINIMUM": _binary("MINIMUM", CmsisMinMax("MINIMUM")),
-    "SQUARED_DIFFERENCE": binary_kernels("SQUARED_DIFFERENCE"),
-    "PRELU": binary_kernels("PRELU"),
+    "ADD": _binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+    "SUB": _binary("SUB", rescaled(add_multipliers)),
+    "MUL": _binary("MUL", product, CmsisMul(), header=COMMON),
+    "MAXIMUM": _binary("MAXIMUM", None, CmsisMinMax("MAXIMUM")),
+    "MINIMUM": _binary("MINIMUM", None, CmsisMinMax("MINIMUM")),
+    "SQUARED_DIFFERENCE": binary_kernels(
+        "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)
+    ),
+    "PRELU": binary_kernels("PRELU", "int8", prelu),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),

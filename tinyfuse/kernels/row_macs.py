@@ -7,10 +7,12 @@ from math import prod
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.packing import general_channels, output_fields
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
+from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 
 
 class RowMacsRow(Kernel):
@@ -22,43 +24,50 @@ class RowMacsRow(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         # [H, kernel, U, terms]; a dot product runs over neighbours: terms of a filter, depthwise units
-        weights = op.inputs[1].data
+        weights = op.operand(1).values
         return (Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "depthwise" if op.attributes.depthwise else "dense"
+        return "depthwise" if op.attributes_as(RowMacs).depthwise else "dense"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        counts, weights = element_counts(op, by_row), op.operand(1)
+        taps = counts["rows"] * weights.shape[1]
+        return {**counts, "taps": taps, "macs": weights.elements * op.output.shape[2]}
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, _, columns, units = op.output.shape
         _, _, width, channels = op.input.shape
-        _, kernel, _, terms = op.inputs[1].shape
-        g, view = op.attributes, site.outputs[0]
+        _, kernel, _, terms = op.operand(1).shape
+        g, view = op.attributes_as(RowMacs), site.output
         fields = {
             "in_w": width, "in_c": channels, "out_w": columns, "units": units, "kernel_w": kernel,
             "stride_w": g.stride, "dilation_w": g.dilation, "pad_left": g.pad_left,
             "in_zero_point": op.input.zero_point,
         }  # fmt: skip
         before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {columns * units}"
-        previous = f"{site.row} > 0 ? {before} : NULL"
-        weights = f"{site.constant('weights')} + {site.row} * {kernel * units * terms}"
+        previous = f"{site.output_row} > 0 ? {before} : NULL"
+        weights = f"{site.constant('weights')} + {site.output_row} * {kernel * units * terms}"
         function = "tinyfuse_row_macs_depthwise_s8" if g.depthwise else self.name
-        arguments = ("&p", row_pointer(site.inputs[0], site.row), weights, previous, view.pointer)
+        arguments = ("&p", row_pointer(site.input(0), site.output_row), weights, previous, view.pointer)
         return Let("tinyfuse_row_macs", "p", fields), Call(function, arguments)
 
 
 class OutputOfSumsRow(Kernel):
+    """The one row behind the last sums: bias, requantization and clamp a channel."""
+
     name = "tinyfuse_output_of_sums"
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (general_channels(op.attributes.layer),)
+        return (general_channels(op.attributes_as(PartOfLayer).layer),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, height, columns, units = op.input.shape
-        fields = {"columns": columns, "units": units} | output_fields(op.attributes.layer)
-        source = row_pointer(site.inputs[0], str(height - 1))
-        arguments = ("&p", source, site.constant("channels"), site.outputs[0].pointer)
+        fields = {"columns": columns, "units": units} | output_fields(op.attributes_as(PartOfLayer).layer)
+        source = row_pointer(site.input(0), str(height - 1))
+        arguments = ("&p", source, site.constant("channels"), site.output.pointer)
         return Let("tinyfuse_output_of_sums_params", "p", fields), Call(self.name, arguments)
 
 
@@ -69,9 +78,9 @@ class MeanOfSumRow(Kernel):
     headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        layer = op.attributes.layer
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        layer = op.attributes_as(PartOfLayer).layer
         count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
-        source = row_pointer(site.inputs[0], str(op.input.shape[1] - 1))
+        source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
         scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
-        return (Call(self.name, (source, site.outputs[0].pointer, op.output.elements, *scaling)),)
+        return (Call(self.name, (source, site.output.pointer, op.output.elements, *scaling)),)

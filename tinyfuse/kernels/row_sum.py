@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.row_sum import AverageOfSum
 
 
 class RowSumRow(Kernel):
@@ -15,22 +16,24 @@ class RowSumRow(Kernel):
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings, accumulates = True, False, True, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        view, (_, _, width, channels) = site.outputs[0], op.input.shape
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        view, (_, _, width, channels) = site.output, op.input.shape
         before = view.pointer if view.ring_rows == 1 else f"{view.pointer} - {channels}"
-        previous = f"{site.row} > 0 ? {before} : NULL"
-        source = row_pointer(site.inputs[0], site.row)
+        previous = f"{site.output_row} > 0 ? {before} : NULL"
+        source = row_pointer(site.input(0), site.output_row)
         return (Call(self.name, (source, previous, view.pointer, width, channels)),)
 
 
 class AverageOfSumRow(Kernel):
+    """The one row behind the last sums, divided and clamped."""
+
     name = "tinyfuse_average_of_sum"
     headers = ("tinyfuse_pool.h",)
     by_row, whole, rings = True, False, True
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = clamp_range(op)
         _, height, _, channels = op.input.shape
-        source = row_pointer(site.inputs[0], str(height - 1))
-        target = site.outputs[0].pointer
-        return (Call(self.name, (source, target, channels, op.attributes.count, low, high)),)
+        source = row_pointer(site.input(0), str(height - 1))
+        target = site.output.pointer
+        return (Call(self.name, (source, target, channels, op.attributes_as(AverageOfSum).count, low, high)),)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Tensor
-from tinyfuse.kernels.base import Site, View
+from tinyfuse.kernels.base import CallSite, TensorAccess
 
 
-def row_pointer(view: View, row: str) -> str:
+def row_pointer(view: TensorAccess, row: str) -> str:
     """The pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""
     tensor = view.tensor
     if view.ring_rows == 1:
@@ -15,12 +15,12 @@ def row_pointer(view: View, row: str) -> str:
     return f"{view.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
 
 
-def extent(tensor: Tensor, site: Site) -> int:
+def element_count(tensor: Tensor, site: CallSite) -> int:
     """How many elements a call computes: the tensor's, or those of one of its rows."""
     return tensor.elements if site.row is None else tensor.elements // tensor.shape[1]
 
 
-def input_pointer(site: Site, index: int) -> str:
+def input_pointer(site: CallSite, index: int) -> str:
     """Where an elementwise call begins to read: the input's start, or its row."""
-    view = site.inputs[index]
+    view = site.input(index)
     return view.pointer if site.row is None else row_pointer(view, site.row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.ops.softmax_scaling import softmax_scaling
 
 
@@ -20,12 +20,12 @@ class SoftmaxWhole(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.output.dtype == self.out_dtype
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = softmax_scaling(op)
         depth = op.input.shape[-1]
         fields = {
             "rows": op.input.elements // depth, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        pointers = (site.inputs[0].pointer, site.outputs[0].pointer)
+        pointers = (site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))

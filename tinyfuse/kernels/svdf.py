@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.ops.svdf import Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
 def svdf_constants(op: Op) -> tuple[Constant, ...]:
     """Weights and bias in the order of the file."""
-    ctype = f"{op.inputs[2].dtype}_t"
+    ctype = f"{op.operand(2).dtype}_t"
     return tuple(
-        Constant(name, np.ascontiguousarray(op.inputs[i].data).reshape(-1), kind)
+        Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), kind)
         for name, i, kind in (("features", 1, "int8_t"), ("time", 2, ctype), ("bias", 3, "int32_t"))
     )
 
@@ -25,26 +26,25 @@ class SvdfWhole(Kernel):
     name = "tinyfuse_svdf"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        offsets = -op.input.zero_point * op.inputs[1].data.sum(axis=1, dtype=np.int64)
+        offsets = -op.input.zero_point * op.operand(1).values.sum(axis=1, dtype=np.int64)
         return (
             *svdf_constants(op),
             Constant("offsets", offsets.astype(np.int32), "int32_t"),  # wraps as the sums do
         )
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        (batches, inputs), (filters, memory) = op.input.shape, op.inputs[2].shape
-        feature, time = feature_multiplier(op), time_multiplier(op)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
+        feature, time, rank = feature_multiplier(op), time_multiplier(op), op.attributes_as(Svdf).rank
         params = Let("tinyfuse_svdf", "p", {
-            "batches": batches, "inputs": inputs, "units": filters // op.attributes.rank,
-            "rank": op.attributes.rank, "memory": memory,
-            "state_zero_point": op.inputs[4].zero_point,
+            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            "state_zero_point": op.operand(4).zero_point,
             "out_zero_point": op.output.zero_point,
             "feature_multiplier": feature[0], "feature_shift": feature[1],
             "time_multiplier": time[0], "time_shift": time[1],
         })  # fmt: skip
-        suffix = "s16" if op.inputs[4].dtype == "int16" else "s8"
+        suffix = "s16" if op.operand(4).dtype == "int16" else "s8"
         arguments = (
-            "&p", site.inputs[0].pointer, site.inputs[4].pointer, site.outputs[0].pointer,
+            "&p", site.input(0).pointer, site.input(4).pointer, site.output.pointer,
             site.constant("features"), site.constant("offsets"), site.constant("time"), site.constant("bias"),
         )  # fmt: skip
         return params, Call(f"{self.name}_{suffix}", arguments)

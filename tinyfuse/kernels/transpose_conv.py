@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.packing import general_channels, output_fields, plain_weights
-from tinyfuse.ops.transpose_conv import as_convolution
+from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
 
 
 class TransposeConvRow(Kernel):
@@ -18,21 +18,19 @@ class TransposeConvRow(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(as_convolution(op))
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        from tinyfuse.ops.transpose_conv import paddings
-
-        source = site.inputs[2]
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        source, (stride_h, stride_w) = site.input(2), op.attributes_as(TransposeConv).stride
         _, in_h, in_w, in_c = source.tensor.shape
-        out_c, kernel_h, kernel_w, _ = op.inputs[1].shape
+        out_c, kernel_h, kernel_w, _ = op.operand(1).shape
         pad_top, pad_left = paddings(op)
         fields = {
             "in_h": in_h, "in_w": in_w, "in_c": in_c, "in_ring": source.ring_rows,
             "out_w": op.output.shape[2], "out_c": out_c, "kernel_h": kernel_h, "kernel_w": kernel_w,
-            "stride_h": op.attributes.stride[0], "stride_w": op.attributes.stride[1],
+            "stride_h": stride_h, "stride_w": stride_w,
             "pad_top": pad_top, "pad_left": pad_left, "in_zero_point": source.tensor.zero_point,
         }  # fmt: skip
         args = (
-            "&p", source.pointer, site.row, site.outputs[0].pointer,
+            "&p", source.pointer, site.output_row, site.output.pointer,
             site.constant("weights"), site.constant("channels"),
         )  # fmt: skip
         return Let("tinyfuse_transpose_conv", "p", fields | output_fields(op)), Call(self.name, args)

@@ -5,30 +5,34 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Kernel, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
 
 
 class ReadVariable(Kernel):
+    """Copies the state's bytes to the output."""
+
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (site.inputs[0].pointer, site.outputs[0].pointer, op.output.bytes)),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)
 
 
 class AssignVariable(Kernel):
+    """Copies the value's bytes, a constant's too, to the state."""
+
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        value = op.inputs[1]
+        value = op.operand(1)
         if not value.is_constant:
             return ()
-        return (Constant("value", np.ascontiguousarray(value.data).reshape(-1).view(np.uint8), "uint8_t"),)
+        return (Constant("value", np.ascontiguousarray(value.values).reshape(-1).view(np.uint8), "uint8_t"),)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        value = site.inputs[1].pointer if site.inputs[1] is not None else site.constant("value")
-        return (Call(self.name, (value, site.inputs[0].pointer, op.input.bytes)),)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        value = site.input(1).pointer if site.inputs[1] is not None else site.constant("value")
+        return (Call(self.name, (value, site.input(0).pointer, op.input.bytes)),)
 
 
 class RingPush(Kernel):
@@ -37,8 +41,8 @@ class RingPush(Kernel):
     name = "tinyfuse_ring_push"
     headers = ("tinyfuse_ring.h",)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        rows, ring, cursor = (view.pointer for view in site.inputs)
-        height = op.inputs[1].shape[1]
-        row_bytes = op.inputs[1].bytes // height
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        rows, ring, cursor = (site.input(i).pointer for i in range(3))
+        height = op.operand(1).shape[1]
+        row_bytes = op.operand(1).bytes // height
         return (Call(self.name, (rows, op.input.bytes // row_bytes, ring, height, row_bytes, cursor)),)

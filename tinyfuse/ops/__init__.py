@@ -10,7 +10,7 @@ from tinyfuse.ops.activations import (
     TanhOperator,
 )
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
-from tinyfuse.ops.base import Operator
+from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
@@ -60,7 +60,7 @@ from tinyfuse.ops.variables import (
     VarHandleOperator,
 )
 
-FAMILIES: dict[str, Operator] = {
+FAMILIES: dict[str, OpFamily] = {
     family.kind: family
     for family in (
         Conv2DOperator(),

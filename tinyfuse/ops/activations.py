@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import (
     INT32_MAX,
     RANGE,
@@ -33,10 +33,11 @@ class ReluOperator(UnaryOperator):
     """Rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
+    fused_as = "RELU"
     summary = "max(x, 0)"
     rules = (*UNARY_RULES, RATIO_RULE)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         rescaled = multiply_by_quantized_multiplier(
             values.astype(np.int64) - op.input.zero_point, *quantize_multiplier(scale_ratio(op))
         )
@@ -49,13 +50,14 @@ class Relu6Operator(UnaryOperator):
     quantization, so here too a different one changes nothing."""
 
     kind = "RELU6"
+    fused_as = "RELU6"
     summary = "min(max(x, 0), 6)"
     rules = (
         *UNARY_RULES,
         Rule("the input's scale is above 2^-28", lambda op: op.input if op.input.scale <= 2.0**-28 else None),
     )
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         return np.clip(values, *activation_range("RELU6", op.input.scale, op.input.zero_point))
 
 
@@ -68,7 +70,7 @@ class LeakyRelu:
 
 def _alpha_multiplier(op: Op) -> float:
     with np.errstate(over="ignore"):
-        scaled = np.float32(op.input.scale) * np.float32(op.attributes.alpha)
+        scaled = np.float32(op.input.scale) * np.float32(op.attributes_as(LeakyRelu).alpha)
         return float(scaled / np.float32(op.output.scale))
 
 
@@ -77,6 +79,7 @@ class LeakyReluOperator(UnaryOperator):
     of its magnitude, and the result is negated."""
 
     kind = "LEAKY_RELU"
+    options_table = "LeakyReluOptions"
     summary = "x, or alpha * x where x is negative"
     rules = (
         *UNARY_RULES,
@@ -90,7 +93,7 @@ class LeakyReluOperator(UnaryOperator):
     def attributes(self, options: Mapping[str, Any]) -> LeakyRelu:
         return LeakyRelu(options.get("alpha", 0.0))
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         data, alpha = values.astype(np.int64) - op.input.zero_point, _alpha_multiplier(op)
         positive = multiply_by_quantized_multiplier(data, *quantize_multiplier(scale_ratio(op)))
         negative = multiply_by_quantized_multiplier(data, *quantize_multiplier(abs(alpha)))
@@ -130,7 +133,7 @@ class HardSwishOperator(UnaryOperator):
         ),
     )
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         (out, out_exponent), (factor, exponent) = _hard_swish_multipliers(op)
         fine = (values.astype(np.int64) - op.input.zero_point) << 7
         unshifted = saturating_rounding_doubling_high_mul_16(fine, out)
@@ -159,7 +162,7 @@ class EluOperator(UnaryOperator):
         ),
     )
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         inverse = np.float32(1) / np.float32(op.output.scale)
         real = np.float32(op.input.scale) * (values.astype(np.int64) - op.input.zero_point).astype(np.float32)
         exps = np.array([math.exp(min(x, 0.0)) for x in real.reshape(-1).tolist()], np.float32)
@@ -172,7 +175,7 @@ class EluOperator(UnaryOperator):
 _INPUT_BITS = 4
 
 
-def _fixed_point(op: Op, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _fixed_point(op: Op, values: Array) -> tuple[Array, Array]:
     """(Q4.27, side) of stored values: `side` is 1 or -1 where a value is at or beyond the radius that
     Q4.27 can hold, else 0. At a radius of 0, TFLM looks at the lower side first."""
     multiplier, shift = quantize_multiplier(op.input.scale * 2.0 ** (31 - _INPUT_BITS))
@@ -204,7 +207,7 @@ class LogisticOperator(UnaryOperator):
     summary = "1 / (1 + exp(-x))"
     rules = (*UNARY_RULES, _output_rule(1 / 256, -128), _INPUT_RULE)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         low, high = RANGE["int8"]
         x, side = _fixed_point(op, values)
         positive = one_over_one_plus_x(exp_on_negative_values(-np.abs(x), _INPUT_BITS))
@@ -221,7 +224,7 @@ class TanhOperator(UnaryOperator):
     summary = "hyperbolic tangent"
     rules = (*UNARY_RULES, _output_rule(1 / 128, 0), _INPUT_RULE)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         low, high = RANGE["int8"]
         x, side = _fixed_point(op, values)
         # Q4.27 read as Q5.26 is twice the value

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends
 
 
 def reduced_axis(op: Op) -> int:
-    return axis_of(op.inputs[1], len(op.input.shape))
+    """The dimension that is searched, from 0."""
+    return axis_of(op.operand(1), len(op.input.shape))
 
 
 def _bad_shape(op: Op) -> bool:
@@ -18,7 +19,7 @@ def _bad_shape(op: Op) -> bool:
     return op.output.shape != (*shape[:axis], *shape[axis + 1 :])
 
 
-class _ArgExtreme(Operator):
+class _ArgExtreme(OpFamily):
     """The first of equal values counts."""
 
     rules = (
@@ -35,21 +36,25 @@ class _ArgExtreme(Operator):
         ),
         Rule(
             "the axis is a constant int32, a dimension of the input",
-            lambda op: None if constant_axis(op.inputs[1], len(op.input.shape)) else op.inputs[1],
+            lambda op: None if constant_axis(op.operand(1), len(op.input.shape)) else op.operand(1),
         ),
         Rule("the output has the input's shape without the axis", lambda op: op.output if _bad_shape(op) else None),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         find = np.argmin if op.kind == "ARG_MIN" else np.argmax
-        return (find(inputs[0], axis=reduced_axis(op)).astype(np.int32).reshape(op.output.shape),)
+        return (find(given(inputs[0]), axis=reduced_axis(op)).astype(np.int32).reshape(op.output.shape),)
 
 
 class ArgMaxOperator(_ArgExtreme):
+    """int8 [...] -> int32, the shape without the axis."""
+
     kind = "ARG_MAX"
     summary = "index of the greatest value along a dimension"
 
 
 class ArgMinOperator(_ArgExtreme):
+    """int8 [...] -> int32, the shape without the axis."""
+
     kind = "ARG_MIN"
     summary = "index of the least value along a dimension"

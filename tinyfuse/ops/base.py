@@ -1,6 +1,6 @@
 """What an operator family is: the contract that every file of tinyfuse/ops fulfils.
 
-A family (`Operator`) holds everything that an operator means: how its options are read, the rules it
+A family (`OpFamily`) holds everything that an operator means: how its options are read, the rules it
 must meet, its exact integer reference in numpy, its cost in multiply-accumulates, and its row window. How
 it is computed in C is no part of it (tinyfuse/kernels).
 """
@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tinyfuse.errors import Problem
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 
 # --- rules -----------------------------------------------------------------------------------
 
@@ -53,7 +51,7 @@ class RowWindow:
 
     `kernel` counts rows from the first tap to the last, dilation included. Rows before 0 or from
     the tensor's height on are padding. Where `spread` is not 1, the window slides over the input with
-    spread - 1 empty rows behind each of its rows (a fractional stride): it counts those too, and
+    spread - 1 empty rows after each of its rows (a fractional stride): it counts those too, and
     input row r is at r * spread.
     """
 
@@ -124,21 +122,42 @@ class Part:
 # --- operators -------------------------------------------------------------------------------
 
 
-class Operator(ABC):
-    """Everything that is true of one operator kind (the schema's name)."""
+class OpFamily(ABC):
+    """Everything that is true of one operator kind (the schema's name).
+
+    Whoever wants to know what sort of operator it has asks these traits, and lists no kinds
+    (tests/test_traits.py): so a new operator is treated as what it says it is.
+    """
 
     kind: str
     summary: str  # what it computes, for users: a phrase of one line (`tinyfuse operators`)
     rules: tuple[Rule, ...] = ()
+    options_table: str | None = None  # the schema's table of its options, where any is read
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
-    partial: bool = False  # the output is of use to the operator behind it alone, and large: never whole
+    partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    resource: bool = False  # in a file its input 0 is a variable's handle
 
-    def attributes(self, options: Mapping[str, Any]) -> Any:
+    elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
+    one_image: bool = False  # each image of a batch is computed by itself
+    pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
+    pools: bool = False  # each output value lies between stored values of its own channel
+    affine: bool = False  # with a constant for an operand it scales or shifts the other
+    fused_as: str | None = None  # the fused activation that it is, standing alone
+
+    # where data meets weights: the inputs that are data and weights
+    data_and_weights: tuple[int, int] | None = None
+    # of a layer (inputs 0 to 2: data, weights, bias; each output channel a sum plus its bias, requantized and
+    # clamped): the dimension of the weights with an index an output channel
+    channel_axis: int | None = None
+    convolution: bool = False  # a layer whose weights slide over an image; its attributes are a Conv2D
+    depthwise: bool = False  # a layer whose output channels read one input channel each
+
+    def attributes(self, options: Mapping[str, Any]) -> object:
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options.
@@ -146,14 +165,31 @@ class Operator(ABC):
         return None
 
     @abstractmethod
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
-        (constants included); shapes and dtypes are those of op's tensors. Behind the outputs come the
+        (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
 
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
         return 0
+
+    def moves(self, op: Op) -> tuple[int, ...]:
+        """Of an operator whose output elements are input elements as they are: the inputs that they come
+        from. Empty: it computes."""
+        return (0,) if self.alias else ()
+
+    def passes_channels(self, op: Op) -> bool:
+        """Whether output channel c is made of channel c of input 0 alone, for every c."""
+        if self.alias:
+            # a vector under another shape; longer tensors would be cut into other pieces
+            return op.input.shape[-1:] == op.output.shape[-1:] == (op.input.elements,)
+        return self.pools
+
+    def sums_channels(self, op: Op) -> bool:
+        """Whether each output channel of a layer sums over all channels of input 0, the last dimension of
+        the weights."""
+        return False
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
+from tinyfuse.ops.convolution import Clamped
 
 Multiplier = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Binary:
+class Binary(Clamped):
     """activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed it."""
 
     activation: str = "NONE"
@@ -27,28 +28,28 @@ MOST_LOOPS = 4
 
 @dataclass(frozen=True)
 class Loops:
-    """A loop nest over the output's elements, outermost first: extents, and how many elements each
+    """A loop nest over the output's elements, outermost first: dimensions, and how many elements each
     operand moves on from one turn to the next (0: it is repeated)."""
 
-    extents: tuple[int, ...]
+    dims: tuple[int, ...]
     a_strides: tuple[int, ...]
     b_strides: tuple[int, ...]
 
 
 def broadcast_loops(output: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> Loops:
     """The shortest nest for operands of shapes `a` and `b` that broadcast to `output`: dimensions of
-    extent 1 are left out, and two become one where both operands go on as in a single loop."""
+    size 1 are left out, and two become one where both operands go on as in a single loop."""
     strides = [operand_strides(shape, output) for shape in (a, b)]
     loops: list[tuple[int, int, int]] = []
-    for extent, *steps in zip(output, *strides, strict=True):
-        if extent == 1:
+    for dim, *steps in zip(output, *strides, strict=True):
+        if dim == 1:
             continue
-        if loops and all(outer == inner * extent for outer, inner in zip(loops[-1][1:], steps, strict=True)):
-            loops[-1] = (loops[-1][0] * extent, *steps)
+        if loops and all(outer == inner * dim for outer, inner in zip(loops[-1][1:], steps, strict=True)):
+            loops[-1] = (loops[-1][0] * dim, *steps)
         else:
-            loops.append((extent, *steps))
-    extents, a_steps, b_steps = zip(*(loops or [(1, 0, 0)]), strict=True)
-    return Loops(extents, a_steps, b_steps)
+            loops.append((dim, *steps))
+    dims, a_steps, b_steps = zip(*(loops or [(1, 0, 0)]), strict=True)
+    return Loops(dims, a_steps, b_steps)
 
 
 def operand_strides(shape: tuple[int, ...], output: tuple[int, ...]) -> list[int]:
@@ -69,7 +70,7 @@ ADD_SHIFT, SQUARED_DIFFERENCE_SHIFT, COMPARISON_SHIFT = 20, 7, 8
 
 def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
     """(multiplier, shift) of the first operand, the second, and their sum or difference."""
-    a, b = op.inputs[0].scale, op.inputs[1].scale
+    a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
     real = (a / twice_larger, b / twice_larger, twice_larger / (2.0**ADD_SHIFT * op.output.scale))
     return tuple(quantize_multiplier(value) for value in real)
@@ -77,7 +78,7 @@ def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
 
 def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
     """The same of SQUARED_DIFFERENCE's operands and square."""
-    a, b = op.inputs[0].scale, op.inputs[1].scale
+    a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
     squared = twice_larger * twice_larger / (2.0 ** (2 * SQUARED_DIFFERENCE_SHIFT) * op.output.scale)
     return tuple(quantize_multiplier(value) for value in (a / twice_larger, b / twice_larger, squared))
@@ -85,15 +86,15 @@ def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
 
 def mul_multiplier(op: Op) -> Multiplier:
     """(multiplier, shift) of MUL's product."""
-    return quantize_multiplier(op.inputs[0].scale * op.inputs[1].scale / op.output.scale)
+    return quantize_multiplier(op.operand(0).scale * op.operand(1).scale / op.output.scale)
 
 
 def prelu_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
     """(multiplier, shift) of a value that stays, and of one times alpha."""
-    x, alpha, out = op.inputs[0].scale, op.inputs[1].scale, op.output.scale
+    x, alpha, out = op.operand(0).scale, op.operand(1).scale, op.output.scale
     return quantize_multiplier(x / out), quantize_multiplier(x * alpha / out)
 
 
 def comparison_multipliers(op: Op) -> tuple[Multiplier, Multiplier]:
     """(multiplier, shift) of either operand: its scale."""
-    return quantize_multiplier(op.inputs[0].scale), quantize_multiplier(op.inputs[1].scale)
+    return quantize_multiplier(op.operand(0).scale), quantize_multiplier(op.operand(1).scale)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 #: the dtypes that TFLM casts from, and to
 SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
 
 
-class CastOperator(Operator):
+class CastOperator(OpFamily):
     """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0."""
 
     kind = "CAST"
+    elementwise = True
     summary = "stored numbers as another dtype"
     rules = (
         ONE_INPUT,
@@ -27,8 +28,8 @@ class CastOperator(Operator):
         ONE_SHAPE,
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        data = inputs[0]
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        data = given(inputs[0])
         if op.input.dtype == "float32" and op.output.dtype != "float32":
             limits = np.iinfo(op.output.dtype)
             data = np.nan_to_num(np.trunc(data.astype(np.float64)), nan=0.0).clip(limits.min, limits.max)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -24,10 +24,10 @@ from tinyfuse.ops.images import ImageOperator
 
 
 def _bad_channels(op: Op) -> Tensor | None:
-    out_c, filter_c = op.inputs[1].shape[0], op.inputs[1].shape[3]
+    out_c, filter_c = op.operand(1).shape[0], op.operand(1).shape[3]
     in_c = op.input.shape[3]
     good = in_c % filter_c == 0 and out_c % (in_c // filter_c) == 0 and op.output.shape[3] == out_c
-    return None if good else op.inputs[1]
+    return None if good else op.operand(1)
 
 
 class Conv2DOperator(ImageOperator):
@@ -35,26 +35,28 @@ class Conv2DOperator(ImageOperator):
     reads the input channels of group c // (out_c / groups)."""
 
     kind = "CONV_2D"
+    options_table = "Conv2DOptions"
+    data_and_weights, channel_axis, convolution = (0, 1), 0, True
     summary = "convolution over rows and columns: any kernel, stride, dilation, padding, groups"
     rules = (
         *TENSOR_RULES,
         *SHAPE_RULES,
         Rule("input channels are filter channels * groups, output channels a multiple of groups",
              _bad_channels),
-        weights_scale_rule(axis=0),
+        weights_scale_rule(axis=channel_axis),
         *QUANTIZATION_RULES,
     )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> Conv2D:
         return Conv2D(**conv_options(options))
 
-    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
+    def image(self, op: Op, *inputs: Array | None) -> Array:
         g = geometry(op)
-        weights = inputs[1].astype(np.float64)
+        weights = given(inputs[1]).astype(np.float64)
         filter_c, filters = g.in_c // g.groups, g.out_c // g.groups
         # float64 holds every sum of int8 products exactly and has a fast matrix product
         total = np.zeros((g.out_h, g.out_w, g.out_c))
-        for ky, kx, values in taps(op, inputs[0]):
+        for ky, kx, values in taps(op, given(inputs[0])):
             values = values.astype(np.float64)
             for group in range(g.groups):
                 outs = slice(group * filters, (group + 1) * filters)
@@ -62,8 +64,11 @@ class Conv2DOperator(ImageOperator):
                 total[..., outs] += values[..., ins] @ weights[outs, ky, kx].T
         return requantize_channels(op, total.astype(np.int64))[None]
 
+    def sums_channels(self, op: Op) -> bool:
+        return geometry(op).groups == 1
+
     def macs(self, op: Op) -> int:
-        _, kernel_h, kernel_w, filter_c = op.inputs[1].shape
+        _, kernel_h, kernel_w, filter_c = op.operand(1).shape
         return op.output.elements * kernel_h * kernel_w * filter_c
 
     def window(self, op: Op) -> RowWindow:

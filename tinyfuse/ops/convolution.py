@@ -7,13 +7,13 @@ roundings; plus the output zero point; clamped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,
     clamp,
@@ -26,17 +26,30 @@ from tinyfuse.ops.base import RowWindow, Rule
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
+class Clamped:
+    """Attributes of an operator that ends in a clamp.
+
+    activation  one of ACTIVATIONS
+    clamp       (low, high) in stored units where a rewrite narrowed the clamp by a following
+                activation; None: what `activation` gives
+    """
+
+    activation: str
+    clamp: tuple[int, int] | None
+
+    def clamped(self, clamp: tuple[int, int]) -> Self:
+        """The same with that clamp."""
+        return replace(self, clamp=clamp)  # type: ignore[type-var]  # each subclass is a dataclass
+
+
 @dataclass(frozen=True)
-class Conv2D:
+class Conv2D(Clamped):
     """Attributes of CONV_2D.
 
     padding     "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right)
                 once a rewrite folded a PAD operator in
     stride      (rows, columns)
     dilation    (rows, columns)
-    activation  one of ACTIVATIONS
-    clamp       (low, high) in stored units where a rewrite narrowed the clamp by a following
-                activation; None: what `activation` gives
     """
 
     padding: str | tuple[int, int, int, int] = "VALID"
@@ -93,52 +106,49 @@ class ConvGeometry:
     @property
     def pads_rows(self) -> bool:
         """Whether a window reaches above or below the image."""
-        behind = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
-        return self.pad_top > 0 or behind >= self.in_h
+        after = (self.out_h - 1) * self.stride_h - self.pad_top + (self.kernel_h - 1) * self.dilation_h
+        return self.pad_top > 0 or after >= self.in_h
 
     @property
     def pads_columns(self) -> bool:
         """Whether a window reaches beside the image."""
-        behind = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
-        return self.pad_left > 0 or behind >= self.in_w
+        after = (self.out_w - 1) * self.stride_w - self.pad_left + (self.kernel_w - 1) * self.dilation_w
+        return self.pad_left > 0 or after >= self.in_w
 
 
-def windows_along(
-    extent: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]
-) -> tuple[int, int]:
+def windows_along(dim: int, kernel: int, stride: int, dilation: int, padding: str | tuple[int, int]) -> tuple[int, int]:
     """(output positions, padding before) of a window that slides along one axis; `padding` is "SAME",
     "VALID" or (before, after)."""
     span = (kernel - 1) * dilation + 1
     if padding == "SAME":
-        count = -(-extent // stride)
-        return count, max(0, (count - 1) * stride + span - extent) // 2
-    before, after = (0, 0) if padding == "VALID" else padding
-    return (extent + before + after - span) // stride + 1, before
+        count = -(-dim // stride)
+        return count, max(0, (count - 1) * stride + span - dim) // 2
+    before, after = (0, 0) if isinstance(padding, str) else padding
+    return (dim + before + after - span) // stride + 1, before
 
 
-def padded_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
+def padded_dims(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
-    attributes, (_, height, width, _) = op.attributes, op.input.shape
-    _, kernel_h, kernel_w, _ = op.inputs[1].shape
-    rows, columns = (
-        attributes.padding if isinstance(attributes.padding, str) else attributes.padding[at : at + 2] for at in (0, 2)
-    )
+    a, (_, height, width, _) = op.attributes_as(Conv2D), op.input.shape
+    _, kernel_h, kernel_w, _ = op.operand(1).shape
+    rows = a.padding if isinstance(a.padding, str) else a.padding[:2]
+    columns = a.padding if isinstance(a.padding, str) else a.padding[2:]
     return (
-        windows_along(height, kernel_h, attributes.stride[0], attributes.dilation[0], rows),
-        windows_along(width, kernel_w, attributes.stride[1], attributes.dilation[1], columns),
+        windows_along(height, kernel_h, a.stride[0], a.dilation[0], rows),
+        windows_along(width, kernel_w, a.stride[1], a.dilation[1], columns),
     )
 
 
 def geometry(op: Op) -> ConvGeometry:
     """The geometry of a CONV_2D or DEPTHWISE_CONV_2D that meets its family's rules."""
-    weights = op.inputs[1]
+    weights, attributes = op.operand(1), op.attributes_as(Conv2D)
     _, in_h, in_w, in_c = op.input.shape
     _, out_h, out_w, out_c = op.output.shape
-    (_, pad_top), (_, pad_left) = padded_extents(op)
+    (_, pad_top), (_, pad_left) = padded_dims(op)
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     return ConvGeometry(
         in_h, in_w, in_c, out_h, out_w, out_c, weights.shape[1], weights.shape[2],
-        *op.attributes.stride, *op.attributes.dilation, pad_top, pad_left,
+        *attributes.stride, *attributes.dilation, pad_top, pad_left,
         groups=in_c if depthwise else in_c // weights.shape[3],
     )  # fmt: skip
 
@@ -152,21 +162,22 @@ def is_plain_pointwise(op: Op) -> bool:
 
 def clamp_range(op: Op) -> tuple[int, int]:
     """(low, high) of the output in stored units."""
-    if op.attributes.clamp is not None:
-        return op.attributes.clamp
-    return activation_range(op.attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype)
+    attributes = op.attributes_as(Clamped)
+    if attributes.clamp is not None:
+        return attributes.clamp
+    return activation_range(attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype)
 
 
-def channel_multipliers(op: Op) -> tuple[np.ndarray, np.ndarray]:
+def channel_multipliers(op: Op) -> tuple[Array, Array]:
     """(multipliers, shifts), int64, one an output channel.
 
     The real multiplier is input scale * weight scale / output scale in double precision; only a
     FULLY_CONNECTED layer with one weight scale multiplies the first two in float32.
     """
-    weights = op.inputs[1]
-    per_channel = weights.quant.per_channel
+    weights = op.operand(1)
+    per_channel = weights.quantization.per_channel
     products = []
-    for scale in weights.quant.scale:
+    for scale in weights.quantization.scale:
         if op.kind == "FULLY_CONNECTED" and not per_channel:
             products.append(float(np.float32(op.input.scale) * np.float32(scale)))
         else:
@@ -177,15 +188,15 @@ def channel_multipliers(op: Op) -> tuple[np.ndarray, np.ndarray]:
     return np.array([m for m, _ in pairs], np.int64), np.array([s for _, s in pairs], np.int64)
 
 
-def bias_values(op: Op) -> np.ndarray:
+def bias_values(op: Op) -> Int64s:
     """The bias as int64, zeros where it is absent."""
-    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    bias = op.optional(2)
     if bias is None:
         return np.zeros(op.output.shape[-1], np.int64)
-    return bias.data.reshape(-1).astype(np.int64)
+    return bias.values.reshape(-1).astype(np.int64)
 
 
-def requantize_channels(op: Op, accumulators: np.ndarray) -> np.ndarray:
+def requantize_channels(op: Op, accumulators: Array) -> Array:
     """Stored outputs from int64 accumulators [..., out_c] that have no bias yet."""
     total = (accumulators + bias_values(op)).astype(np.int32)  # wraps as the C does
     scaled = multiply_by_quantized_multiplier(total, *channel_multipliers(op))
@@ -195,27 +206,22 @@ def requantize_channels(op: Op, accumulators: np.ndarray) -> np.ndarray:
 # --- rules -----------------------------------------------------------------------------------
 
 
-def _tensors(op: Op) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    inputs = op.inputs + (None,) * (3 - len(op.inputs))
-    return inputs[0], inputs[1], inputs[2]
-
-
 def _one_scale(tensor: Tensor) -> bool:
     quant = tensor.quant
     return quant is not None and len(quant.scale) == 1 and len(quant.zero_point) == 1
 
 
 def _bad_bias(op: Op) -> Tensor | None:
-    bias = _tensors(op)[2]
+    bias = op.optional(2)
     good = bias is None or (bias.is_constant and bias.dtype == "int32" and bias.elements == op.output.shape[-1])
     return None if good else bias
 
 
 def _bad_scale(op: Op) -> Tensor | None:
     # a filter of zeros alone may have scale 0: whatever it sums up to, TFLM multiplies by 0
-    least = {op.inputs[1]: 0.0}
-    for tensor in (op.input, op.inputs[1], op.output):
-        scales = tensor.quant.scale
+    least = {op.operand(1): 0.0}
+    for tensor in (op.input, op.operand(1), op.output):
+        scales = tensor.quantization.scale
         if not all(scale < float("inf") and (scale > 0 or scale == least.get(tensor)) for scale in scales):
             return tensor
     return None
@@ -229,12 +235,12 @@ TENSOR_RULES = (
     ),
     Rule(
         "input and output are int8, the input computed at run time",
-        lambda op: next((t for t in (op.inputs[0], op.outputs[0]) if t.dtype != "int8" or t.is_constant), None),
+        lambda op: next((t for t in (op.operand(0), op.outputs[0]) if t.dtype != "int8" or t.is_constant), None),
         "quantize the model to int8 (full integer quantization)",
     ),
     Rule(
         "weights are constant int8",
-        lambda op: None if op.inputs[1].is_constant and op.inputs[1].dtype == "int8" else op.inputs[1],
+        lambda op: None if op.operand(1).is_constant and op.operand(1).dtype == "int8" else op.operand(1),
         "quantize the model to int8 (full integer quantization)",
     ),
     Rule(
@@ -253,22 +259,22 @@ QUANTIZATION_RULES = (
     ),
     Rule(
         f"the fused activation is one of {', '.join(ACTIVATIONS)}",
-        lambda op: op.attributes.activation not in ACTIVATIONS,
+        lambda op: op.attributes_as(Clamped).activation not in ACTIVATIONS,
     ),
 )
 
 
 def extent_of(tensor: Tensor, axis: int) -> int | None:
-    """The extent of a dimension that a file names, None where there is none."""
+    """The size of a dimension that a file names, None where there is none."""
     return tensor.shape[axis] if 0 <= axis < len(tensor.shape) else None
 
 
 def weights_scale_rule(axis: int) -> Rule:
     """Weights are symmetric with one scale, or one an index of dimension `axis`; as in TFLM, the file may name
-    another dimension of the same extent (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
+    another dimension of the same size (kernel_util.cc, PopulateConvolutionQuantizationParams)."""
 
     def bad(op: Op) -> Tensor | None:
-        weights = op.inputs[1]
+        weights = op.operand(1)
         quant = weights.quant
         if quant is None or any(quant.zero_point):
             return weights
@@ -280,7 +286,7 @@ def weights_scale_rule(axis: int) -> Rule:
 
 
 def _bad_output_shape(op: Op) -> Tensor | None:
-    (rows, _), (columns, _) = padded_extents(op)
+    (rows, _), (columns, _) = padded_dims(op)
     good = rows > 0 and columns > 0 and op.output.shape[:3] == (op.input.shape[0], rows, columns)
     return None if good else op.output
 
@@ -290,13 +296,13 @@ SHAPE_RULES = (
     Rule(
         "input, weights and output have rank 4 and no empty dimension",
         lambda op: next(
-            (t for t in (op.input, op.inputs[1], op.output) if len(t.shape) != 4 or min(t.shape) < 1),
+            (t for t in (op.input, op.operand(1), op.output) if len(t.shape) != 4 or min(t.shape) < 1),
             None,
         ),
     ),
     Rule(
         "strides and dilations are positive",
-        lambda op: min(op.attributes.stride + op.attributes.dilation) < 1,
+        lambda op: min(op.attributes_as(Conv2D).stride + op.attributes_as(Conv2D).dilation) < 1,
     ),
     Rule(
         "the output has the input's batch, and the rows and columns that padding, stride and dilation give",
@@ -308,7 +314,7 @@ SHAPE_RULES = (
 # --- reference -------------------------------------------------------------------------------
 
 
-def taps(op: Op, data: np.ndarray):
+def taps(op: Op, data: Array) -> Iterator[tuple[int, int, Int64s]]:
     """Yields (kernel row, kernel column, values): the int64 (input - zero point) [H, W, C] that each
     output position reads under that tap, zero where it reads padding."""
     g = geometry(op)

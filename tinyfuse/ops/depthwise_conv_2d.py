@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -24,21 +24,23 @@ from tinyfuse.ops.images import ImageOperator
 
 
 def _bad_channels(op: Op) -> Tensor | None:
-    out_c = op.input.shape[3] * op.attributes.depth_multiplier
-    good = op.inputs[1].shape[0] == 1 and op.inputs[1].shape[3] == op.output.shape[3] == out_c
-    return None if good else op.inputs[1]
+    out_c = op.input.shape[3] * op.attributes_as(DepthwiseConv2D).depth_multiplier
+    good = op.operand(1).shape[0] == 1 and op.operand(1).shape[3] == op.output.shape[3] == out_c
+    return None if good else op.operand(1)
 
 
 class DepthwiseConv2DOperator(ImageOperator):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
+    options_table = "DepthwiseConv2DOptions"
+    data_and_weights, channel_axis, convolution, depthwise = (0, 1), 3, True, True
     summary = "convolution of each channel by itself: any kernel, stride, dilation, padding, depth multiplier"
     rules = (
         *TENSOR_RULES,
         *SHAPE_RULES,
         Rule("weight and output channels are input channels * depth multiplier", _bad_channels),
-        weights_scale_rule(axis=3),
+        weights_scale_rule(axis=channel_axis),
         *QUANTIZATION_RULES,
     )
 
@@ -46,16 +48,19 @@ class DepthwiseConv2DOperator(ImageOperator):
         multiplier = options.get("depth_multiplier", 0)
         return DepthwiseConv2D(**conv_options(options), depth_multiplier=multiplier)
 
-    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
+    def image(self, op: Op, *inputs: Array | None) -> Array:
         g = geometry(op)
-        weights = inputs[1].astype(np.int64)
+        weights = given(inputs[1]).astype(np.int64)
         total = np.zeros((g.out_h, g.out_w, g.out_c), np.int64)
-        for ky, kx, values in taps(op, inputs[0]):
+        for ky, kx, values in taps(op, given(inputs[0])):
             total += np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
         return requantize_channels(op, total)[None]
 
+    def passes_channels(self, op: Op) -> bool:
+        return op.attributes_as(DepthwiseConv2D).depth_multiplier == 1 and op.input.shape[3] == op.output.shape[3]
+
     def macs(self, op: Op) -> int:
-        _, kernel_h, kernel_w, _ = op.inputs[1].shape
+        _, kernel_h, kernel_w, _ = op.operand(1).shape
         return op.output.elements * kernel_h * kernel_w
 
     def window(self, op: Op) -> RowWindow:

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Int64s, Op, Tensor, all_given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import (
     ADD_SHIFT,
     MOST_LOOPS,
     SQUARED_DIFFERENCE_SHIFT,
     Binary,
+    Multiplier,
     add_multipliers,
     broadcast_loops,
     mul_multiplier,
@@ -29,28 +30,28 @@ from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range
 
 def _bad_shapes(op: Op) -> Tensor | None:
     try:
-        shape = np.broadcast_shapes(op.inputs[0].shape, op.inputs[1].shape)
+        shape = np.broadcast_shapes(op.operand(0).shape, op.operand(1).shape)
     except ValueError:
-        return op.inputs[1]
+        return op.operand(1)
     return None if shape == op.output.shape and op.output.elements > 0 else op.output
 
 
 def _too_many_loops(op: Op) -> bool:
-    return len(broadcast_loops(op.output.shape, op.inputs[0].shape, op.inputs[1].shape).extents) > MOST_LOOPS
+    return len(broadcast_loops(op.output.shape, op.operand(0).shape, op.operand(1).shape).dims) > MOST_LOOPS
 
 
 def _not_int8(op: Op) -> Tensor | None:
-    return next((t for t in (*op.inputs, op.output) if t.dtype != "int8"), None)
+    return next((t for t in (*op.operands, op.output) if t.dtype != "int8"), None)
 
 
 def _not_int8_or_int32(op: Op) -> Tensor | None:
     wanted = op.output.dtype if op.output.dtype in ("int8", "int32") else "int8"
-    return next((t for t in (*op.inputs, op.output) if t.dtype != wanted), None)
+    return next((t for t in (*op.operands, op.output) if t.dtype != wanted), None)
 
 
 def bad_quantization(op: Op) -> Tensor | None:
     """The first int8 tensor that has not exactly one scale and zero point."""
-    tensors = (t for t in (*op.inputs, *op.outputs) if t.dtype == "int8")
+    tensors = (t for t in (*op.operands, *op.outputs) if t.dtype == "int8")
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
@@ -79,11 +80,11 @@ _ARITHMETIC_RULES = (
     *SHAPE_RULES,
     Rule(
         f"the fused activation is one of {', '.join(ACTIVATIONS)}",
-        lambda op: op.attributes.activation not in ACTIVATIONS,
+        lambda op: op.attributes_as(Binary).activation not in ACTIVATIONS,
     ),
     Rule(
         "int32 has no fused activation",
-        lambda op: op.output.dtype == "int32" and op.attributes.activation != "NONE",
+        lambda op: op.output.dtype == "int32" and op.attributes_as(Binary).activation != "NONE",
         "TensorFlow Lite Micro leaves it out in some operators",
     ),
 )
@@ -91,47 +92,49 @@ _ARITHMETIC_RULES = (
 # --- families --------------------------------------------------------------------------------
 
 
-class BinaryOperator(Operator):
+class BinaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
-        if not (op.output.is_image and op.inputs[index].is_image):
+        if not (op.output.is_image and op.operand(index).is_image):
             return None
         # a single row is read for every row of the output
-        return SAME_ROW if op.inputs[index].shape[1] == op.output.shape[1] else RowWindow(1, stride=0)
+        return SAME_ROW if op.operand(index).shape[1] == op.output.shape[1] else RowWindow(1, stride=0)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (self.function(op, *inputs),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (self.function(op, *all_given(inputs)),)
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         """The stored results of stored operands, which broadcast."""
         raise NotImplementedError
 
 
-def _scaled(op: Op, a: np.ndarray, b: np.ndarray, shift: int, multipliers) -> list[np.ndarray]:
+def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplier, ...]) -> list[Int64s]:
     """Both operands less their zero points, shifted left and rescaled to twice the larger scale."""
     return [
         multiply_by_quantized_multiplier((data.astype(np.int64) - tensor.zero_point) << shift, *multiplier)
-        for data, tensor, multiplier in zip((a, b), op.inputs, multipliers, strict=False)
+        for data, tensor, multiplier in zip((a, b), op.operands, multipliers, strict=False)
     ]
 
 
 class _Arithmetic(BinaryOperator):
     """ADD, SUB and MUL: int8 with a fused activation, and int32, which wraps (arithmetic on shapes)."""
 
+    affine = True
+
     def attributes(self, options: Mapping[str, Any]) -> Binary:
         return Binary(options.get("fused_activation_function", "NONE"))
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         if op.output.dtype == "int32":
             return self.exact(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
         return clamp(self.rescaled(op, a, b) + op.output.zero_point, *clamp_range(op))
 
-    def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def exact(self, a: Array, b: Array) -> Array:
         """Of integers, without overflow."""
         raise NotImplementedError
 
-    def rescaled(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def rescaled(self, op: Op, a: Array, b: Array) -> Array:
         """Of stored int8 values, in units of the output's scale."""
         raise NotImplementedError
 
@@ -148,13 +151,14 @@ class AddOperator(_Arithmetic):
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
+    options_table = "AddOptions"
     summary = "a + b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
 
-    def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def exact(self, a: Array, b: Array) -> Array:
         return a + b
 
-    def rescaled(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def rescaled(self, op: Op, a: Array, b: Array) -> Array:
         multipliers = add_multipliers(op)
         x, y = _scaled(op, a, b, ADD_SHIFT, multipliers)
         return multiply_by_quantized_multiplier(x + y, *multipliers[2])
@@ -164,13 +168,14 @@ class SubOperator(_Arithmetic):
     """As ADD. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests does not."""
 
     kind = "SUB"
+    options_table = "SubOptions"
     summary = "a - b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
 
-    def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def exact(self, a: Array, b: Array) -> Array:
         return a - b
 
-    def rescaled(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def rescaled(self, op: Op, a: Array, b: Array) -> Array:
         multipliers = add_multipliers(op)
         x, y = _scaled(op, a, b, ADD_SHIFT, multipliers)
         return multiply_by_quantized_multiplier(x - y, *multipliers[2])
@@ -180,6 +185,7 @@ class MulOperator(_Arithmetic):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
+    options_table = "MulOptions"
     summary = "a * b, with broadcasting"
     rules = (
         *_ARITHMETIC_RULES,
@@ -189,11 +195,11 @@ class MulOperator(_Arithmetic):
         ),
     )
 
-    def exact(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def exact(self, a: Array, b: Array) -> Array:
         return a * b
 
-    def rescaled(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        x, y = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.inputs, strict=True))
+    def rescaled(self, op: Op, a: Array, b: Array) -> Array:
+        x, y = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.operands, strict=True))
         return multiply_by_quantized_multiplier(x * y, *mul_multiplier(op))
 
 
@@ -212,7 +218,7 @@ class SquaredDifferenceOperator(BinaryOperator):
         ),
     )
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         multipliers = squared_difference_multipliers(op)
         x, y = _scaled(op, a, b, SQUARED_DIFFERENCE_SHIFT, multipliers)
         squared = multiply_by_quantized_multiplier((x - y) ** 2, *multipliers[2])
@@ -227,18 +233,22 @@ class _Choice(BinaryOperator):
 
 
 class MaximumOperator(_Choice):
+    """int8 or int32 operands that broadcast -> the same dtype."""
+
     kind = "MAXIMUM"
     summary = "the greater of two stored values, with broadcasting"
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         return np.maximum(a, b)
 
 
 class MinimumOperator(_Choice):
+    """int8 or int32 operands that broadcast -> the same dtype."""
+
     kind = "MINIMUM"
     summary = "the lesser of two stored values, with broadcasting"
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         return np.minimum(a, b)
 
 
@@ -256,8 +266,8 @@ class PreluOperator(BinaryOperator):
         ),
     )
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        x, alpha = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.inputs, strict=True))
+    def function(self, op: Op, a: Array, b: Array) -> Array:
+        x, alpha = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.operands, strict=True))
         same, scaled = prelu_multipliers(op)
         positive = multiply_by_quantized_multiplier(x, *same)
         negative = multiply_by_quantized_multiplier(x * alpha, *scaled)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import Operator
+from tinyfuse.ir import Array, Op
+from tinyfuse.ops.base import OpFamily
 
 
-class FeedRowsOperator(Operator):
+class FeedRowsOperator(OpFamily):
     """-> any dtype [1, H, W, C]: row y is what the caller of NAME_feed_rows brings y-th."""
 
     kind = "FEED_ROWS"
@@ -16,5 +14,5 @@ class FeedRowsOperator(Operator):
     in_files = False
     source = True
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         raise AssertionError(f"{op} computes nothing: its caller brings the rows")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, Rule
-from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, extent_of, requantize_channels
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, Clamped, extent_of, requantize_channels
 
 
 @dataclass(frozen=True)
-class FullyConnected:
+class FullyConnected(Clamped):
     """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed."""
 
     activation: str = "NONE"
@@ -23,7 +23,7 @@ class FullyConnected:
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    weights, output = op.inputs[1], op.output
+    weights, output = op.operand(1), op.output
     if len(weights.shape) != 2 or min(weights.shape) < 1:
         return weights
     if not output.shape or output.shape[-1] != weights.shape[0]:
@@ -34,7 +34,7 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def _bad_weights_quant(op: Op) -> Tensor | None:
-    weights = op.inputs[1]
+    weights = op.operand(1)
     quant = weights.quant
     if quant is None or len(quant.zero_point) != len(quant.scale):
         return weights
@@ -46,26 +46,28 @@ def _bad_weights_quant(op: Op) -> Tensor | None:
 
 
 def _bias_scale_off(op: Op) -> Tensor | None:
-    bias = op.inputs[2] if len(op.inputs) > 2 else None
-    if bias is None or op.inputs[1].quant.per_channel:
+    bias = op.optional(2)
+    if bias is None or op.operand(1).quantization.per_channel:
         return None
     scale = bias.quant.scale[0] if bias.quant is not None and bias.quant.scale else 0.0
-    difference = abs(op.input.scale * op.inputs[1].scale - scale)
+    difference = abs(op.input.scale * op.operand(1).scale - scale)
     return bias if difference / op.output.scale > 0.02 else None
 
 
-class FullyConnectedOperator(Operator):
+class FullyConnectedOperator(OpFamily):
     """Weights are [out_c, in_c]; input [..., in_c] and output [..., out_c] are flattened to
     [batches, channels]."""
 
     kind = "FULLY_CONNECTED"
+    options_table = "FullyConnectedOptions"
+    data_and_weights, channel_axis = (0, 1), 0
     summary = "matrix times vectors, plus a bias"
     rules = (
         *TENSOR_RULES,
         Rule("weights are [outputs, inputs], and input and output hold whole batches of these",
              _bad_shape),
         Rule("weights are stored in the default format",
-             lambda op: op.attributes.weights_format != "DEFAULT"),
+             lambda op: op.attributes_as(FullyConnected).weights_format != "DEFAULT"),
         Rule("weights have one scale and zero point, or a scale an output with zero points 0",
              _bad_weights_quant),
         *QUANTIZATION_RULES,
@@ -79,12 +81,15 @@ class FullyConnectedOperator(Operator):
             weights_format=options.get("weights_format", "DEFAULT"),
         )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        weights = op.inputs[1]
-        values = inputs[0].reshape(-1, weights.shape[1]).astype(np.float64) - op.input.zero_point
-        zero_point = 0 if weights.quant.per_channel else weights.zero_point
-        total = values @ (inputs[1].astype(np.float64) - zero_point).T  # exact: far below 2^53
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        weights = op.operand(1)
+        values = given(inputs[0]).reshape(-1, weights.shape[1]).astype(np.float64) - op.input.zero_point
+        zero_point = 0 if weights.quantization.per_channel else weights.zero_point
+        total = values @ (given(inputs[1]).astype(np.float64) - zero_point).T  # exact: far below 2^53
         return (requantize_channels(op, total.astype(np.int64)).reshape(op.output.shape),)
 
+    def sums_channels(self, op: Op) -> bool:
+        return op.input.shape[-1] == op.operand(1).shape[1]
+
     def macs(self, op: Op) -> int:
-        return op.output.elements * op.inputs[1].shape[1]
+        return op.output.elements * op.operand(1).shape[1]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends, one_dtype
 
 
@@ -35,7 +35,8 @@ class Extents:
 
 
 def gather_extents(op: Op) -> Extents:
-    data, indexes = op.inputs[0].shape, op.inputs[1].shape
+    """How data and indexes of the operator lie."""
+    data, indexes = op.operand(0).shape, op.operand(1).shape
     axis, batch = _axis(op), _batch_dims(op)
     return Extents(
         prod(data[:batch]), prod(data[batch:axis]), data[axis], prod(data[axis + 1 :]), prod(indexes[batch:])
@@ -43,47 +44,48 @@ def gather_extents(op: Op) -> Extents:
 
 
 def _axis(op: Op) -> int:
-    axis = op.attributes.axis
-    return axis + len(op.inputs[0].shape) if axis < 0 else axis
+    axis = op.attributes_as(Gather).axis
+    return axis + len(op.operand(0).shape) if axis < 0 else axis
 
 
 def _batch_dims(op: Op) -> int:
-    count = op.attributes.batch_dims
-    return count + len(op.inputs[1].shape) if count < 0 else count
+    count = op.attributes_as(Gather).batch_dims
+    return count + len(op.operand(1).shape) if count < 0 else count
 
 
 def _bad_dimensions(op: Op) -> bool:
-    data, indexes = op.inputs[0].shape, op.inputs[1].shape
+    data, indexes = op.operand(0).shape, op.operand(1).shape
     axis, batch = _axis(op), _batch_dims(op)
     inside = 0 <= batch <= axis < len(data) and batch <= len(indexes)
     return not inside or data[:batch] != indexes[:batch]
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    data, indexes = op.inputs[0].shape, op.inputs[1].shape
+    data, indexes = op.operand(0).shape, op.operand(1).shape
     axis, batch = _axis(op), _batch_dims(op)
     return None if op.output.shape == (*data[:axis], *indexes[batch:], *data[axis + 1 :]) else op.output
 
 
 def _bad_index(op: Op) -> Tensor | None:
-    indexes = op.inputs[1]
-    good = not indexes.is_constant or bool(
-        (indexes.data >= 0).all() and (indexes.data < gather_extents(op).slices).all()
-    )
-    return None if good else indexes
+    indexes = op.operand(1)
+    if not indexes.is_constant:
+        return None
+    inside = (indexes.values >= 0) & (indexes.values < gather_extents(op).slices)
+    return None if inside.all() else indexes
 
 
-class GatherOperator(Operator):
+class GatherOperator(OpFamily):
     """An index outside the data, where indexes are computed at run time, ends the run with an error;
     TFLM reads what lies there."""
 
     kind = "GATHER"
+    options_table = "GatherOptions"
     summary = "slices of a dimension, picked by indexes"
     rules = (
         ends(2),
         one_dtype(("int8", "float32")),
-        Rule("the indexes are int32", lambda op: op.inputs[1] if op.inputs[1].dtype != "int32" else None),
-        Rule("the axis is one of the data's, behind the batch dimensions, in which both agree", _bad_dimensions),
+        Rule("the indexes are int32", lambda op: op.operand(1) if op.operand(1).dtype != "int32" else None),
+        Rule("the axis is one of the data's, after the batch dimensions, in which both agree", _bad_dimensions),
         Rule("the output has the indexes' dimensions in place of the axis", _bad_shape),
         Rule("constant indexes are inside the axis", _bad_index),
     )
@@ -91,9 +93,9 @@ class GatherOperator(Operator):
     def attributes(self, options: Mapping[str, Any]) -> Gather:
         return Gather(options.get("axis", 0), options.get("batch_dims", 0))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         e = gather_extents(op)
-        data = inputs[0].reshape(e.batches, e.outer, e.slices, e.inner)
-        indexes = inputs[1].reshape(e.batches, e.indexes)
+        data = given(inputs[0]).reshape(e.batches, e.outer, e.slices, e.inner)
+        indexes = given(inputs[1]).reshape(e.batches, e.indexes)
         found = np.stack([data[b][:, indexes[b]] for b in range(e.batches)])
         return (found.reshape(op.output.shape),)

@@ -7,20 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, RowWindow
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, RowWindow
 
 
-class ImageOperator(Operator):
+class ImageOperator(OpFamily):
     """Its kernels are of one image; a batch takes them in a loop, and doesn't stream by rows."""
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    one_image = True
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         one = image_op(op)
-        images = (self.image(one, inputs[0][n : n + 1], *inputs[1:]) for n in range(op.input.shape[0]))
+        images = (self.image(one, given(inputs[0])[n : n + 1], *inputs[1:]) for n in range(op.input.shape[0]))
         return (np.concatenate(list(images)),)
 
     @abstractmethod
-    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
+    def image(self, op: Op, *inputs: Array | None) -> Array:
         """The exact output [1, H, W, C] of an image, as `reference`."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier, reciprocal_root
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ir.fixedpoint import clamp, inverse_sqrt_multiplier, multiply_by_quantized_multiplier
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 
 
@@ -21,11 +21,12 @@ class L2Norm:
     activation: str = "NONE"
 
 
-class L2NormalizationOperator(Operator):
+class L2NormalizationOperator(OpFamily):
     """Outputs are in 128ths with zero point 0, whatever the file says of the output's quantization
     (TFLM, reference/integer_ops/l2normalization.h)."""
 
     kind = "L2_NORMALIZATION"
+    options_table = "L2NormOptions"
     summary = "vectors along the last dimension, over their length"
     rules = (
         ends(1),
@@ -45,17 +46,19 @@ class L2NormalizationOperator(Operator):
             ),  # squares of 255 that fit 31 bits
         ),
         Rule(
-            "no fused activation", lambda op: op.attributes.activation != "NONE", "TensorFlow Lite Micro refuses it too"
+            "no fused activation",
+            lambda op: op.attributes_as(L2Norm).activation != "NONE",
+            "TensorFlow Lite Micro refuses it too",
         ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> L2Norm:
         return L2Norm(options.get("fused_activation_function", "NONE"))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        vectors = inputs[0].reshape(-1, op.input.shape[-1]).astype(np.int64) - op.input.zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        vectors = given(inputs[0]).reshape(-1, op.input.shape[-1]).astype(np.int64) - op.input.zero_point
         result = np.empty(vectors.shape, np.int8)
         for i, vector in enumerate(vectors):
-            multiplier, shift = reciprocal_root(int((vector * vector).sum()))
+            multiplier, shift = inverse_sqrt_multiplier(int((vector * vector).sum()))
             result[i] = clamp(multiply_by_quantized_multiplier(vector, multiplier, shift + 7), -128, 127)
         return (result.reshape(op.output.shape),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import (
     INT32_MIN,
     clamp,
@@ -13,12 +13,12 @@ from tinyfuse.ir.fixedpoint import (
     multiply_by_quantized_multiplier,
     rounding_divide_by_pot,
 )
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, difference_scaling, reverse_scaling
 
 
-class LogSoftmaxOperator(Operator):
+class LogSoftmaxOperator(OpFamily):
     """Differences to the row's maximum are scaled to Q5.26; the logarithm of the sum of their exps is
     taken off each (TFLM, reference/log_softmax.h)."""
 
@@ -47,9 +47,9 @@ class LogSoftmaxOperator(Operator):
         Rule("the input's scale is above 2^-26", lambda op: op.input if op.input.scale * 2.0**26 <= 1.0 else None),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         multiplier, left_shift, least = difference_scaling(op.input.scale)
-        data = inputs[0].astype(np.int64)
+        data = given(inputs[0]).astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
         counts = difference >= least
         scaled = multiply_by_quantized_multiplier(np.where(counts, difference, 0), multiplier, left_shift)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import COMPARISON_SHIFT, comparison_multipliers
 from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, bad_quantization
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 
 def _wrong_inputs(op: Op) -> Tensor | None:
-    wanted = op.inputs[0].dtype if op.inputs[0].dtype in ("int8", "int32") else "int8"
-    return next((t for t in op.inputs if t.dtype != wanted), None)
+    wanted = op.operand(0).dtype if op.operand(0).dtype in ("int8", "int32") else "int8"
+    return next((t for t in op.operands if t.dtype != wanted), None)
 
 
 def _scale_from_one(op: Op) -> Tensor | None:
-    return next((t for t in op.inputs if t.dtype == "int8" and t.scale >= 1), None)
+    return next((t for t in op.operands if t.dtype == "int8" and t.scale >= 1), None)
 
 
-class _Comparison(BinaryOperator):
+class Comparison(BinaryOperator):
     """Both operands less their zero points, shifted left by 8, are multiplied by their scales, rounded,
     and compared: values that are close, or tiny, may come out equal."""
 
-    compare: np.ufunc
     rules = (
         TWO_INPUTS,
         Rule("inputs are both int8, or both int32", _wrong_inputs, "TensorFlow Lite Micro compares stored values"),
@@ -35,66 +34,70 @@ class _Comparison(BinaryOperator):
         *SHAPE_RULES,
     )
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        if op.inputs[0].dtype == "int8":
+    def __init__(self, kind: str, sign: str, compare: np.ufunc) -> None:
+        self.kind, self.summary = kind, f"a {sign} b, with broadcasting"
+        self._compare = compare
+
+    def function(self, op: Op, a: Array, b: Array) -> Array:
+        if op.operand(0).dtype == "int8":
             a, b = (
                 multiply_by_quantized_multiplier(
                     (data.astype(np.int64) - tensor.zero_point) << COMPARISON_SHIFT, *multiplier
                 )
-                for data, tensor, multiplier in zip((a, b), op.inputs, comparison_multipliers(op), strict=True)
+                for data, tensor, multiplier in zip((a, b), op.operands, comparison_multipliers(op), strict=True)
             )
-        return self.compare(a, b)
-
-
-def _comparison(kind: str, sign: str, ufunc: np.ufunc) -> _Comparison:
-    name = "".join(part.capitalize() for part in kind.split("_")) + "Operator"
-    fields = {
-        "kind": kind, "summary": f"a {sign} b, with broadcasting", "compare": staticmethod(ufunc),
-    }  # fmt: skip
-    return type(name, (_Comparison,), fields)()
+        found: Array = self._compare(a, b)
+        return found
 
 
 COMPARISONS = (
-    _comparison("EQUAL", "=", np.equal),
-    _comparison("NOT_EQUAL", "!=", np.not_equal),
-    _comparison("GREATER", ">", np.greater),
-    _comparison("GREATER_EQUAL", ">=", np.greater_equal),
-    _comparison("LESS", "<", np.less),
-    _comparison("LESS_EQUAL", "<=", np.less_equal),
+    Comparison("EQUAL", "=", np.equal),
+    Comparison("NOT_EQUAL", "!=", np.not_equal),
+    Comparison("GREATER", ">", np.greater),
+    Comparison("GREATER_EQUAL", ">=", np.greater_equal),
+    Comparison("LESS", "<", np.less),
+    Comparison("LESS_EQUAL", "<=", np.less_equal),
 )
 
 _BOOL = Rule(
     "inputs and output are bool",
-    lambda op: next((t for t in (*op.inputs, op.output) if t.dtype != "bool"), None),
+    lambda op: next((t for t in (*op.operands, op.output) if t.dtype != "bool"), None),
     "TensorFlow Lite has this operator for bool alone",
 )
 
 
 class LogicalAndOperator(BinaryOperator):
+    """bool operands that broadcast -> bool."""
+
     kind = "LOGICAL_AND"
     summary = "whether both are true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         return a & b
 
 
 class LogicalOrOperator(BinaryOperator):
+    """bool operands that broadcast -> bool."""
+
     kind = "LOGICAL_OR"
     summary = "whether one of both is true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
 
-    def function(self, op: Op, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, a: Array, b: Array) -> Array:
         return a | b
 
 
-class LogicalNotOperator(Operator):
+class LogicalNotOperator(OpFamily):
+    """bool -> bool of one shape."""
+
     kind = "LOGICAL_NOT"
+    elementwise = True
     summary = "whether it is false"
     rules = (ONE_INPUT, _BOOL, ONE_SHAPE)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (~inputs[0],)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (~given(inputs[0]),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return SAME_ROW if op.output.is_image else None

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
     HIDDEN,
     INPUTS,
     PRESENT,
+    Lstm,
     cell_clip,
     cell_multipliers,
     cell_power,
@@ -30,47 +30,38 @@ _WEIGHTS, _BIASES = range(1, 9), range(12, 16)
 _LOW, _HIGH = RANGE["int16"]
 
 
-@dataclass(frozen=True)
-class Lstm:
-    """activation: of the cell gate; cell_clip: in real units, 0 for none; time_major: the input is
-    [T, B, I], else [B, T, I]."""
-
-    activation: str = "NONE"
-    cell_clip: float = 0.0
-    time_major: bool = False
-
-
 def batches_and_steps(op: Op) -> tuple[int, int]:
+    """(B, T) of the input."""
     first, second, _ = op.input.shape
-    return (second, first) if op.attributes.time_major else (first, second)
+    return (second, first) if op.attributes_as(Lstm).time_major else (first, second)
 
 
 def _bad_dtype(op: Op) -> Tensor | None:
     def dtype(index: int) -> str:
         return "int16" if index == CELL else "int32" if index in _BIASES else "int8"
 
-    wrong = (op.inputs[i] for i in PRESENT if op.inputs[i].dtype != dtype(i))
+    wrong = (op.operand(i) for i in PRESENT if op.operand(i).dtype != dtype(i))
     return next(wrong, None) or (op.output if op.output.dtype != "int8" else None)
 
 
 def _bad_shape(op: Op) -> Tensor | None:
     if len(op.input.shape) != 3:
         return op.input
-    hidden, inputs = op.inputs[HIDDEN], op.input.shape[2]
+    hidden, inputs = op.operand(HIDDEN), op.input.shape[2]
     if len(hidden.shape) != 2:
         return hidden
     units = hidden.shape[1]
-    expected = {i: (units, inputs if i < 5 else units) for i in _WEIGHTS} | {i: (units,) for i in _BIASES}
+    expected = {i: (units, inputs if i < 5 else units) for i in _WEIGHTS} | dict.fromkeys(_BIASES, (units,))
     for i, shape in expected.items():
-        if op.inputs[i].shape != shape:
-            return op.inputs[i]
+        if op.operand(i).shape != shape:
+            return op.operand(i)
     elements = batches_and_steps(op)[0] * units
-    wrong = next((op.inputs[i] for i in (HIDDEN, CELL) if op.inputs[i].elements != elements), None)
+    wrong = next((op.operand(i) for i in (HIDDEN, CELL) if op.operand(i).elements != elements), None)
     return wrong or (op.output if op.output.shape != (*op.input.shape[:2], units) else None)
 
 
 def _unquantized(op: Op) -> Tensor | None:
-    tensors = [op.inputs[i] for i in PRESENT if i not in _BIASES]
+    tensors = [op.operand(i) for i in PRESENT if i not in _BIASES]
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
@@ -79,13 +70,13 @@ def _shift_too_large(op: Op) -> bool:
     return max(shift for _, shift in (*multipliers, *cell_multipliers(op), hidden_multiplier(op))) > 30
 
 
-def _requantized(values: np.ndarray, multiplier: tuple[int, int]) -> np.ndarray:
+def _requantized(values: Array, multiplier: tuple[int, int]) -> Array:
     """Products of int16 stored with int16, or sums of int8's, rescaled and saturated to int16."""
     wrapped = values.astype(np.int32)
     return np.clip(multiply_by_quantized_multiplier(wrapped, *multiplier), _LOW, _HIGH)
 
 
-class LstmOperator(Operator):
+class LstmOperator(OpFamily):
     """24 inputs: x, 4 weights [S, I] and 4 weights [S, S] of input, forget, cell and output gate, no
     peepholes, 4 biases [S], no projection, hidden and cell state [B, S], no layer normalization. Output:
     the hidden state after every step, [B, T, S]; TFLM doesn't look at the output's quantization.
@@ -94,6 +85,8 @@ class LstmOperator(Operator):
     """
 
     kind = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+    options_table = "UnidirectionalSequenceLSTMOptions"
+    data_and_weights = (0, 1)
     summary = "an LSTM over a sequence; keeps hidden state and cell as state"
     updates = (HIDDEN, CELL)
     rules = (
@@ -106,15 +99,15 @@ class LstmOperator(Operator):
         Rule("input, output, weights and hidden state are int8, biases int32, the cell int16", _bad_dtype,
              "quantize the model to int8 (full integer quantization)"),
         Rule("weights and biases are constant",
-             lambda op: next((op.inputs[i] for i in (*_WEIGHTS, *_BIASES) if not op.inputs[i].is_constant), None)),
+             lambda op: next((op.operand(i) for i in (*_WEIGHTS, *_BIASES) if not op.operand(i).is_constant), None)),
         Rule("shapes agree: input [B, T, I] or [T, B, I], weights [S, I] and [S, S], biases [S], hidden state "
              "[B, S], a cell as large, output [B, T, S] or [T, B, S]", _bad_shape),
         Rule("every tensor but the biases has one scale and one zero point", _unquantized),
         Rule("weights and cell have zero point 0",
-             lambda op: next((op.inputs[i] for i in (*_WEIGHTS, CELL) if op.inputs[i].zero_point), None)),
-        Rule("the cell gate's activation is TANH", lambda op: op.attributes.activation != "TANH"),
+             lambda op: next((op.operand(i) for i in (*_WEIGHTS, CELL) if op.operand(i).zero_point), None)),
+        Rule("the cell gate's activation is TANH", lambda op: op.attributes_as(Lstm).activation != "TANH"),
         Rule("the cell's scale is from 2^-40 to 4",
-             lambda op: None if -40 <= cell_power(op) <= 2 else op.inputs[CELL]),
+             lambda op: None if -40 <= cell_power(op) <= 2 else op.operand(CELL)),
         Rule("a requantization multiplier is below 2^31", _shift_too_large),
     )  # fmt: skip
 
@@ -125,29 +118,29 @@ class LstmOperator(Operator):
             bool(options.get("time_major", False)),
         )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         batches, steps = batches_and_steps(op)
-        x = inputs[0].astype(np.int64) - op.input.zero_point
-        hidden = inputs[HIDDEN].reshape(batches, -1).astype(np.int64)
-        cell = inputs[CELL].reshape(batches, -1).astype(np.int64)
+        x = given(inputs[0]).astype(np.int64) - op.input.zero_point
+        hidden = given(inputs[HIDDEN]).reshape(batches, -1).astype(np.int64)
+        cell = given(inputs[CELL]).reshape(batches, -1).astype(np.int64)
         found = []
         for step in range(steps):
-            column = x[step] if op.attributes.time_major else x[:, step]
+            column = x[step] if op.attributes_as(Lstm).time_major else x[:, step]
             hidden, cell = self._step(op, column, hidden, cell, inputs)
             found.append(hidden)
-        output = np.stack(found, axis=0 if op.attributes.time_major else 1).astype(np.int8)
-        states = (hidden.astype(np.int8), cell.astype(np.int16))
-        return output, *(s.reshape(op.inputs[i].shape) for s, i in zip(states, (HIDDEN, CELL), strict=True))
+        output = np.stack(found, axis=0 if op.attributes_as(Lstm).time_major else 1).astype(np.int8)
+        hidden_shape, cell_shape = op.operand(HIDDEN).shape, op.operand(CELL).shape
+        return output, hidden.astype(np.int8).reshape(hidden_shape), cell.astype(np.int16).reshape(cell_shape)
 
     @staticmethod
-    def _step(op: Op, x: np.ndarray, hidden: np.ndarray, cell: np.ndarray, inputs) -> tuple[np.ndarray, np.ndarray]:
+    def _step(op: Op, x: Array, hidden: Array, cell: Array, inputs: Sequence[Array | None]) -> tuple[Array, Array]:
         """Hidden state and cell after one step; x [B, I] without its zero point."""
         sums = {}
         for gate, (from_input, from_hidden, bias) in GATES.items():
-            weights, recurrent = (inputs[i].astype(np.int64) for i in (from_input, from_hidden))
+            weights, recurrent = (given(inputs[i]).astype(np.int64) for i in (from_input, from_hidden))
             input_multiplier, hidden_multiplier_ = gate_multipliers(op, gate)
-            of_input = _requantized(x @ weights.T + inputs[bias], input_multiplier)
-            of_hidden = (hidden - op.inputs[HIDDEN].zero_point) @ recurrent.T
+            of_input = _requantized(x @ weights.T + given(inputs[bias]), input_multiplier)
+            of_hidden = (hidden - op.operand(HIDDEN).zero_point) @ recurrent.T
             sums[gate] = np.clip(of_input + _requantized(of_hidden, hidden_multiplier_), _LOW, _HIGH)
         forget, entry, output = (logistic(sums[gate]) for gate in ("forget", "input", "output"))
         forget_multiplier, entry_multiplier = cell_multipliers(op)
@@ -158,26 +151,27 @@ class LstmOperator(Operator):
         if clip:
             cell = np.clip(cell, -clip, clip)
         shown = multiply_by_quantized_multiplier(tanh(cell, *tanh_input(op)) * output, *hidden_multiplier(op))
-        return np.clip(shown + op.inputs[HIDDEN].zero_point, *RANGE["int8"]), cell
+        return np.clip(shown + op.operand(HIDDEN).zero_point, *RANGE["int8"]), cell
 
     def macs(self, op: Op) -> int:
         batches, steps = batches_and_steps(op)
-        return batches * steps * sum(op.inputs[i].elements for i in _WEIGHTS)
+        return batches * steps * sum(op.operand(i).elements for i in _WEIGHTS)
 
 
 # Source of both: TFLM's reference kernels. They interpolate one table, of logistic(x) for x >= 0 in steps
 # of 1/24; tanh(x) is 2 * logistic(2x) - 1.
 
 
-def _interpolated(value: np.ndarray, bits: int) -> np.ndarray:
-    """2^bits times the table between its entries, which are 2^bits of `value` apart. Behind its last
+def _interpolated(value: Array, bits: int) -> Array:
+    """2^bits times the table between its entries, which are 2^bits of `value` apart. After its last
     entry the caller saturates."""
     table = logistic_table().astype(np.int64)
     index = np.minimum(value >> bits, 254)
-    return (table[index] << bits) + (value & ((1 << bits) - 1)) * (table[index + 1] - table[index])
+    between: Array = (table[index] << bits) + (value & ((1 << bits) - 1)) * (table[index + 1] - table[index])
+    return between
 
 
-def logistic(value: np.ndarray) -> np.ndarray:
+def logistic(value: Array) -> Array:
     """1 / (1 + exp(-x)) in Q0.15 of int16 values in Q3.12."""
     scaled = value.astype(np.int64) * 3
     size = np.abs(scaled)
@@ -185,7 +179,7 @@ def logistic(value: np.ndarray) -> np.ndarray:
     return np.where(scaled >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1) >> 10
 
 
-def tanh(value: np.ndarray, multiplier: int, shift: int) -> np.ndarray:
+def tanh(value: Array, multiplier: int, shift: int) -> Array:
     """tanh in Q0.15 of int16 values; `multiplier` and right `shift` bring them to 3/4 of Q3.12."""
     scaled = (value.astype(np.int64) * multiplier + ((1 << shift) >> 1)) >> shift
     size = np.abs(scaled)

@@ -4,10 +4,11 @@ its kernels need it."""
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 #: gates in the order in which our kernel computes them, with the operator's inputs: weights of the input,
@@ -70,7 +71,17 @@ _ROUNDED_UP = (
 )
 
 
-def logistic_table() -> np.ndarray:
+@dataclass(frozen=True)
+class Lstm:
+    """activation: of the cell gate; cell_clip: in real units, 0 for none; time_major: the input is
+    [T, B, I], else [B, T, I]."""
+
+    activation: str = "NONE"
+    cell_clip: float = 0.0
+    time_major: bool = False
+
+
+def logistic_table() -> Array:
     """65536 / (1 + exp(-i / 24)) for i in 0..255, uint16: what int16 logistic and tanh interpolate."""
     table = np.array([round(65536 / (1 + math.exp(-i / 24))) for i in range(256)])
     table[list(_ROUNDED_UP)] += 1
@@ -79,8 +90,8 @@ def logistic_table() -> np.ndarray:
 
 def gate_multipliers(op: Op, gate: str) -> tuple[tuple[int, int], tuple[int, int]]:
     """Of the products with the input and with the hidden state, to a gate's sum in Q3.12."""
-    from_input, from_hidden, _ = (op.inputs[i] for i in GATES[gate])
-    return _gate_multiplier(op.inputs[0], from_input), _gate_multiplier(op.inputs[HIDDEN], from_hidden)
+    from_input, from_hidden, _ = (op.operand(i) for i in GATES[gate])
+    return _gate_multiplier(op.operand(0), from_input), _gate_multiplier(op.operand(HIDDEN), from_hidden)
 
 
 def _gate_multiplier(values: Tensor, weights: Tensor) -> tuple[int, int]:
@@ -90,18 +101,18 @@ def _gate_multiplier(values: Tensor, weights: Tensor) -> tuple[int, int]:
 
 def cell_multipliers(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """Of forget gate times cell, and of input gate times cell gate, to the cell."""
-    scale = op.inputs[CELL].scale
+    scale = op.operand(CELL).scale
     return quantize_multiplier(_AFTER * scale / scale), quantize_multiplier(_AFTER * _AFTER / scale)
 
 
 def hidden_multiplier(op: Op) -> tuple[int, int]:
     """Of output gate times tanh of the cell, to the hidden state."""
-    return quantize_multiplier(_AFTER * _AFTER / op.inputs[HIDDEN].scale)
+    return quantize_multiplier(_AFTER * _AFTER / op.operand(HIDDEN).scale)
 
 
 def cell_power(op: Op) -> int:
     """The power of two that is nearest to the cell's scale."""
-    return round(math.log2(op.inputs[CELL].scale))
+    return round(math.log2(op.operand(CELL).scale))
 
 
 def tanh_input(op: Op) -> tuple[int, int]:
@@ -112,7 +123,7 @@ def tanh_input(op: Op) -> tuple[int, int]:
 
 def cell_clip(op: Op) -> int:
     """The clip of the cell in its stored units, 0: none."""
-    clip = op.attributes.cell_clip
+    clip = op.attributes_as(Lstm).cell_clip
     if clip <= 0:
         return 0
-    return int(min(float(np.float32(clip)) / op.inputs[CELL].scale, 32767.0))
+    return int(min(float(np.float32(clip)) / op.operand(CELL).scale, 32767.0))

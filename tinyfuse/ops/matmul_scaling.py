@@ -10,5 +10,5 @@ from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 def matmul_multiplier(op: Op) -> tuple[int, int]:
     """(multiplier, shift) of a sum of products; TFLM multiplies both scales in float32."""
-    product = np.float32(op.inputs[0].scale) * np.float32(op.inputs[1].scale)
+    product = np.float32(op.operand(0).scale) * np.float32(op.operand(1).scale)
     return quantize_multiplier(float(product) / op.output.scale)

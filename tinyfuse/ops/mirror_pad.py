@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import ends, one_dtype, ranks
 from tinyfuse.ops.pad import amounts
 
@@ -22,43 +22,47 @@ class MirrorPad:
 
 
 def _border(op: Op) -> int:
-    return 1 if op.attributes.mode == "REFLECT" else 0
+    return 1 if op.attributes_as(MirrorPad).mode == "REFLECT" else 0
 
 
 def _bad_amounts(op: Op) -> Tensor | None:
-    tensor = op.inputs[1]
+    tensor = op.operand(1)
     if not (tensor.is_constant and tensor.dtype in ("int32", "int64") and tensor.shape == (len(op.input.shape), 2)):
         return tensor
     border = _border(op)
     good = all(
-        0 <= min(pair) and max(pair) <= extent - border
-        for extent, pair in zip(op.input.shape, tensor.data.tolist(), strict=True)
+        min(pair) >= 0 and max(pair) <= dim - border
+        for dim, pair in zip(op.input.shape, tensor.values.tolist(), strict=True)
     )
     return None if good else tensor
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    shape = tuple(b + extent + a for extent, (b, a) in zip(op.input.shape, amounts(op), strict=True))
+    shape = tuple(b + dim + a for dim, (b, a) in zip(op.input.shape, amounts(op), strict=True))
     return None if shape == op.output.shape and max(shape) <= 65535 else op.output
 
 
-def _reflected(extent: int, before: int, after: int, border: int) -> np.ndarray | None:
+def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
     """The input index of every output index along a dimension; None where each is itself."""
     if before == after == 0:
         return None
-    inside = np.arange(extent)
+    inside = np.arange(dim)
     return np.concatenate(
-        [inside[border : border + before][::-1], inside, inside[extent - border - after : extent - border][::-1]]
+        [inside[border : border + before][::-1], inside, inside[dim - border - after : dim - border][::-1]]
     )
 
 
-def mirror_indexes(op: Op) -> tuple[np.ndarray | None, ...]:
+def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
+    """Of each dimension, the input index of every output index; None where each is itself."""
     pairs = zip(op.input.shape, amounts(op), strict=True)
-    return tuple(_reflected(extent, before, after, _border(op)) for extent, (before, after) in pairs)
+    return tuple(_reflected(dim, before, after, _border(op)) for dim, (before, after) in pairs)
 
 
-class MirrorPadOperator(Operator):
+class MirrorPadOperator(OpFamily):
+    """int8 or float32 of rank 1 to 4, and how much goes before and after each dimension."""
+
     kind = "MIRROR_PAD"
+    options_table = "MirrorPadOptions"
     summary = "a tensor continued by its own reflection"
     rules = (
         ends(2),
@@ -75,8 +79,8 @@ class MirrorPadOperator(Operator):
     def attributes(self, options: Mapping[str, Any]) -> MirrorPad:
         return MirrorPad(options.get("mode", "REFLECT"))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        result = inputs[0]
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        result = given(inputs[0])
         for axis, index in enumerate(mirror_indexes(op)):
             result = result if index is None else result.take(index, axis)
         return (result,)
@@ -84,6 +88,6 @@ class MirrorPadOperator(Operator):
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
             return None
-        rows = mirror_indexes(op)[1]
-        rows = range(op.input.shape[1]) if rows is None else rows.tolist()
+        index_of_rows = mirror_indexes(op)[1]
+        rows = range(op.input.shape[1]) if index_of_rows is None else index_of_rows.tolist()
         return RowWindow.over([(row, row) for row in rows])

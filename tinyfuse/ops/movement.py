@@ -13,27 +13,30 @@ from math import prod
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, Part, Rule
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, Part, Rule
 from tinyfuse.ops.walk import walk_of
 
 
-class Movement(Operator):
+class Movement(OpFamily):
     """An operator whose outputs are elements of its input number `data_input`, moved."""
 
     data_input: int = 0
 
     @abstractmethod
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         """Of each output, in order, the view of `data` (that input, in its shape) that has its
         elements in their order; its shape may differ from the output's."""
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        views = self.views(op, np.ascontiguousarray(inputs[self.data_input]))
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        views = self.views(op, np.ascontiguousarray(given(inputs[self.data_input])))
         return tuple(np.ascontiguousarray(view).reshape(t.shape) for view, t in zip(views, op.outputs, strict=True))
 
+    def moves(self, op: Op) -> tuple[int, ...]:
+        return (self.data_input,)
+
     def parts(self, op: Op) -> tuple[Part, ...]:
-        source = op.inputs[self.data_input]
+        source = op.operand(self.data_input)
         data = np.empty(source.shape, source.dtype)  # its memory is never touched
         walks = [walk_of(view, data) for view in self.views(op, data)]
         if not all(walk.in_order for walk in walks):
@@ -42,12 +45,12 @@ class Movement(Operator):
 
 
 def side_by_side(op: Op, axis: int) -> tuple[Part, ...]:
-    """`Operator.parts` of an operator whose output has its inputs one behind the other along dimension
+    """`OpFamily.parts` of an operator whose output has its inputs one after the other along dimension
     `axis`: one piece each where every dimension in front of it is 1."""
     if prod(op.output.shape[:axis]) != 1:
         return ()
-    ends = accumulate(tensor.bytes for tensor in op.inputs)
-    return tuple(Part(tensor, op.output, end - tensor.bytes) for tensor, end in zip(op.inputs, ends, strict=True))
+    ends = accumulate(tensor.bytes for tensor in op.operands)
+    return tuple(Part(tensor, op.output, end - tensor.bytes) for tensor, end in zip(op.operands, ends, strict=True))
 
 
 # --- rules -----------------------------------------------------------------------------------
@@ -66,7 +69,7 @@ def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
     """Input `data_input` and every output have the same of those dtypes, which are the ones that TFLM moves."""
 
     def broken(op: Op) -> Tensor | None:
-        data = op.inputs[data_input]
+        data = op.operand(data_input)
         if data.dtype not in dtypes:
             return data
         return next((t for t in op.outputs if t.dtype != data.dtype), None)
@@ -81,7 +84,7 @@ def one_dtype(dtypes: tuple[str, ...], data_input: int = 0) -> Rule:
 def ranks(low: int, high: int, data_input: int = 0) -> Rule:
     """The rank of input `data_input`."""
     text = f"the input has rank {low}" if low == high else f"the input has rank {low} to {high}"
-    return Rule(text, lambda op: None if low <= len(op.inputs[data_input].shape) <= high else op.inputs[data_input])
+    return Rule(text, lambda op: None if low <= len(op.operand(data_input).shape) <= high else op.operand(data_input))
 
 
 def constant_vector(tensor: Tensor, length: int, dtypes: tuple[str, ...] = ("int32",)) -> bool:
@@ -92,9 +95,9 @@ def constant_vector(tensor: Tensor, length: int, dtypes: tuple[str, ...] = ("int
 def constant_axis(tensor: Tensor, rank: int) -> bool:
     """Whether a tensor is one constant int32, a dimension of that rank (from its end if negative)."""
     single = tensor.is_constant and tensor.dtype == "int32" and tensor.elements == 1
-    return single and -rank <= int(tensor.data.reshape(-1)[0]) < rank
+    return single and -rank <= int(tensor.values.reshape(-1)[0]) < rank
 
 
 def axis_of(tensor: Tensor, rank: int) -> int:
     """The dimension that `constant_axis` accepts, from 0."""
-    return int(tensor.data.reshape(-1)[0]) % rank
+    return int(tensor.values.reshape(-1)[0]) % rank

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, Part, Rule
+from tinyfuse.ir import Array, Op, Tensor, all_given
+from tinyfuse.ops.base import OpFamily, Part, Rule
 from tinyfuse.ops.movement import one_dtype, side_by_side
 
 
@@ -22,24 +22,30 @@ class Pack:
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    shape, axis = op.input.shape, op.attributes.axis % len(op.output.shape)
-    differs = next((t for t in op.inputs if t.shape != shape or t.dtype != op.output.dtype), None)
+    shape, axis = op.input.shape, op.attributes_as(Pack).axis % len(op.output.shape)
+    differs = next((t for t in op.operands if t.shape != shape or t.dtype != op.output.dtype), None)
     if differs is not None:
         return differs
     packed = (*shape[:axis], len(op.inputs), *shape[axis:])
     return None if op.output.shape == packed else op.output
 
 
-class PackOperator(Operator):
+class PackOperator(OpFamily):
+    """Tensors of one shape and dtype -> a dimension more, one index an input."""
+
     kind = "PACK"
+    options_table = "PackOptions"
     summary = "tensors side by side along a new dimension"
     rules = (
         Rule("inputs and one output", lambda op: not op.inputs or None in op.inputs or len(op.outputs) != 1),
         one_dtype(("int8", "int16", "int32", "int64", "float32")),
-        Rule("the number of values is that of the inputs", lambda op: op.attributes.values_count != len(op.inputs)),
+        Rule(
+            "the number of values is that of the inputs",
+            lambda op: op.attributes_as(Pack).values_count != len(op.inputs),
+        ),
         Rule(
             "the axis is one of the output's",
-            lambda op: not -len(op.output.shape) <= op.attributes.axis < len(op.output.shape),
+            lambda op: not -len(op.output.shape) <= op.attributes_as(Pack).axis < len(op.output.shape),
         ),
         Rule("the inputs have one shape and dtype, the output a dimension more, one index an input", _bad_shape),
     )
@@ -47,8 +53,11 @@ class PackOperator(Operator):
     def attributes(self, options: Mapping[str, Any]) -> Pack:
         return Pack(options.get("values_count", 0), options.get("axis", 0))
 
-    def parts(self, op: Op) -> tuple[Part, ...]:
-        return side_by_side(op, op.attributes.axis % len(op.output.shape))
+    def moves(self, op: Op) -> tuple[int, ...]:
+        return tuple(range(len(op.inputs)))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (np.stack(inputs, axis=op.attributes.axis),)
+    def parts(self, op: Op) -> tuple[Part, ...]:
+        return side_by_side(op, op.attributes_as(Pack).axis % len(op.output.shape))
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (np.stack(all_given(inputs), axis=op.attributes_as(Pack).axis),)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import clamp
 from tinyfuse.ops.base import RowWindow, Rule
-from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range, windows_along
+from tinyfuse.ops.convolution import ACTIVATIONS, Clamped, clamp_range, windows_along
 from tinyfuse.ops.images import ImageOperator
 
 
 @dataclass(frozen=True)
-class Pool2D:
+class Pool2D(Clamped):
     """padding: "SAME" or "VALID"; filter, stride: (rows, columns); activation: one of ACTIVATIONS;
     clamp: (low, high) in stored units where a rewrite narrowed it."""
 
@@ -29,7 +29,7 @@ class Pool2D:
 
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
-    a, (_, height, width, _) = op.attributes, op.input.shape
+    a, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
     return (
         windows_along(height, a.filter[0], a.stride[0], 1, a.padding),
         windows_along(width, a.filter[1], a.stride[1], 1, a.padding),
@@ -38,6 +38,11 @@ def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def _unquantized(op: Op) -> Tensor | None:
     return next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None)
+
+
+def _bad_window(op: Op) -> bool:
+    pool = op.attributes_as(Pool2D)
+    return not all(1 <= extent <= 32767 for extent in pool.filter + pool.stride)
 
 
 def _bad_shape(op: Op) -> Tensor | None:
@@ -52,7 +57,9 @@ def _requantized(op: Op) -> Tensor | None:
 
 
 class _Pool(ImageOperator):
-    rules = (
+    options_table = "Pool2DOptions"
+    pools = True
+    rules: tuple[Rule, ...] = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
         Rule(
             "input and output are int8",
@@ -66,10 +73,10 @@ class _Pool(ImageOperator):
         ),
         Rule(
             "filter and stride are from 1 to 32767",
-            lambda op: not all(1 <= v <= 32767 for v in op.attributes.filter + op.attributes.stride),
+            _bad_window,
         ),
         Rule(
-            "the output has the input's batch and channels, and the extents that filter, stride and padding give",
+            "the output has the input's batch and channels, and the dimensions that filter, stride and padding give",
             _bad_shape,
         ),
         Rule(
@@ -79,7 +86,7 @@ class _Pool(ImageOperator):
         ),
         Rule(
             f"the fused activation is one of {', '.join(ACTIVATIONS)}",
-            lambda op: op.attributes.activation not in ACTIVATIONS,
+            lambda op: op.attributes_as(Pool2D).activation not in ACTIVATIONS,
         ),
     )
 
@@ -93,21 +100,23 @@ class _Pool(ImageOperator):
 
     def window(self, op: Op) -> RowWindow:
         (_, top), _ = pool_extents(op)
-        return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
+        pool = op.attributes_as(Pool2D)
+        return RowWindow(pool.filter[0], pool.stride[0], top)
 
-    def image(self, op: Op, *inputs: np.ndarray | None) -> np.ndarray:
+    def image(self, op: Op, *inputs: Array | None) -> Array:
         (rows, top), (columns, left) = pool_extents(op)
+        (filter_h, filter_w), (stride_h, stride_w) = op.attributes_as(Pool2D).filter, op.attributes_as(Pool2D).stride
         result = np.empty(op.output.shape, np.int64)
-        data = inputs[0][0].astype(np.int64)
+        data = given(inputs[0])[0].astype(np.int64)
         for y in range(rows):
-            y0 = y * op.attributes.stride[0] - top
+            y0 = y * stride_h - top
             for x in range(columns):
-                x0 = x * op.attributes.stride[1] - left
-                window = data[max(0, y0) : y0 + op.attributes.filter[0], max(0, x0) : x0 + op.attributes.filter[1]]
+                x0 = x * stride_w - left
+                window = data[max(0, y0) : y0 + filter_h, max(0, x0) : x0 + filter_w]
                 result[0, y, x] = self.pool(window)
         return clamp(result, *clamp_range(op))
 
-    def pool(self, window: np.ndarray) -> np.ndarray:
+    def pool(self, window: Array) -> Array:
         """One output pixel [C] of the window's real input pixels [rows, columns, C]."""
         raise NotImplementedError
 
@@ -118,14 +127,18 @@ class AveragePoolOperator(_Pool):
     kind = "AVERAGE_POOL_2D"
     summary = "mean of windows of rows and columns"
 
-    def pool(self, window: np.ndarray) -> np.ndarray:
+    def pool(self, window: Array) -> Array:
         total, count = window.sum(axis=(0, 1)), window.shape[0] * window.shape[1]
-        return np.sign(total) * ((np.abs(total) + count // 2) // count)
+        mean: Array = np.sign(total) * ((np.abs(total) + count // 2) // count)
+        return mean
 
 
 class MaxPoolOperator(_Pool):
+    """The greatest of the window's stored values, padding left out."""
+
     kind = "MAX_POOL_2D"
     summary = "greatest value of windows of rows and columns"
 
-    def pool(self, window: np.ndarray) -> np.ndarray:
-        return window.max(axis=(0, 1))
+    def pool(self, window: Array) -> Array:
+        greatest: Array = window.max(axis=(0, 1))
+        return greatest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 
 _RESCALES = (
     ("int8", "int8"), ("int8", "uint8"), ("uint8", "int8"),
@@ -38,7 +38,9 @@ def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
     )
 
 
-class _Elementwise(Operator):
+class _Elementwise(OpFamily):
+    elementwise = True
+
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None
 
@@ -66,17 +68,19 @@ class QuantizeOperator(_Elementwise):
         ),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         low, high = RANGE.get(op.output.dtype, (INT32_MIN, INT32_MAX))
         if op.input.dtype == "float32":
             with np.errstate(over="ignore", invalid="ignore"):
-                quotient = inputs[0] / np.float32(op.output.scale)
+                quotient = given(inputs[0]) / np.float32(op.output.scale)
             quotient = np.nan_to_num(quotient, nan=-65536.0, posinf=65536.0, neginf=-65536.0)
             exact = np.clip(quotient.astype(np.float64), -65536, 65536)
             rounded = np.copysign(np.floor(np.abs(exact) + 0.5), exact).astype(np.int64)
         else:
             multiplier = quantize_multiplier(op.input.scale / op.output.scale)
-            rounded = multiply_by_quantized_multiplier(inputs[0].astype(np.int64) - op.input.zero_point, *multiplier)
+            rounded = multiply_by_quantized_multiplier(
+                given(inputs[0]).astype(np.int64) - op.input.zero_point, *multiplier
+            )
         return (np.clip(rounded + op.output.zero_point, low, high).astype(op.output.dtype),)
 
 
@@ -87,6 +91,6 @@ class DequantizeOperator(_Elementwise):
     summary = "to float"
     rules = _rules(DEQUANTIZES)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        exact = op.input.scale * (inputs[0].astype(np.float64) - op.input.zero_point)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        exact = op.input.scale * (given(inputs[0]).astype(np.float64) - op.input.zero_point)
         return (exact.astype(np.float32),)

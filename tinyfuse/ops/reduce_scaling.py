@@ -11,7 +11,7 @@ from tinyfuse.ir.fixedpoint import quantize_multiplier
 def reduced_axes(op: Op) -> tuple[int, ...]:
     """The dimensions that are reduced, ascending, none twice."""
     rank = len(op.input.shape)
-    return tuple(sorted({int(axis) % rank for axis in op.inputs[1].data.reshape(-1)}))
+    return tuple(sorted({int(axis) % rank for axis in op.operand(1).values.reshape(-1)}))
 
 
 def sum_scaling(op: Op) -> tuple[int, int]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ops.base import OpFamily, Rule
 
 
-class ReshapeOperator(Operator):
+class ReshapeOperator(OpFamily):
     """The new shape is that of the output tensor; where the file gives one too (an option, or a
     constant input), it was made from it. TFLM looks at no quantization, so here too a different one changes
     nothing."""
@@ -30,5 +28,5 @@ class ReshapeOperator(Operator):
         Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[0].reshape(op.output.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[0]).reshape(op.output.shape),)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ir import Array, Int64s, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import constant_vector, ends, one_dtype, ranks
 
 
@@ -24,14 +24,14 @@ class Resize:
 
 
 def _bad_size(op: Op) -> Tensor | None:
-    size, (n, _, _, c) = op.inputs[1], op.input.shape
+    size, (n, _, _, c) = op.operand(1), op.input.shape
     if not constant_vector(size, 2):
         return size
-    return None if op.output.shape == (n, *size.data.tolist(), c) else op.output
+    return None if op.output.shape == (n, *size.values.tolist(), c) else op.output
 
 
-class _Resize(Operator):
-    rules = (
+class _Resize(OpFamily):
+    rules: tuple[Rule, ...] = (
         ends(2),
         ranks(4, 4),
         Rule(
@@ -48,7 +48,7 @@ class _Resize(Operator):
         if index != 0 or op.output.shape[0] != 1:
             return None
         height, rows = op.input.shape[1], op.output.shape[1]
-        if op.attributes.align_corners and rows > 1:
+        if op.attributes_as(Resize).align_corners and rows > 1:
             height, rows = height - 1, rows - 1
         common = gcd(height, rows)
         return RowWindow.over(self.rows_read(op), height // common, rows // common)
@@ -61,55 +61,62 @@ class _Resize(Operator):
 # --- RESIZE_NEAREST_NEIGHBOR -----------------------------------------------------------------
 
 
-def _nearest(extent: int, count: int, resize: Resize) -> np.ndarray:
-    """Of each of `count` output rows (columns), the one of `extent` input rows that it repeats."""
+def _nearest(dim: int, count: int, resize: Resize) -> Int64s:
+    """Of each of `count` output rows (columns), the one of `dim` input rows that it repeats."""
     if resize.align_corners and count > 1:
-        scale = np.float32(extent - 1) / np.float32(count - 1)
+        scale = np.float32(dim - 1) / np.float32(count - 1)
     else:
-        scale = np.float32(extent) / np.float32(count)
+        scale = np.float32(dim) / np.float32(count)
     offset = np.float32(0.5 if resize.half_pixel_centers else 0.0)
     place = (np.arange(count).astype(np.float32) + offset) * scale
     # no place is negative: halves away from zero are halves upwards
     found = np.floor(place.astype(np.float64) + 0.5) if resize.align_corners else np.floor(place)
-    return np.minimum(found.astype(np.int64), extent - 1)
+    return np.minimum(found.astype(np.int64), dim - 1)
 
 
-def nearest_indexes(op: Op) -> tuple[np.ndarray | None, ...]:
-    (_, height, width, _), (_, rows, columns, _) = op.input.shape, op.output.shape
-    return None, _nearest(height, rows, op.attributes), _nearest(width, columns, op.attributes), None
+def nearest_rows_and_columns(op: Op) -> tuple[Int64s, Int64s]:
+    """The input row (column) that every output row (column) repeats."""
+    resize, (_, height, width, _), (_, rows, columns, _) = op.attributes_as(Resize), op.input.shape, op.output.shape
+    return _nearest(height, rows, resize), _nearest(width, columns, resize)
+
+
+def nearest_indexes(op: Op) -> tuple[Array | None, ...]:
+    """Of each dimension, the input index of every output index; None where each is itself."""
+    return None, *nearest_rows_and_columns(op), None
 
 
 class ResizeNearestNeighborOperator(_Resize):
     """Places are computed in float32 (TFLM, reference/resize_nearest_neighbor.h)."""
 
     kind = "RESIZE_NEAREST_NEIGHBOR"
+    options_table = "ResizeNearestNeighborOptions"
     summary = "rows and columns repeated or left out"
     rules = (*_Resize.rules, one_dtype(("int8", "int16", "float32")))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        _, rows, columns, _ = nearest_indexes(op)
-        return (inputs[0][:, rows][:, :, columns],)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        rows, columns = nearest_rows_and_columns(op)
+        return (given(inputs[0])[:, rows][:, :, columns],)
 
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
-        return [(row, row) for row in nearest_indexes(op)[1].tolist()]
+        return [(row, row) for row in nearest_rows_and_columns(op)[0].tolist()]
 
 
 # --- RESIZE_BILINEAR -------------------------------------------------------------------------
 
 
-def bilinear_places(op: Op, axis: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     """(lower, upper, fraction) of every index of an output dimension: the two input indexes that it lies
     between, and its distance from the lower one in 1024ths (below 0 and beyond both, at the borders)."""
-    extent, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes
-    scale = ((extent << 10) + count // 2) // count
+    dim, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes_as(Resize)
+    scale = ((dim << 10) + count // 2) // count
     if a.align_corners and count > 1:
-        scale = (((extent - 1) << 10) + (count - 1) // 2) // (count - 1)
+        scale = (((dim - 1) << 10) + (count - 1) // 2) // (count - 1)
     place = np.arange(count, dtype=np.int64) * scale
     if a.half_pixel_centers:
         place += scale // 2 - 512
     # C's division, towards zero: it differs from the floor below zero, where the maximum is 0 anyhow
     lower = np.maximum(place >> 10, 0)
-    upper = np.minimum(np.maximum(place + 1023, 0) >> 10, extent - 1)
+    upper = np.minimum(np.maximum(place + 1023, 0) >> 10, dim - 1)
     return lower, upper, place - (lower << 10)
 
 
@@ -122,8 +129,9 @@ class ResizeBilinearOperator(_Resize):
     reference/resize_bilinear.h, ResizeBilinearInteger)."""
 
     kind = "RESIZE_BILINEAR"
+    options_table = "ResizeBilinearOptions"
     summary = "rows and columns interpolated between two neighbours each"
-    rules = (
+    rules: tuple[Rule, ...] = (
         *_Resize.rules,
         Rule(
             "input and output are int8",
@@ -132,14 +140,14 @@ class ResizeBilinearOperator(_Resize):
         ),
         Rule(
             "corners are not aligned where pixels count from their middles",
-            lambda op: op.attributes.align_corners and op.attributes.half_pixel_centers,
+            lambda op: op.attributes_as(Resize).align_corners and op.attributes_as(Resize).half_pixel_centers,
             "TensorFlow Lite Micro refuses it too",
         ),
         Rule("no place is rounded beyond the input", _outside, "TensorFlow Lite Micro would read outside the input"),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        data = inputs[0].astype(np.int64)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        data = given(inputs[0]).astype(np.int64)
         for axis in (1, 2):
             lower, upper, fraction = bilinear_places(op, axis)
             fraction = fraction.reshape(-1, *(1,) * (3 - axis))

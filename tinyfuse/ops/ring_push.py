@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import Operator
+from tinyfuse.ir import Array, Op, all_given
+from tinyfuse.ops.base import OpFamily
 
 
-class RingPushOperator(Operator):
+class RingPushOperator(OpFamily):
     """Inputs: rows [.., h, W, C], a ring [1, H, W, C] and its cursor. The rows become the ring's last,
     and as many leave it at its start.
 
@@ -20,7 +20,7 @@ class RingPushOperator(Operator):
     in_files = False
     updates = (1, 2)
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        rows, ring, cursor = inputs
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        rows, ring, cursor = all_given(inputs)
         kept = ring.reshape(-1)[rows.size :]
         return np.concatenate([kept, rows.reshape(-1)]).reshape(ring.shape), cursor

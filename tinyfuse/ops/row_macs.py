@@ -4,12 +4,13 @@ alone."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.convolution import requantize_channels
 from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
 
@@ -35,7 +36,7 @@ class PartOfLayer:
         return f"of {self.layer.kind}"
 
 
-class RowMacsOperator(Operator):
+class RowMacsOperator(OpFamily):
     """int8 [1, H, W, C] and weights int8 [H, kernel columns, U, terms] -> int32 [1, H, columns, U]: row y is
     what rows 0 to y add to the accumulators of a layer whose window is as high as the image. `terms` are
     the C input channels, or the one of a depthwise convolution."""
@@ -45,9 +46,9 @@ class RowMacsOperator(Operator):
     in_files = False
     partial = True
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        geometry, weights = op.attributes, inputs[1].astype(np.int64)
-        values = inputs[0][0].astype(np.int64) - op.input.zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        geometry, weights = op.attributes_as(RowMacs), given(inputs[1]).astype(np.int64)
+        values = given(inputs[0])[0].astype(np.int64) - op.input.zero_point
         columns = np.arange(op.output.shape[2]) * geometry.stride - geometry.pad_left
         sums = np.zeros(op.output.shape[1:], np.int64)
         for k in range(weights.shape[1]):
@@ -62,7 +63,7 @@ class RowMacsOperator(Operator):
         return (sums.cumsum(axis=0).astype(np.int32)[None],)
 
     def macs(self, op: Op) -> int:
-        height, kernel, units, terms = op.inputs[1].shape
+        height, kernel, units, terms = op.operand(1).shape
         return height * op.output.shape[2] * kernel * units * terms
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
@@ -70,35 +71,35 @@ class RowMacsOperator(Operator):
 
 
 def _last_row(op: Op) -> RowWindow:
-    """The only row that an operator behind sums makes reads the last of them."""
+    """The only row that an operator after sums makes reads the last of them."""
     return RowWindow(1, 1, -(op.input.shape[1] - 1))
 
 
-class OutputOfSumsOperator(Operator):
+class OutputOfSumsOperator(OpFamily):
     """The last row of ROW_MACS, biased and requantized as the layer does -> int8 [1, 1, columns, U]."""
 
     kind = "OUTPUT_OF_SUMS"
     summary = "the last row of ROW_MACS, requantized"
     in_files = False
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (requantize_channels(op.attributes.layer, inputs[0][:, -1:].astype(np.int64)),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (requantize_channels(op.attributes_as(PartOfLayer).layer, given(inputs[0])[:, -1:].astype(np.int64)),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return _last_row(op)
 
 
-class MeanOfSumOperator(Operator):
+class MeanOfSumOperator(OpFamily):
     """The last row of ROW_SUM, requantized as a MEAN over rows and columns does -> int8 [1, 1, 1, C]."""
 
     kind = "MEAN_OF_SUM"
     summary = "the last row of a ROW_SUM, requantized"
     in_files = False
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        layer = op.attributes.layer
-        count = np.prod([layer.input.shape[axis] for axis in reduced_axes(layer)])
-        total = inputs[0][:, -1:].astype(np.int64) - count * layer.input.zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        layer = op.attributes_as(PartOfLayer).layer
+        count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
+        total = given(inputs[0])[:, -1:].astype(np.int64) - count * layer.input.zero_point
         scaled = multiply_by_quantized_multiplier(total, *sum_scaling(layer))
         return (clamp(scaled + layer.output.zero_point, -128, 127),)
 

@@ -1,28 +1,28 @@
-"""SHAPE: the extents of its input, known when the model is compiled."""
+"""SHAPE: the dimensions of its input, known when the model is compiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import ends
 
 
-class ShapeOperator(Operator):
+class ShapeOperator(OpFamily):
     """It has no kernel: rewrite/fold_constants.py makes a constant of it."""
 
     kind = "SHAPE"
-    summary = "the extents of a tensor, as a constant"
+    summary = "the dimensions of a tensor, as a constant"
     reads_values = False
     rules = (
         ends(1),
         Rule(
-            "the output is int32 and has one extent a dimension of the input",
+            "the output is int32 and has one element a dimension of the input",
             lambda op: op.output if (op.output.dtype, op.output.shape) != ("int32", (len(op.input.shape),)) else None,
             "TensorFlow Lite Micro gives no other",
         ),
     )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (np.array(op.input.shape, np.int32),)

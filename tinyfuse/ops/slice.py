@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
 
@@ -34,27 +32,29 @@ class Span:
 
 def _bad_ranges(op: Op) -> Tensor | None:
     rank, dtypes = len(op.input.shape), ("int32", "int64")
-    for tensor in op.inputs[1:]:
-        if not constant_vector(tensor, rank, dtypes) or tensor.dtype != op.inputs[1].dtype:
+    for tensor in op.operands[1:]:
+        if not constant_vector(tensor, rank, dtypes) or tensor.dtype != op.operand(1).dtype:
             return tensor
-    for extent, begin, size in _ranges(op):
-        if not 0 <= begin < extent:
-            return op.inputs[1]
-        if size != -1 and not 1 <= size <= extent - begin:
-            return op.inputs[2]
+    for dim, begin, size in _ranges(op):
+        if not 0 <= begin < dim:
+            return op.operand(1)
+        if size != -1 and not 1 <= size <= dim - begin:
+            return op.operand(2)
     return None
 
 
-def _ranges(op: Op) -> zip:
+def _ranges(op: Op) -> Iterator[tuple[int, int, int]]:
     """(extent, begin, size) of every dimension; a size of -1 is all that is left."""
-    return zip(op.input.shape, op.inputs[1].data.tolist(), op.inputs[2].data.tolist(), strict=True)
+    return zip(op.input.shape, op.operand(1).values.tolist(), op.operand(2).values.tolist(), strict=True)
 
 
 def _slice_spans(op: Op) -> list[Span]:
-    return [Span(begin, extent - begin if size == -1 else size) for extent, begin, size in _ranges(op)]
+    return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
 
 
 class SliceOperator(Movement):
+    """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, constants [rank]."""
+
     kind = "SLICE"
     summary = "a range of indexes of every dimension"
     rules = (
@@ -72,7 +72,7 @@ class SliceOperator(Movement):
         ),
     )
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _slice_spans(op))],)
 
 
@@ -94,17 +94,17 @@ class StridedSlice:
 
 def _spans(op: Op) -> list[Span]:
     """What is taken of each dimension; a count of 0 or less: nothing."""
-    a, spans = op.attributes, []
-    indexes = zip(*(t.data.tolist() for t in op.inputs[1:]), strict=True)
+    a, spans = op.attributes_as(StridedSlice), []
+    indexes = zip(*(t.values.tolist() for t in op.operands[1:]), strict=True)
     for d, (begin, end, stride) in enumerate(indexes):
-        extent = op.input.shape[d]
-        low, high = (0, extent) if stride > 0 else (-1, extent - 1)
-        start = min(max(begin + extent if begin < 0 else begin, low), high)
-        stop = min(max(end + extent if end < 0 else end, low), high)
+        dim = op.input.shape[d]
+        low, high = (0, dim) if stride > 0 else (-1, dim - 1)
+        start = min(max(begin + dim if begin < 0 else begin, low), high)
+        stop = min(max(end + dim if end < 0 else end, low), high)
         if a.begin_mask >> d & 1:
-            start = 0 if stride > 0 else extent - 1
+            start = 0 if stride > 0 else dim - 1
         if a.end_mask >> d & 1:
-            stop = extent if stride > 0 else -1
+            stop = dim if stride > 0 else -1
         if a.shrink_axis_mask >> d & 1:
             stop = start + 1
         spans.append(Span(start, -((start - stop) // stride), stride))
@@ -113,20 +113,27 @@ def _spans(op: Op) -> list[Span]:
 
 def _bad_indexes(op: Op) -> Tensor | None:
     rank = len(op.input.shape)
-    bad = next((t for t in op.inputs[1:] if not constant_vector(t, rank)), None)
-    return bad if bad is not None or op.inputs[3].data.all() else op.inputs[3]
+    bad = next((t for t in op.operands[1:] if not constant_vector(t, rank)), None)
+    return bad if bad is not None or op.operand(3).values.all() else op.operand(3)
+
+
+def _unheeded(op: Op) -> bool:
+    """Whether the file asks for what TFLM does not look at."""
+    a = op.attributes_as(StridedSlice)
+    return bool(a.ellipsis_mask or a.new_axis_mask or a.offset)
 
 
 def _bad_shrinking(op: Op) -> bool:
     """TFLM takes nothing of such a dimension, and leaves the output as it was."""
     return any(
-        op.attributes.shrink_axis_mask >> d & 1 and (span.stride < 0 or span.start >= op.input.shape[d])
+        op.attributes_as(StridedSlice).shrink_axis_mask >> d & 1
+        and (span.stride < 0 or span.start >= op.input.shape[d])
         for d, span in enumerate(_spans(op))
     )
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    shrink = op.attributes.shrink_axis_mask
+    shrink = op.attributes_as(StridedSlice).shrink_axis_mask
     shape = tuple(span.count for d, span in enumerate(_spans(op)) if not shrink >> d & 1)
     return None if op.output.shape == shape else op.output
 
@@ -135,6 +142,7 @@ class StridedSliceOperator(Movement):
     """Indexes beyond the input are cut off at its border (TFLM, strided_slice_logic.h)."""
 
     kind = "STRIDED_SLICE"
+    options_table = "StridedSliceOptions"
     summary = "a range of indexes of every dimension, with steps, also backwards"
     rules = (
         ends(4),
@@ -147,7 +155,7 @@ class StridedSliceOperator(Movement):
         ),
         Rule(
             "no ellipsis, no new axis, no end counted from the begin",
-            lambda op: op.attributes.ellipsis_mask or op.attributes.new_axis_mask or op.attributes.offset,
+            _unheeded,
             "TensorFlow Lite Micro takes no notice of them; slice every dimension, and RESHAPE",
         ),
         Rule("a dimension that is dropped has an index inside the input and a positive stride", _bad_shrinking),
@@ -156,7 +164,7 @@ class StridedSliceOperator(Movement):
 
     def attributes(self, options: Mapping[str, Any]) -> StridedSlice:
         masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-        return StridedSlice(*(options.get(mask, 0) for mask in masks), bool(options.get("offset", False)))
+        return StridedSlice(**{mask: options.get(mask, 0) for mask in masks}, offset=bool(options.get("offset", False)))
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _spans(op))],)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import (
     RANGE,
     exp_on_negative_values,
@@ -18,16 +17,8 @@ from tinyfuse.ir.fixedpoint import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyfuse.ops.base import Operator, Rule
-from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, softmax_scaling
-
-
-@dataclass(frozen=True)
-class Softmax:
-    """beta: what the input is multiplied by before exp."""
-
-    beta: float = 0.0
-
+from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, softmax_scaling
 
 #: stored (scale, zero point) that TFLM asks of an output
 _OUTPUTS = {"int8": (1 / 256, -128), "int16": (1 / 65536, -32768)}
@@ -40,7 +31,12 @@ def _bad_output(op: Op) -> Tensor | None:
     return None if good else op.output
 
 
-class SoftmaxOperator(Operator):
+def _bad_beta(op: Op) -> bool:
+    beta = op.attributes_as(Softmax).beta
+    return not math.isfinite(beta) or beta * op.input.scale * 2.0**26 <= 1.0
+
+
+class SoftmaxOperator(OpFamily):
     """Differences to the row's maximum are scaled to Q5.26; their exps are summed in Q12.19, and each
     is multiplied by the sum's reciprocal (TFLM, reference/softmax.h).
 
@@ -49,6 +45,7 @@ class SoftmaxOperator(Operator):
     """
 
     kind = "SOFTMAX"
+    options_table = "SoftmaxOptions"
     summary = "exp over the sum of exps, along the last dimension"
     rules = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
@@ -72,16 +69,16 @@ class SoftmaxOperator(Operator):
         ),
         Rule(
             "beta * input scale is above 2^-26 and finite",
-            lambda op: not math.isfinite(op.attributes.beta) or op.attributes.beta * op.input.scale * 2.0**26 <= 1.0,
+            _bad_beta,
         ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         multiplier, left_shift, least = softmax_scaling(op)
-        data = inputs[0].astype(np.int64)
+        data = given(inputs[0]).astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
         counts = difference >= least
         scaled = saturating_rounding_doubling_high_mul(np.where(counts, difference, 0) << left_shift, multiplier)

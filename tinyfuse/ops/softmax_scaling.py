@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
@@ -11,9 +12,16 @@ from tinyfuse.ir.fixedpoint import quantize_multiplier
 SCALED_DIFFERENCE_BITS = 5
 
 
+@dataclass(frozen=True)
+class Softmax:
+    """beta: what the input is multiplied by before exp."""
+
+    beta: float = 0.0
+
+
 def softmax_scaling(op: Op) -> tuple[int, int, int]:
     """`difference_scaling` of a SOFTMAX."""
-    return difference_scaling(op.attributes.beta * op.input.scale)
+    return difference_scaling(op.attributes_as(Softmax).beta * op.input.scale)
 
 
 def difference_scaling(scale: float) -> tuple[int, int, int]:

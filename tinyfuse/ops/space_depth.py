@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, ends, one_dtype, ranks
 
@@ -22,7 +20,7 @@ class Block:
 
 def _bad_shape(op: Op) -> bool:
     """Whether the larger image isn't the smaller one with a block for every pixel."""
-    block = op.attributes.size
+    block = op.attributes_as(Block).size
     (n, h, w, c), other = op.output.shape, op.input.shape
     if op.kind == "SPACE_TO_DEPTH":
         (n, h, w, c), other = other, op.output.shape
@@ -35,7 +33,7 @@ class _SpaceDepth(Movement):
         one_dtype(("int8", "float32")),
         ranks(4, 4),
         Rule("the output has rank 4", lambda op: op.output if len(op.output.shape) != 4 else None),
-        Rule("the block size is from 1 to 32767", lambda op: not 1 <= op.attributes.size <= 32767),
+        Rule("the block size is from 1 to 32767", lambda op: not 1 <= op.attributes_as(Block).size <= 32767),
         Rule("blocks of pixels on one side are channels on the other", _bad_shape),
     )
 
@@ -44,18 +42,24 @@ class _SpaceDepth(Movement):
 
 
 class SpaceToDepthOperator(_SpaceDepth):
+    """[N, H, W, C] -> [N, H / block, W / block, block * block * C]."""
+
     kind = "SPACE_TO_DEPTH"
+    options_table = "SpaceToDepthOptions"
     summary = "blocks of pixels become channels"
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
-        block, (n, h, w, _) = op.attributes.size, op.output.shape
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
+        block, (n, h, w, _) = op.attributes_as(Block).size, op.output.shape
         return (data.reshape(n, h, block, w, block, -1).transpose(0, 1, 3, 2, 4, 5),)
 
 
 class DepthToSpaceOperator(_SpaceDepth):
+    """[N, H, W, block * block * C] -> [N, H * block, W * block, C]."""
+
     kind = "DEPTH_TO_SPACE"
+    options_table = "DepthToSpaceOptions"
     summary = "channels become blocks of pixels"
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
-        block, (n, h, w, _) = op.attributes.size, op.input.shape
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
+        block, (n, h, w, _) = op.attributes_as(Block).size, op.input.shape
         return (data.reshape(n, h, w, block, block, -1).transpose(0, 1, 3, 2, 4, 5),)

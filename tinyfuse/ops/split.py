@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, axis_of, constant_axis, one_dtype
 
 _DTYPES = ("int8", "int16", "int32", "float32")
 
 
-def _pieces(data: np.ndarray, axis: int, counts: list[int]) -> tuple[np.ndarray, ...]:
-    """Views of `counts` indexes each along `axis`, one behind the other."""
+def _pieces(data: Array, axis: int, counts: list[int]) -> tuple[Array, ...]:
+    """Views of `counts` indexes each along `axis`, one after the other."""
     return tuple(np.split(data, list(accumulate(counts))[:-1], axis))
 
 
@@ -39,23 +39,23 @@ class _Split(Movement):
             one_dtype(_DTYPES, source),
             Rule(
                 "the axis is a constant int32, a dimension of the input",
-                lambda op: None if constant_axis(op.inputs[axis], len(op.inputs[source].shape)) else op.inputs[axis],
+                lambda op: None if constant_axis(op.operand(axis), len(op.operand(source).shape)) else op.operand(axis),
             ),
             Rule("the outputs are the input, cut along the axis", self._bad_shapes),
         )
 
     def _axis(self, op: Op) -> int:
-        return axis_of(op.inputs[self.axis_input], len(op.inputs[self.data_input].shape))
+        return axis_of(op.operand(self.axis_input), len(op.operand(self.data_input).shape))
 
     def _bad_shapes(self, op: Op) -> Tensor | bool | None:
-        shape, axis = op.inputs[self.data_input].shape, self._axis(op)
+        shape, axis = op.operand(self.data_input).shape, self._axis(op)
         for output in op.outputs:
             same_rank = len(output.shape) == len(shape)
             if not same_rank or output.shape != (*shape[:axis], output.shape[axis], *shape[axis + 1 :]):
                 return output
         return sum(output.shape[axis] for output in op.outputs) != shape[axis]
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         axis = self._axis(op)
         return _pieces(data, axis, [output.shape[axis] for output in op.outputs])
 
@@ -97,22 +97,25 @@ class Unpack:
 
 def _bad_unpacking(op: Op) -> Tensor | bool | None:
     shape = op.input.shape
-    axis = op.attributes.axis % len(shape)
-    if not op.attributes.num == len(op.outputs) == shape[axis]:
+    axis = op.attributes_as(Unpack).axis % len(shape)
+    if not op.attributes_as(Unpack).num == len(op.outputs) == shape[axis]:
         return True
     rest = (*shape[:axis], *shape[axis + 1 :])
     return next((t for t in op.outputs if t.shape != rest), None)
 
 
 class UnpackOperator(Movement):
+    """One output an index of the axis, without that dimension."""
+
     kind = "UNPACK"
+    options_table = "UnpackOptions"
     summary = "every index of a dimension as an output"
     rules = (
         Rule("one input and an output", lambda op: len(op.inputs) != 1 or None in op.inputs or not op.outputs),
         one_dtype(_DTYPES),
         Rule(
             "the axis is one of the input's",
-            lambda op: not -len(op.input.shape) <= op.attributes.axis < len(op.input.shape),
+            lambda op: not -len(op.input.shape) <= op.attributes_as(Unpack).axis < len(op.input.shape),
         ),
         Rule("one output an index of the axis, each with the input's other dimensions", _bad_unpacking),
     )
@@ -120,5 +123,5 @@ class UnpackOperator(Movement):
     def attributes(self, options: Mapping[str, Any]) -> Unpack:
         return Unpack(options.get("num", 0), options.get("axis", 0))
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
-        return _pieces(data, op.attributes.axis % data.ndim, [1] * len(op.outputs))
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
+        return _pieces(data, op.attributes_as(Unpack).axis % data.ndim, [1] * len(op.outputs))

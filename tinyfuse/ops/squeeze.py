@@ -1,4 +1,4 @@
-"""SQUEEZE and EXPAND_DIMS: dimensions of extent 1 dropped or added, the bytes as they are."""
+"""SQUEEZE and EXPAND_DIMS: dimensions of size 1 dropped or added, the bytes as they are."""
 
 from __future__ import annotations
 
@@ -6,44 +6,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends, one_dtype
 
 
 @dataclass(frozen=True)
 class Squeeze:
-    """dims: which dimensions are dropped, from the end where negative; none: all of extent 1."""
+    """dims: which dimensions are dropped, from the end where negative; none: all of size 1."""
 
     dims: tuple[int, ...] = ()
 
 
-class _Renamed(Operator):
+class _Renamed(OpFamily):
     alias = True
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[0].reshape(op.output.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[0]).reshape(op.output.shape),)
 
 
 def _dropped(op: Op) -> set[int]:
     shape = op.input.shape
-    dims = op.attributes.dims or [d for d, extent in enumerate(shape) if extent == 1]
+    dims = op.attributes_as(Squeeze).dims or [d for d, dim in enumerate(shape) if dim == 1]
     return {d % len(shape) for d in dims}
 
 
 class SqueezeOperator(_Renamed):
+    """The same bytes; which dimensions go, the options say."""
+
     kind = "SQUEEZE"
-    summary = "dimensions of extent 1 dropped"
+    options_table = "SqueezeOptions"
+    summary = "dimensions of size 1 dropped"
     rules = (
         ends(1),
         Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
         Rule(
-            "every dimension to drop is one of the input's, of extent 1",
+            "every dimension to drop is one of the input's, of size 1",
             lambda op: any(
                 not -len(op.input.shape) <= d < len(op.input.shape) or op.input.shape[d] != 1
-                for d in op.attributes.dims
+                for d in op.attributes_as(Squeeze).dims
             ),
         ),
         Rule(
@@ -58,24 +59,26 @@ class SqueezeOperator(_Renamed):
 
 def _expanded(op: Op) -> tuple[int, ...]:
     shape = op.input.shape
-    axis = axis_of(op.inputs[1], len(shape) + 1)
+    axis = axis_of(op.operand(1), len(shape) + 1)
     return (*shape[:axis], 1, *shape[axis:])
 
 
 def _bad_axis(op: Op) -> Tensor | None:
-    axis = op.inputs[1]
+    axis = op.operand(1)
     return None if constant_axis(axis, len(op.input.shape) + 1) and len(axis.shape) <= 1 else axis
 
 
 class ExpandDimsOperator(_Renamed):
+    """The same bytes; where the dimension comes in, a constant input says."""
+
     kind = "EXPAND_DIMS"
-    summary = "a dimension of extent 1 added"
+    summary = "a dimension of size 1 added"
     rules = (
         ends(2),
         one_dtype(("int8", "int16", "float32")),
         Rule("the axis is one constant int32, a dimension of the output", _bad_axis),
         Rule(
-            "the output has one dimension of extent 1 more, at the axis",
+            "the output has one dimension of size 1 more, at the axis",
             lambda op: op.output if op.output.shape != _expanded(op) else None,
         ),
     )

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
@@ -24,18 +24,18 @@ class Svdf:
 
 
 def _bad_dtype(op: Op) -> Tensor | None:
-    x, features, time, bias, state = op.inputs
+    x, features, time, bias, state = op.operands
     expected = ((x, ("int8",)), (op.output, ("int8",)), (features, ("int8",)), (bias, ("int32",)),
                 (time, ("int8", "int16")), (state, (time.dtype,)))  # fmt: skip
     return next((tensor for tensor, dtypes in expected if tensor.dtype not in dtypes), None)
 
 
 def _bad_shape(op: Op) -> Tensor | None:
-    x, features, time, bias, state = op.inputs
+    x, features, time, bias, state = op.operands
     for tensor in (x, op.output, features, time, state):
         if len(tensor.shape) != 2:
             return tensor
-    (batches, inputs), (filters, memory), rank = x.shape, time.shape, op.attributes.rank
+    (batches, inputs), (filters, memory), rank = x.shape, time.shape, op.attributes_as(Svdf).rank
     if rank < 1 or filters % rank or features.shape != (filters, inputs):
         return features
     if bias.shape != (filters // rank,):
@@ -46,18 +46,18 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def _unquantized(op: Op) -> Tensor | None:
-    x, features, time, _, state = op.inputs
+    x, features, time, _, state = op.operands
     return next((t for t in (x, features, time, state, op.output) if t.quant is None or t.quant.per_channel), None)
 
 
 def _bias_scale_off(op: Op) -> Tensor | None:
-    _, _, time, bias, state = op.inputs
+    _, _, time, bias, state = op.operands
     scale = bias.quant.scale[0] if bias.quant is not None and bias.quant.scale else 0.0
     product = float(np.float32(state.scale) * np.float32(time.scale))
     return None if abs(scale - product) < 1e-5 else bias
 
 
-class SvdfOperator(Operator):
+class SvdfOperator(OpFamily):
     """Inputs: x [B, I], feature weights [F, I], time weights [F, M], bias [F / rank], and the state
     [B, F * M], which remembers what each filter gave in the last M runs, the newest last.
 
@@ -65,6 +65,8 @@ class SvdfOperator(Operator):
     """
 
     kind = "SVDF"
+    options_table = "SVDFOptions"
+    data_and_weights = (0, 1)
     summary = "the sum over the last M results of each filter, each weighed; keeps them as state"
     updates = (4,)
     rules = (
@@ -73,12 +75,12 @@ class SvdfOperator(Operator):
         Rule("input, output and feature weights are int8, the bias int32; time weights and state are both "
              "int16 or both int8", _bad_dtype, "quantize the model to int8 (full integer quantization)"),
         Rule("weights and bias are constant",
-             lambda op: next((t for t in op.inputs[1:4] if not t.is_constant), None)),
+             lambda op: next((t for t in op.operands[1:4] if not t.is_constant), None)),
         Rule("shapes agree: [B, I], [F, I], [F, M], [F / rank], [B, F * M] and [B, F / rank]", _bad_shape),
         Rule("every tensor but the bias has one scale and one zero point", _unquantized),
         Rule("weights, and a state of int16, have zero point 0",
-             lambda op: next((t for t in (op.inputs[1], op.inputs[2], op.inputs[4])
-                              if t.zero_point and (t.dtype == "int16" or t is not op.inputs[4])), None)),
+             lambda op: next((t for t in (op.operand(1), op.operand(2), op.operand(4))
+                              if t.zero_point and (t.dtype == "int16" or t is not op.operand(4))), None)),
         Rule("the bias has the scale of state times time weights (within 1e-5)", _bias_scale_off,
              "TensorFlow Lite Micro refuses this layer, too"),
         Rule("a requantization multiplier is below 2^31",
@@ -88,9 +90,9 @@ class SvdfOperator(Operator):
     def attributes(self, options: Mapping[str, Any]) -> Svdf:
         return Svdf(options.get("rank", 0))
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        x, features, time, bias, state = (value.astype(np.int64) for value in inputs)
-        dtype, zero_point = op.inputs[4].dtype, op.inputs[4].zero_point
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        x, features, time, bias, state = (value.astype(np.int64) for value in all_given(inputs))
+        dtype, zero_point = op.operand(4).dtype, op.operand(4).zero_point
         (batches, _), (filters, memory) = x.shape, time.shape
         sums = ((x - op.input.zero_point) @ features.T).astype(np.int32)
         newest = np.clip(multiply_by_quantized_multiplier(sums, *feature_multiplier(op)), *RANGE[dtype])
@@ -98,11 +100,11 @@ class SvdfOperator(Operator):
         # TFLM adds the zero point after the clamp, and an int8 wraps
         state[:, :, -1] = (newest + zero_point).astype(dtype)
         filtered = ((state - zero_point) * time).sum(axis=2)
-        total = (filtered.reshape(batches, -1, op.attributes.rank).sum(axis=2) + bias).astype(np.int32)
+        total = (filtered.reshape(batches, -1, op.attributes_as(Svdf).rank).sum(axis=2) + bias).astype(np.int32)
         scaled = multiply_by_quantized_multiplier(total, *time_multiplier(op))
         output = clamp(scaled + op.output.zero_point, *RANGE["int8"])
-        return output, state.reshape(op.inputs[4].shape).astype(dtype)
+        return output, state.reshape(op.operand(4).shape).astype(dtype)
 
     def macs(self, op: Op) -> int:
-        features, time = op.inputs[1], op.inputs[2]
+        features, time = op.operand(1), op.operand(2)
         return op.input.shape[0] * (features.elements + time.elements)

@@ -10,13 +10,13 @@ from tinyfuse.ir.fixedpoint import quantize_multiplier
 
 def feature_multiplier(op: Op) -> tuple[int, int]:
     """From features' sums to the state; TFLM multiplies and divides the scales in float32."""
-    x, features, _, _, state = op.inputs
+    x, features, _, _, state = op.operands
     return _multiplier(x, features, state)
 
 
 def time_multiplier(op: Op) -> tuple[int, int]:
     """From sums over time to the output; in float32, too."""
-    _, _, time, _, state = op.inputs
+    _, _, time, _, state = op.operands
     return _multiplier(state, time, op.output)
 
 

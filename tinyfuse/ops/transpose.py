@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
 
 
 def permutation(op: Op) -> tuple[int, ...]:
     """Of each dimension of the output, the dimension of the input that it is."""
-    return tuple(op.inputs[1].data.tolist())
+    return tuple(op.operand(1).values.tolist())
 
 
 def _bad_permutation(op: Op) -> Tensor | None:
     rank = len(op.input.shape)
-    good = constant_vector(op.inputs[1], rank) and sorted(permutation(op)) == list(range(rank))
-    return None if good else op.inputs[1]
+    good = constant_vector(op.operand(1), rank) and sorted(permutation(op)) == list(range(rank))
+    return None if good else op.operand(1)
 
 
 class TransposeOperator(Movement):
+    """Inputs: data of rank 1 to 5, and the order of the dimensions, a constant int32 [rank]."""
+
     kind = "TRANSPOSE"
     summary = "the dimensions in another order"
     rules = (
@@ -34,5 +34,5 @@ class TransposeOperator(Movement):
         ),
     )
 
-    def views(self, op: Op, data: np.ndarray) -> tuple[np.ndarray, ...]:
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data.transpose(permutation(op)),)

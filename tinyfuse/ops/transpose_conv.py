@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Op
-from tinyfuse.ops.base import Operator, RowWindow, Rule
+from tinyfuse.ir import Array, Op, given
+from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
     TENSOR_RULES,
+    Clamped,
     requantize_channels,
     weights_scale_rule,
     windows_along,
@@ -21,7 +22,7 @@ from tinyfuse.ops.convolution import (
 
 
 @dataclass(frozen=True)
-class TransposeConv:
+class TransposeConv(Clamped):
     """padding: "SAME" or "VALID"; stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low,
     high) in stored units where a rewrite narrowed it."""
 
@@ -34,20 +35,24 @@ class TransposeConv:
 def as_convolution(op: Op) -> Op:
     """The operator with the inputs of a convolution: data, weights, bias. A file has the output's shape
     and the weights before the data."""
-    return replace(op, inputs=(op.inputs[2], op.inputs[1], *op.inputs[3:]))
+    return replace(op, inputs=(op.operand(2), op.operand(1), *op.inputs[3:]))
 
 
 def paddings(op: Op) -> tuple[int, int]:
     """(rows on top, columns on the left) that are cut off the output: what the convolution that goes
     from the output to the input would pad."""
-    a, (_, height, width, _), (_, kernel_h, kernel_w, _) = op.attributes, op.output.shape, op.inputs[1].shape
+    a, (_, height, width, _), (_, kernel_h, kernel_w, _) = (
+        op.attributes_as(TransposeConv),
+        op.output.shape,
+        op.operand(1).shape,
+    )
     rows = windows_along(height, kernel_h, a.stride[0], 1, a.padding)
     columns = windows_along(width, kernel_w, a.stride[1], 1, a.padding)
     return rows[1], columns[1]
 
 
 def _bad_channels(op: Op) -> bool:
-    data, weights = op.inputs[2], op.inputs[1]
+    data, weights = op.operand(2), op.operand(1)
     return (weights.shape[3], weights.shape[0]) != (data.shape[3], op.output.shape[3])
 
 
@@ -55,11 +60,13 @@ def _on_convolution(rule: Rule) -> Rule:
     return Rule(rule.text, lambda op: rule.broken(as_convolution(op)), rule.hint)
 
 
-class TransposeConvOperator(Operator):
+class TransposeConvOperator(OpFamily):
     """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
     reference/integer_ops/transpose_conv.h)."""
 
     kind = "TRANSPOSE_CONV"
+    options_table = "TransposeConvOptions"
+    data_and_weights = (2, 1)
     summary = "transposed convolution over rows and columns: any kernel, stride, padding"
     rules = (
         Rule(
@@ -68,13 +75,16 @@ class TransposeConvOperator(Operator):
         ),
         Rule(
             "the output's shape is constant int32",
-            lambda op: None if op.inputs[0].is_constant and op.inputs[0].dtype == "int32" else op.inputs[0],
+            lambda op: None if op.operand(0).is_constant and op.operand(0).dtype == "int32" else op.operand(0),
             "convert the model with fixed shapes",
         ),
         *map(_on_convolution, TENSOR_RULES[1:]),
         *map(_on_convolution, SHAPE_RULES[:1]),
-        Rule("the strides are from 1 to 32767", lambda op: not all(1 <= s <= 32767 for s in op.attributes.stride)),
-        Rule("the batch is 1", lambda op: next((t for t in (op.inputs[2], op.output) if t.shape[0] != 1), None)),
+        Rule(
+            "the strides are from 1 to 32767",
+            lambda op: not all(1 <= s <= 32767 for s in op.attributes_as(TransposeConv).stride),
+        ),
+        Rule("the batch is 1", lambda op: next((t for t in (op.operand(2), op.output) if t.shape[0] != 1), None)),
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )
@@ -86,16 +96,16 @@ class TransposeConvOperator(Operator):
             options.get("fused_activation_function", "NONE"),
         )
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        data, weights = op.inputs[2], inputs[1].astype(np.float64)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        data, weights = op.operand(2), given(inputs[1]).astype(np.float64)
         (_, in_h, in_w, _), (_, kernel_h, kernel_w, _) = data.shape, weights.shape
-        (_, out_h, out_w, out_c), (stride_h, stride_w) = op.output.shape, op.attributes.stride
+        (_, out_h, out_w, out_c), (stride_h, stride_w) = op.output.shape, op.attributes_as(TransposeConv).stride
         top, left = paddings(op)
         # all that any input pixel adds, what is cut off included; float64 holds every sum exactly
         height = max((in_h - 1) * stride_h + kernel_h, out_h + top)
         width = max((in_w - 1) * stride_w + kernel_w, out_w + left)
         total = np.zeros((height, width, out_c))
-        values = inputs[2][0].astype(np.float64) - data.zero_point
+        values = given(inputs[2])[0].astype(np.float64) - data.zero_point
         for ky in range(kernel_h):
             for kx in range(kernel_w):
                 rows = slice(ky, ky + (in_h - 1) * stride_h + 1, stride_h)
@@ -105,11 +115,11 @@ class TransposeConvOperator(Operator):
         return (requantize_channels(as_convolution(op), total)[None],)
 
     def macs(self, op: Op) -> int:
-        weights, data = op.inputs[1], op.inputs[2]
+        weights, data = op.operand(1), op.operand(2)
         return data.shape[1] * data.shape[2] * weights.elements
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 2:
             return None
-        kernel = op.inputs[1].shape[1]
-        return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes.stride[0])
+        kernel = op.operand(1).shape[1]
+        return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes_as(TransposeConv).stride[0])

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 
 
 def unquantized(op: Op) -> Tensor | None:
@@ -44,19 +44,21 @@ RATIO_RULE = Rule(
 )
 
 
-def saturate(values: np.ndarray) -> np.ndarray:
+def saturate(values: Array) -> Array:
+    """The nearest int8 values."""
     return np.clip(values, -128, 127).astype(np.int8)
 
 
-class UnaryOperator(Operator):
+class UnaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place."""
 
-    rules = UNARY_RULES
+    elementwise = True
+    rules: tuple[Rule, ...] = UNARY_RULES
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (self.function(op, inputs[0]),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (self.function(op, given(inputs[0])),)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         """The stored results of stored values, element by element."""
         raise NotImplementedError
 

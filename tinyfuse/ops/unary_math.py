@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
-from tinyfuse.ops.base import SAME_ROW, Operator, RowWindow, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import (
     ONE_INPUT,
     ONE_SHAPE,
@@ -25,7 +27,7 @@ class AbsOperator(UnaryOperator):
     summary = "magnitude"
     rules = (*UNARY_RULES, RATIO_RULE)
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         size = np.abs(values.astype(np.int64) - op.input.zero_point)
         if op.input.scale != op.output.scale:
             size = multiply_by_quantized_multiplier(size, *quantize_multiplier(scale_ratio(op)))
@@ -40,6 +42,13 @@ def _rsqrt_root(op: Op) -> float:
     """sqrt(input scale) * output scale: what 1 / sqrt(stored value) is divided by, in float32."""
     with np.errstate(over="ignore"):
         return float(np.sqrt(np.float32(op.input.scale)) * np.float32(op.output.scale))
+
+
+@cache
+def _inverse_roots() -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers and shifts, int64[256] each, of 1 / sqrt(offset) for the offsets 0 to 255 of an int8 value."""
+    pairs = np.array([inverse_sqrt_multiplier(offset) for offset in range(256)], np.int64)
+    return pairs[:, 0], pairs[:, 1]
 
 
 class RsqrtOperator(UnaryOperator):
@@ -61,21 +70,19 @@ class RsqrtOperator(UnaryOperator):
         ),
     )
 
-    def function(self, op: Op, values: np.ndarray) -> np.ndarray:
+    def function(self, op: Op, values: Array) -> Array:
         multiplier, shift = quantize_multiplier(1.0 / _rsqrt_root(op))
-
-        def one(value: int) -> int:
-            inverse, inverse_shift = inverse_sqrt_multiplier(value)
-            data = multiply_by_quantized_multiplier(1, inverse, inverse_shift + _FRACTION_BITS)
-            return int(multiply_by_quantized_multiplier(data, multiplier, shift - _FRACTION_BITS))
-
-        results = np.array([one(v) for v in range(256)]) + op.output.zero_point
+        inverses, inverse_shifts = _inverse_roots()
+        data = multiply_by_quantized_multiplier(np.int64(1), inverses, inverse_shifts + _FRACTION_BITS)
+        results = multiply_by_quantized_multiplier(data, multiplier, shift - _FRACTION_BITS) + op.output.zero_point
         offsets = values.astype(np.int64) - op.input.zero_point
         return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
 
 
-class _FloatOperator(Operator):
+class _FloatOperator(OpFamily):
     """Between a DEQUANTIZE and a QUANTIZE, where a converter leaves what has no int8 form."""
+
+    elementwise = True
 
     rules = (
         ONE_INPUT,
@@ -92,17 +99,21 @@ class _FloatOperator(Operator):
 
 
 class NegOperator(_FloatOperator):
+    """float32 -> float32 of one shape."""
+
     kind = "NEG"
     summary = "-x of floats"
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (-inputs[0],)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (-given(inputs[0]),)
 
 
 class SquareOperator(_FloatOperator):
+    """float32 -> float32 of one shape; what is too large becomes infinite."""
+
     kind = "SQUARE"
     summary = "x * x of floats"
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         with np.errstate(over="ignore", under="ignore"):
-            return (inputs[0] * inputs[0],)
+            return (given(inputs[0]) * given(inputs[0]),)

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.ops.base import Operator, Rule
+from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ops.base import OpFamily, Rule
 
 
 @dataclass(frozen=True)
@@ -29,15 +27,18 @@ class CallOnce:
     init_subgraph_index: int = 0
 
 
-class _Resolved(Operator):
+class _Resolved(OpFamily):
     """An operator that is gone when the file has been read."""
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         raise AssertionError(f"{op} is in a graph")
 
 
 class VarHandleOperator(_Resolved):
+    """Its output, a resource, stands for the variable of that name."""
+
     kind = "VAR_HANDLE"
+    options_table = "VarHandleOptions"
     summary = "names a variable: state that outlives a run"
 
     def attributes(self, options: Mapping[str, Any]) -> VarHandle:
@@ -45,7 +46,10 @@ class VarHandleOperator(_Resolved):
 
 
 class CallOnceOperator(_Resolved):
+    """No inputs and no outputs: what it does is done when the file is read."""
+
     kind = "CALL_ONCE"
+    options_table = "CallOnceOptions"
     summary = "gives variables their initial values, by a subgraph that assigns constants"
 
     def attributes(self, options: Mapping[str, Any]) -> CallOnce:
@@ -56,10 +60,11 @@ def _unlike(state: Tensor, value: Tensor) -> Tensor | None:
     return value if (value.dtype, value.elements) != (state.dtype, state.elements) else None
 
 
-class ReadVariableOperator(Operator):
+class ReadVariableOperator(OpFamily):
     """The output is a copy of the state as it is now; its shape and quantization may be others."""
 
     kind = "READ_VARIABLE"
+    resource = True
     summary = "what a variable holds"
     reads = (0,)
     rules = (
@@ -67,20 +72,21 @@ class ReadVariableOperator(Operator):
              lambda op: _unlike(op.input, op.output)),
     )  # fmt: skip
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[0].reshape(op.output.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[0]).reshape(op.output.shape),)
 
 
-class AssignVariableOperator(Operator):
+class AssignVariableOperator(OpFamily):
     """No output: the state becomes a copy of input 1."""
 
     kind = "ASSIGN_VARIABLE"
+    resource = True
     summary = "gives a variable another value"
     updates = (0,)
     rules = (
         Rule("the value has the variable's dtype and number of elements",
-             lambda op: _unlike(op.input, op.inputs[1])),
+             lambda op: _unlike(op.input, op.operand(1))),
     )  # fmt: skip
 
-    def reference(self, op: Op, *inputs: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        return (inputs[1].reshape(op.input.shape),)
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return (given(inputs[1]).reshape(op.input.shape),)

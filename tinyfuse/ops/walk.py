@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from tinyfuse.ir import Array
 
 
 @dataclass(frozen=True)
 class Walk:
     """Where the bytes of an output lie in its source, in order: pieces of `run` bytes at `start` plus
-    a step for every loop; `extents` and `steps` (in bytes) are those of the loops, outermost first."""
+    a step for every loop; `dims` and `steps` (in bytes) are those of the loops, outermost first."""
 
     start: int
-    extents: tuple[int, ...]
+    dims: tuple[int, ...]
     steps: tuple[int, ...]
     run: int
 
     @property
     def in_order(self) -> bool:
         """Whether the output is one piece of the source."""
-        return not self.extents
+        return not self.dims
 
 
-def walk_of(view: np.ndarray, data: np.ndarray) -> Walk:
+def walk_of(view: Array, data: Array) -> Walk:
     """The walk over `data` (contiguous) that `view`, a numpy view of it, describes: with as few loops
     and as long pieces as there can be."""
     start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
     run = view.itemsize
     loops: list[tuple[int, int]] = []
-    for extent, step in zip(reversed(view.shape), reversed(view.strides), strict=True):
-        if extent == 1:
+    for dim, step in zip(reversed(view.shape), reversed(view.strides), strict=True):
+        if dim == 1:
             continue
         if not loops and step == run:
-            run *= extent
+            run *= dim
         elif loops and step == loops[-1][0] * loops[-1][1]:
-            loops[-1] = (loops[-1][0] * extent, loops[-1][1])
+            loops[-1] = (loops[-1][0] * dim, loops[-1][1])
         else:
-            loops.append((extent, step))
+            loops.append((dim, step))
     loops.reverse()
     return Walk(start, tuple(e for e, _ in loops), tuple(s for _, s in loops), run)

@@ -18,18 +18,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from tinyfuse.arena.check import check_placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
-from tinyfuse.kernels.base import Pace
+from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
 from tinyfuse.plan.contracts import rows_read, scratch_needed
 
-#: bytes of a row that are stamped at a time, or turns of a call that are looked at: each takes eight bytes
+#: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
 
 #: what a call leaves in its scratch: no value's number, nor what feed states carry
@@ -145,8 +146,8 @@ class _Player:
             cuts = [0, *_breaks(moved), moved.size]
             self.contents[output] = tuple(
                 run
-                for first, behind in zip(cuts, cuts[1:], strict=False)
-                for run in _part(runs, int(moved[first]) * item, (behind - first) * item)
+                for first, after in pairwise(cuts)
+                for run in _part(runs, int(moved[first]) * item, (after - first) * item)
             )
 
     def _rows(self, tensor: Tensor) -> int:
@@ -244,41 +245,43 @@ class _Player:
         self._scribble_scratch(group, 0)
         for tensor in stage.op.activations:
             self._read_whole(tensor, str(stage.op))
-        paces = stage.kernel.paces(stage.op)
+        access_orders = stage.kernel.access_orders(stage.op)
         for output in stage.op.outputs:
             self._write_whole(output)
         self._keep_scratch(group, 0)
         for i, tensor in enumerate(stage.op.inputs):
             if tensor not in stage.op.activations:
                 continue
-            if i in paces:
-                self._check_pace(stage.op, tensor, paces[i], self._bytes_of(tensor), self._bytes_of(stage.op.output))
+            if i in access_orders:
+                self._check_pace(
+                    stage.op, tensor, access_orders[i], self._bytes_of(tensor), self._bytes_of(stage.op.output)
+                )
             else:
-                # a kernel without a pace may read any input byte at any time
+                # a kernel without a access order may read any input byte at any time
                 self._read_whole(tensor, f"{stage.op} (at no known pace)")
 
     def _bytes_of(self, tensor: Tensor) -> range:
         """Where a whole tensor lies."""
         return range(self.plan.offset(tensor), self.plan.offset(tensor) + tensor.bytes)
 
-    def _check_pace(self, op: Op, source: Tensor, pace: Pace, read: range, written: range) -> None:
-        """No turn of a call that goes through the bytes `read` of the source, while it writes the bytes
-        `written`, writes over what it, or a later turn, still reads."""
-        count = -(-len(read) // pace.read)
-        if count * pace.written < len(written):
+    def _check_pace(self, op: Op, source: Tensor, access_order: AccessOrder, read: range, written: range) -> None:
+        """No iteration of a call that goes through the bytes `read` of the source, while it writes the bytes
+        `written`, writes over what it, or a later iteration, still reads."""
+        count = -(-len(read) // access_order.read)
+        if count * access_order.written < len(written):
             raise _fault(f"{op}: its pace ends before the output does")
         for first in range(0, count, _PART):
-            turns = np.arange(first, min(first + _PART, count))
-            unread = read.start + (turns + pace.buffered) * pace.read
-            begin = written.start + turns * pace.written
-            behind = np.minimum(begin + pace.written, written.stop)
-            intact = (behind <= unread) | (begin >= read.stop) | (unread >= read.stop)
+            iterations = np.arange(first, min(first + _PART, count))
+            unread = read.start + (iterations + access_order.buffered) * access_order.read
+            begin = written.start + iterations * access_order.written
+            after = np.minimum(begin + access_order.written, written.stop)
+            intact = (after <= unread) | (begin >= read.stop) | (unread >= read.stop)
             if not intact.all():
-                turn = turns[~intact][0] + pace.buffered
-                raise _fault(f"{op} overwrites {source} before turn {turn} has read it")
+                iteration = iterations[~intact][0] + access_order.buffered
+                raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
 
     def _play_rows(self, group: Group) -> None:
-        """Turn by turn, the stage nearest to the end that can makes a row, as the generated loop does."""
+        """Iteration by iteration, the stage nearest to the end that can makes a row, as the generated loop does."""
         done = [0] * len(group.stages)
         maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
         consumers = {
@@ -355,12 +358,12 @@ class _Player:
 
     def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
         """Stage `s` reads its windows, writes row `row`, and its windows must have survived that; but for the
-        first row of one that its kernel goes through at a pace."""
+        first row of one that its kernel goes through at a access order."""
         stage = group.stages[s]
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and row > 0:
             self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
-        reader, paces = str(stage.op), stage.kernel.paces(stage.op)
+        reader, access_orders = str(stage.op), stage.kernel.access_orders(stage.op)
         for tensor, rows in windows.items():
             for r in rows:
                 self._read(tensor, r, reader)
@@ -368,11 +371,11 @@ class _Player:
         self._keep_scratch(group, s)
         for tensor, rows in windows.items():
             uses = [i for i, other in enumerate(stage.op.inputs) if other is tensor]
-            pace = paces.get(uses[0]) if len(uses) == 1 else None
+            access_order = access_orders.get(uses[0]) if len(uses) == 1 else None
             for r in rows:
-                if pace is not None and r == rows.start:
+                if access_order is not None and r == rows.start:
                     spans = self._span(tensor, r), self._span(stage.op.output, row)
-                    self._check_pace(stage.op, tensor, pace, *(range(span.start, span.stop) for span in spans))
+                    self._check_pace(stage.op, tensor, access_order, *(range(span.start, span.stop) for span in spans))
                 else:
                     self._read(tensor, r, f"{reader} (while it writes)")
 
@@ -389,9 +392,9 @@ def _breaks(numbers: np.ndarray) -> Iterator[int]:
 
 
 def _part(runs: Sequence[_Run], start: int, size: int) -> Iterator[_Run]:
-    """Of runs one behind the other, the `size` bytes from byte `start` on."""
+    """Of runs one after the other, the `size` bytes from byte `start` on."""
     for run in runs:
-        first, behind = max(start, 0), min(start + size, run.bytes)
-        if first < behind:
-            yield _Run(run.value, run.start + first, behind - first)
+        first, after = max(start, 0), min(start + size, run.bytes)
+        if first < after:
+            yield _Run(run.value, run.start + first, after - first)
         start -= run.bytes

@@ -1,10 +1,10 @@
 """What operators and kernels need, told a second time, for the checker.
 
-The schedule takes the rows that an output row reads from `Operator.row_window`, and a kernel's scratch from
+The schedule takes the rows that an output row reads from `OpFamily.row_window`, and a kernel's scratch from
 `Kernel.scratch`. Both could be wrong in a way that any checker would share which asks them too. So this says
 it again and calls neither: rows in closed form from the operator's attributes and shapes (where an operator
 only moves rows, its reference moves their numbers); scratch from the arguments of the C call that is printed,
-as the comment in the header of runtime_c/ says it. tests/test_plan_contracts.py holds both against the
+as the comment in the header of runtime_c/ says it. tests/unit/test_plan_contracts.py holds both against the
 references and the C.
 """
 
@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, Context, Kernel, Let, Loop, Site, Statement, View
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.resize import Resize
+from tinyfuse.ops.transpose_conv import TransposeConv
 
 # --- rows --------------------------------------------------------------------------------------
 
@@ -30,19 +35,20 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
     found = _rows_of_elements if op.kind in _OF_ELEMENTS else _ROWS.get(op.kind)
     if found is None:
         return None
-    return tuple(_inside(first, behind, height) for first, behind in (found(op, height, y) for y in range(rows)))
+    return tuple(_inside(first, after, height) for first, after in (found(op, height, y) for y in range(rows)))
 
 
-def _inside(first: int, behind: int, height: int) -> range:
-    return range(max(first, 0), min(behind, height))
+def _inside(first: int, after: int, height: int) -> range:
+    return range(max(first, 0), min(after, height))
 
 
 #: operators each of whose elements follows from the elements at its place, or of its row
-_OF_ELEMENTS = frozenset(
+_ELEMENTWISE = (
     "ABS ADD CAST CONCATENATION DEQUANTIZE ELU EQUAL GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL "
     "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROW_MACS "
-    "ROW_SUM RSQRT SQUARE SQUARED_DIFFERENCE SUB TANH".split()
+    "ROW_SUM RSQRT SQUARE SQUARED_DIFFERENCE SUB TANH"
 )
+_OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
 
 def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
@@ -51,17 +57,21 @@ def _rows_of_elements(op: Op, height: int, y: int) -> tuple[int, int]:
     return row, row + 1
 
 
-def _pads_before(padding, extent: int, count: int, reach: int, stride: int) -> int:
+def _pads_before(padding: str | tuple[int, ...], dim: int, count: int, reach: int, stride: int) -> int:
     """Rows of padding on top: given, or such that what all windows lack is shared, the odd one below."""
     if isinstance(padding, tuple):
         return padding[0]
-    return max((count - 1) * stride + reach - extent, 0) // 2 if padding == "SAME" else 0
+    return max((count - 1) * stride + reach - dim, 0) // 2 if padding == "SAME" else 0
 
 
 def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
     """CONV_2D, DEPTHWISE_CONV_2D and the pools."""
-    a = op.attributes
-    taps, step = (a.filter[0], 1) if hasattr(a, "filter") else (op.inputs[1].shape[1], a.dilation[0])
+    a: Pool2D | Conv2D
+    if isinstance(op.attributes, Pool2D):
+        a, taps, step = op.attributes, op.attributes.filter[0], 1
+    else:
+        a = op.attributes_as(Conv2D)
+        taps, step = op.operand(1).shape[1], a.dilation[0]
     reach = 1 + step * (taps - 1)
     start = a.stride[0] * y - _pads_before(a.padding, height, op.output.shape[1], reach, a.stride[0])
     return start, start + reach
@@ -69,14 +79,15 @@ def _rows_of_window(op: Op, height: int, y: int) -> tuple[int, int]:
 
 def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
     """Input row r adds to the output's rows from r * stride - cut on, as many as the kernel has."""
-    stride, taps = op.attributes.stride[0], op.inputs[1].shape[1]
-    cut = _pads_before(op.attributes.padding, op.output.shape[1], height, taps, stride)
+    a, taps = op.attributes_as(TransposeConv), op.operand(1).shape[1]
+    stride = a.stride[0]
+    cut = _pads_before(a.padding, op.output.shape[1], height, taps, stride)
     return -(-(y + cut - taps + 1) // stride), (y + cut) // stride + 1
 
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
     """The two rows about y's place, which counts in 1024ths of an input row."""
-    a, rows = op.attributes, op.output.shape[1]
+    a, rows = op.attributes_as(Resize), op.output.shape[1]
     over, under = (height - 1, rows - 1) if a.align_corners and rows > 1 else (height, rows)
     slope = (1024 * over + under // 2) // under
     place = y * slope + (slope // 2 - 512 if a.half_pixel_centers else 0)
@@ -96,7 +107,8 @@ def _moved_rows(op: Op) -> list[int]:
     numbers = np.broadcast_to(np.arange(shape[1], dtype=np.int32)[None, :, None, None], shape)
     others = [tensor and tensor.data for tensor in op.inputs[1:]]
     (moved,) = FAMILIES[op.kind].reference(op, numbers, *others)
-    return moved[0, :, 0, 0].tolist()
+    rows: list[int] = moved[0, :, 0, 0].tolist()
+    return rows
 
 
 def _rows_of_padded(op: Op, height: int, y: int) -> tuple[int, int]:
@@ -127,10 +139,15 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
 # --- scratch -----------------------------------------------------------------------------------
 
 
+#: of a struct that a call is given, its fields by name; of a call, its arguments
+_Fields = Mapping[str, Any]
+_Arguments = tuple[Any, ...]
+
+
 @lru_cache(maxsize=4096)
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Bytes of scratch that the kernel's call may write, from its own arguments."""
-    fields: Mapping = {}
+    fields: _Fields = {}
     most = 0
     for statement in _statements(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
@@ -141,26 +158,28 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
             fields = statement.value
             buffer = str(fields.get("buf", ""))
             if _SCRATCH_NAME in buffer:  # of a library: what the call says that it has there
-                behind = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
-                most = max(most, int(behind.rstrip(")") or 0) + int(fields["size"]))
+                after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
+                most = max(most, int(after.rstrip(")") or 0) + int(fields["size"]))
     return most
 
 
 _SCRATCH_NAME = "the_scratch"
 
 
-def _site(op: Op, by_row: bool) -> Site:
+def _site(op: Op, by_row: bool) -> CallSite:
     """Where a call might stand; all memory is whole."""
 
-    def view(tensor: Tensor | None, name: str) -> View | None:
+    def view(tensor: Tensor | None, name: str) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:
             return None
         rows = tensor.shape[1] if len(tensor.shape) == 4 else 1
-        return View(tensor, name, rows, endless=tensor.cursor is not None)
+        return TensorAccess(tensor, name, rows, endless=tensor.cursor is not None)
 
     inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
-    outputs = tuple(View(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs))
-    return Site(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
+    outputs = tuple(
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs)
+    )
+    return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
 
 
 def _statements(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
@@ -180,53 +199,53 @@ def _input_bytes(form: object) -> int:
     return 1 if "BYTES" in str(form) else 2
 
 
-def _of_packed_conv(p: Mapping, args: tuple) -> int:
+def _of_packed_conv(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs, then `depth` bytes where in_c is no
     multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
     block, form = args[-2:]
     depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0)
+    return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
 
 
-def _of_pointwise(p: Mapping, args: tuple) -> int:
+def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     """Columns of block * in_c inputs."""
-    return p["block"] * p["in_c"] * _input_bytes(args[-1])
+    return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
 
 
-def _of_dense(p: Mapping, args: tuple) -> int:
+def _of_dense(p: _Fields, args: _Arguments) -> int:
     """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
     return _fours(p["in_c"]) * _input_bytes(args[-2])
 
 
-def _of_taps(p: Mapping, args: tuple) -> int:
+def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
-    return 2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0)
+    return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
-def _of_depthwise_3x3(p: Mapping, args: tuple) -> int:
+def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
     window reaches above or below the image."""
     columns = (p["out_w"] - 1) * p["stride_w"] + 3
-    return QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0)
+    return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
-def _of_conv_mve(p: Mapping, args: tuple) -> int:
+def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
-    return p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"]
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
-def _leaves(p: Mapping, axis: str, side: str) -> bool:
+def _leaves(p: _Fields, axis: str, side: str) -> bool:
     """Whether any window of a tinyfuse_conv leaves the image."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
-    return p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"]
+    return bool(p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"])
 
 
 #: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), and for a tinyfuse_quad
 POINTER_BYTES, QUAD_BYTES = 4, 156
 
-_SCRATCH: Mapping[str, Callable[[Mapping, tuple], int]] = {
+_SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,

@@ -54,8 +54,8 @@ class Loop:
     sliding          those whose rings hold fewer rows, where they slide, while neither the stage nor its readers
                      run, and whose rows are all read
     slides           per stage that reads rings which slide, for each of those (by its maker) how many rows are
-                     moved down behind the stage's rows
-    inner_extents    the different `extents`, of rings alone, where none of them slides
+                     moved down after the stage's rows
+    inner_extents    the different `live_rows`, of rings alone, where none of them slides
     sliding_extents  the same where those slide that may
     """
 
@@ -73,26 +73,26 @@ class Loop:
         moving = {s: self._held(s, True, made) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
         self.sliding = frozenset(s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s])
         self.slides = self._slides(made)
-        self.inner_extents = different(self._extents(still))
-        self.sliding_extents = different(self._extents(still | {s: moving[s] for s in self.sliding}))
+        self.inner_live_rows = different(self._live_rows(still))
+        self.sliding_live_rows = different(self._live_rows(still | {s: moving[s] for s in self.sliding}))
 
     @cached_property
-    def turns(self) -> list[np.ndarray]:
+    def row_events(self) -> list[np.ndarray]:
         """Per stage the events at which it makes its rows, in order."""
         found = np.argsort(self.order, kind="stable").astype(np.int32)
         return np.split(found, np.cumsum(self.rows_made)[:-1])
 
-    def extents(self, sliding: frozenset[int]) -> np.ndarray:
+    def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
         """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_held`);
         int32 [events, 1 + stages]."""
         made = self._made()
-        return self._extents({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
+        return self._live_rows({s: self._held(s, s in sliding, made) for s in range(len(self.stages))})
 
     def oldest_needed(self, uses: Sequence[tuple[int, RowWindow]], events: np.ndarray | None = None) -> np.ndarray:
         """The first row that any of the `uses` (stage, window) of a tensor still needs for its next row, NEVER
         where none does: before each event, or before `events`."""
         events = np.arange(len(self.order)) if events is None else events
-        made = {reader: np.searchsorted(self.turns[reader], events) for reader, _ in uses}
+        made = {reader: np.searchsorted(self.row_events[reader], events) for reader, _ in uses}
         return self._oldest(uses, made, len(events))
 
     def _oldest(self, uses: Sequence[tuple[int, RowWindow]], made: Mapping[int, np.ndarray], events: int) -> np.ndarray:
@@ -107,7 +107,7 @@ class Loop:
         return {s: _rows_before(self.order == s) for s in range(len(self.stages))}
 
     def _ring(self, s: int) -> int:
-        oldest = self.oldest_needed(self._uses[s], self.turns[s])
+        oldest = self.oldest_needed(self._uses[s], self.row_events[s])
         held = np.arange(1, len(oldest) + 1) - oldest
         return max(1, int(held.max(initial=1)))
 
@@ -125,16 +125,19 @@ class Loop:
         them: of what leaves the group those made so far, of a ring that slides those still needed, of any
         other ring all or none."""
         now = self.order == s
+        held: np.ndarray
         if self.stages[s].leaves:
-            return made[s] + now
+            held = made[s] + now
+            return held
         oldest = self._oldest(self._uses[s], made, len(self.order))
         if slides:
-            return np.maximum(made[s] - oldest, 0) + now
+            held = np.maximum(made[s] - oldest, 0) + now
+            return held
         # the last row of one that accumulates makes the next
         holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
         return np.where(holds | now, np.int32(self.rings[s]), np.int32(0))
 
-    def _extents(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
+    def _live_rows(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
         found = np.zeros((len(self.order), 1 + len(self.stages)), np.int32)
         found[:, 0] = self.order
         for s, rows in held.items():
@@ -148,8 +151,8 @@ class Loop:
             events = np.flatnonzero(~self._idle(s) & (self.order != s))
             computes = self.order[events]
             there = made[s][events]
-            behind = {reader: made[reader][events] + (computes == reader) for reader in readers}
-            oldest = np.minimum(self._oldest(self._uses[s], behind, len(events)), there)
+            after = {reader: made[reader][events] + (computes == reader) for reader in readers}
+            oldest = np.minimum(self._oldest(self._uses[s], after, len(events)), there)
             moved = np.where(np.diff(oldest, prepend=0) > 0, there - oldest, 0)
             for reader in readers:
                 found.setdefault(reader, {})[s] = int(moved[computes == reader].sum())
@@ -158,7 +161,9 @@ class Loop:
 
 def _rows_before(now: np.ndarray) -> np.ndarray:
     """How often something happened before each event, of where it happens."""
-    return np.cumsum(now, dtype=np.int32) - now
+    count: np.ndarray = np.cumsum(now, dtype=np.int32)
+    count -= now
+    return count
 
 
 def different(rows: np.ndarray) -> np.ndarray:
@@ -170,18 +175,18 @@ def different(rows: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=4096)
 def first_rows(window: RowWindow, rows: int) -> np.ndarray:
-    """The first row that each of a reader's next rows needs; NEVER behind its last one."""
+    """The first row that each of a reader's next rows needs; NEVER after its last one."""
     return np.array([*(window.first(y) for y in range(rows)), NEVER], np.int32)
 
 
 @lru_cache(maxsize=4096)
 def _rows_needed(window: RowWindow, rows: int, height: int) -> list[int]:
-    """How many rows of a tensor must be there before each of a reader's next rows; none behind its last one."""
+    """How many rows of a tensor must be there before each of a reader's next rows; none after its last one."""
     return [*(window.needed(y, height) for y in range(rows)), 0]
 
 
 def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> list[int]:
-    """Turn by turn the stage nearest to the end that can run (schedule/rows.py says when it can)."""
+    """Iteration by iteration the stage nearest to the end that can run (schedule/rows.py says when it can)."""
     heights, done = [stage.height for stage in stages], [0] * len(stages)
     inputs = [
         [(maker, _rows_needed(window, stage.height, heights[maker])) for maker, window in stage.reads]
@@ -192,7 +197,7 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
         for s in range(len(stages))
     ]
     # After a row of stage s, only its readers can have become able to run, and stages before s:
-    # those behind its last reader need no look.
+    # those after its last reader need no look.
     next_looks = [max((reader for reader, _ in uses[s]), default=s) for s in range(len(stages))]
     order: list[int] = []
     at = len(stages) - 1

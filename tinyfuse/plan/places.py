@@ -64,7 +64,7 @@ class Places:
         return tuple(found)
 
     def add(self, op: Op) -> None:
-        """The tensors of `op` lie in each other from now on. It comes behind the operators that make its
+        """The tensors of `op` lie in each other from now on. It comes after the operators that make its
         inputs, in the order of the graph."""
         for part in FAMILIES[op.kind].parts(op):
             inner, outer = self.of(part.part), self.of(part.whole)

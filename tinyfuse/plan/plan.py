@@ -12,10 +12,14 @@ from functools import cached_property
 import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
+from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.options import Options
+
+#: C type, alignment, dtype and bytes of a constant
+ConstantKey = tuple[str, int, str, bytes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,13 @@ class Stage:
     constants: tuple[Constant, ...]
     scratch_bytes: int
     macs: int
+
+    def window(self, i: int) -> RowWindow:
+        """The row window of input `i`, of a stage that computes rows; InternalFault where there is none."""
+        window = self.windows[i]
+        if window is None:
+            raise InternalFault(f"{self.op}", f"input {i} has no row window")
+        return window
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,7 @@ class Group:
     inputs, outputs   activations that cross the group's border
     scratch           per stage: the name of its scratch buffer, or None
     counters          of a group that is fed rows: the name of the buffer that keeps how many rows each
-                      stage behind the first has made, between calls; else None
+                      stage after the first has made, between calls; else None
     """
 
     index: int
@@ -189,7 +200,7 @@ class Plan:
         return sum(data.nbytes for data in self.unique_constants.values())
 
     @cached_property
-    def unique_constants(self) -> dict[tuple, object]:
+    def unique_constants(self) -> dict[ConstantKey, np.ndarray]:
         """Constant arrays by content: equal arrays of equal type are stored once."""
         of_stages = [c for group in self.groups for stage in group.stages for c in stage.constants]
         return {constant_key(c): c.data for c in (*of_stages, *self.initial_values.values())}
@@ -227,6 +238,6 @@ def states_bytes(offsets: dict[Tensor, int]) -> int:
     return -(-end // STATE_ALIGN) * STATE_ALIGN
 
 
-def constant_key(constant: Constant) -> tuple:
+def constant_key(constant: Constant) -> ConstantKey:
     """Two constants with this key equal are one array in flash."""
     return (constant.ctype, constant.align, constant.data.dtype.str, constant.data.tobytes())

@@ -1,10 +1,10 @@
 """Row streaming: in which order a group's stages compute their rows, and what that needs.
 
-A group runs as one loop. In each turn the stage nearest to the end that can run computes one row: it
+A group runs as one loop. In each iteration the stage nearest to the end that can run computes one row: it
 can when its inputs have the rows of its window, and it is wanted, that is, a consumer inside the group
 lacks that row for its own next row (a stage whose output leaves the group is always wanted). So rows
 are used up before others are made, no stage runs ahead of its readers, a ring holds the rows of its
-readers' windows, and nothing is computed twice. (A turn in which every stage makes a row saves 0.2 %
+readers' windows, and nothing is computed twice. (An iteration in which every stage makes a row saves 0.2 %
 of the instructions, but keeps more rows alive together: 832 bytes on MLPerf Tiny's resnet.)
 
 That loop is played at compile time (tinyfuse/plan/loop.py); the generated C plays the same loop at run
@@ -32,6 +32,7 @@ def height(tensor: Tensor) -> int:
 
 
 def row_bytes(tensor: Tensor) -> int:
+    """Bytes of one row of a tensor that is streamed."""
     return tensor.bytes // height(tensor)
 
 
@@ -71,7 +72,7 @@ class Stream:
         """The same loop with rings that may slide."""
         twin = copy(self)
         twin._slide = True
-        twin.__dict__.pop("moments", None)
+        twin.__dict__.pop("live_sets", None)
         return twin
 
     @property
@@ -82,7 +83,7 @@ class Stream:
     @property
     def sliding(self) -> frozenset[Tensor]:
         """Rings that keep their rows in order from their first byte on: when a row is used up, those
-        behind it move down. A ring of three rows then leaves the third one's bytes to others while
+        after it move down. A ring of three rows then leaves the third one's bytes to others while
         neither its maker nor its readers run, which costs the move. Chosen where that is so, and
         where each row is read."""
         return frozenset(self.stages[s].op.output for s in self._sliding)
@@ -93,7 +94,7 @@ class Stream:
 
     @property
     def slides(self) -> dict[int, tuple[int, int]]:
-        """Per stage that reads sliding rings: how often one is looked at behind a row of it, and how many
+        """Per stage that reads sliding rings: how often one is looked at after a row of it, and how many
         bytes are moved."""
         moves = self.loop.slides if self._slide else {}
         return {
@@ -105,23 +106,23 @@ class Stream:
         }
 
     @cached_property
-    def moments(self) -> tuple[tuple[int, frozenset[int]], ...]:
+    def live_sets(self) -> tuple[tuple[int, frozenset[int]], ...]:
         """The different (stage that computes, stages whose outputs hold rows meanwhile), in order of
         their first event. A ring holds rows while a reader needs one that was made, and while its own
         stage writes; what is kept holds rows from its first one on."""
-        extents = self.played
-        extents[:, 1:] = extents[:, 1:] > 0
-        return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in different(extents).tolist())
+        live_rows = self.played
+        live_rows[:, 1:] = live_rows[:, 1:] > 0
+        return tuple((s, frozenset(np.flatnonzero(held).tolist())) for s, *held in different(live_rows).tolist())
 
     @property
     def played(self) -> np.ndarray:
         """Event by event the stage that computes, then the rows of each stage's output that hold bytes: of a
         tensor that is kept those made so far, of a sliding ring those still needed, of any other ring all or
         none; int64 [events, 1 + stages]."""
-        return self.loop.extents(self._sliding).astype(np.int64)
+        return self.loop.live_rows(self._sliding).astype(np.int64)
 
     @property
-    def extents(self) -> np.ndarray:
+    def live_rows(self) -> np.ndarray:
         """What differs in `played`: the moments, told apart by rows as well."""
         return different(self.played)
 
@@ -133,25 +134,25 @@ class Stream:
     @property
     def inner_bytes(self) -> int:
         """The most bytes of rings and scratch that are alive at one moment."""
-        extents = self.loop.sliding_extents if self._slide else self.loop.inner_extents
+        live_rows = self.loop.sliding_live_rows if self._slide else self.loop.inner_live_rows
         sizes = np.array([row_bytes(stage.op.output) for stage in self.stages])
         scratch = np.array([stage.scratch_bytes for stage in self.stages])
-        return int((extents[:, 1:] @ sizes + scratch[extents[:, 0]]).max())
+        return int((live_rows[:, 1:] @ sizes + scratch[live_rows[:, 0]]).max())
 
     def _uses(self, source: Tensor) -> list[tuple[int, RowWindow]]:
         """(stage, window) of each reader of a tensor."""
-        return [(use.stage, self.stages[use.stage].windows[use.input]) for use in readers(self.stages, source)]
+        return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, source)]
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
         """Bytes that `output` must start below `source` so that no row still needed is overwritten.
 
         While a stage writes row j of the output, the output holds bytes up to (j + 1) * its row; the
-        source's rows from the oldest one that any reader still needs must lie behind that. The stage
-        that writes still reads its own window, the first row of it at the pace of its kernel. The result is
+        source's rows from the oldest one that any reader still needs must lie after that. The stage
+        that writes still reads its own window, the first row of it at the access order of its kernel. The result is
         at most output.bytes, which means: no overlap at all.
         """
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
-        events = self.loop.turns[writer]
+        events = self.loop.row_events[writer]
         written = np.arange(1, len(events) + 1) * row_bytes(output)
         at_pace = self._own_distances(self.stages[writer], source, output)
         uses = self._uses(source)
@@ -159,7 +160,7 @@ class Stream:
             oldest = self.loop.oldest_needed(uses, events)
             distance = 0
         else:
-            # a stage that goes at its pace counts as one that has read the first row of its window
+            # a stage that goes at its access order counts as one that has read the first row of its window
             own = next(window for s, window in uses if s == writer)
             oldest = np.minimum(
                 self.loop.oldest_needed([use for use in uses if use[0] != writer], events),
@@ -170,19 +171,19 @@ class Stream:
         return min(max(distance, int(ahead.max(initial=0))), output.bytes)
 
     def _own_distances(self, stage: Stage, source: Tensor, output: Tensor) -> np.ndarray | None:
-        """How far `output` must start below `source` for each row that the stage writes at its pace through
-        the first row of its window; None where it has no pace, or reads the source in two places."""
+        """How far `output` must start below `source` for each row that the stage writes at its access order through
+        the first row of its window; None where it has no access order, or reads the source in two places."""
         uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-        paces = stage.kernel.paces(stage.op)
-        if len(uses) != 1 or uses[0] not in paces:
+        access_orders = stage.kernel.access_orders(stage.op)
+        if len(uses) != 1 or uses[0] not in access_orders:
             return None
         read, written = row_bytes(source), row_bytes(output)
-        first = first_rows(stage.windows[uses[0]], height(output))[:-1].astype(np.int64)
-        distances = np.arange(len(first)) * written + paces[uses[0]].distance(read, written) - first * read
+        first = first_rows(stage.window(uses[0]), height(output))[:-1].astype(np.int64)
+        distances = np.arange(len(first)) * written + access_orders[uses[0]].distance(read, written) - first * read
         return np.where(first < height(source), distances, 0)
 
 
 def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor]) -> StageRows:
     op = stage.op
-    reads = tuple((makers[t], window) for t, window in zip(op.inputs, stage.windows, strict=True) if t in makers)
+    reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
     return StageRows(height(op.output), reads, op.output in kept, stage.kernel.accumulates)

@@ -2,5 +2,5 @@
 
 `plugin.c` counts, inside QEMU, what every instruction of the second inference did; `image.py` says
 what the firmware has at each address, `cycles.py` what an instruction costs on a real core;
-`measure.py` adds it all up by group, `facts.py`, `text.py` and `picture.py` show it.
+`measure.py` adds it all up by group, `data.py`, `text.py` and `picture.py` show it.
 """

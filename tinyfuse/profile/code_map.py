@@ -7,8 +7,14 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from tinyfuse.verify.emulation.elf import die_name
+
+if TYPE_CHECKING:  # of the extra "verify"
+    from elftools.dwarf.compileunit import CompileUnit
+    from elftools.dwarf.die import DIE
+    from elftools.dwarf.dwarfinfo import DWARFInfo
 
 
 def stage_of_line(source: str) -> dict[int, int]:
@@ -50,7 +56,7 @@ class CodeMap:
         return self.rows[found - 1][1] if found else 0
 
 
-def code_map(dwarf, own: re.Pattern) -> CodeMap:
+def code_map(dwarf: DWARFInfo, own: re.Pattern[str]) -> CodeMap:
     """The map of the code of the functions whose name `own` matches. Those that were inlined into
     each other are seen through: what counts is what the module calls, not what that calls in turn."""
     calls: dict[int, tuple[str, int]] = {}
@@ -65,12 +71,15 @@ def code_map(dwarf, own: re.Pattern) -> CodeMap:
             for function, line, low, high in _inlined(die, own, dwarf, unit):
                 calls.update(dict.fromkeys(range(low, high, 2), (function, line)))
         if dies:
-            states = (e.state for e in dwarf.line_program_for_CU(unit).get_entries() if e.state)
+            program = dwarf.line_program_for_CU(unit)
+            states = [e.state for e in program.get_entries() if e.state] if program else []
             rows += [(s.address, 0 if s.end_sequence else s.line) for s in states]
     return CodeMap(calls, tuple(sorted(rows)))
 
 
-def _inlined(die, own: re.Pattern, dwarf, unit) -> Iterator[tuple[str, int, int, int]]:
+def _inlined(
+    die: DIE, own: re.Pattern[str], dwarf: DWARFInfo, unit: CompileUnit
+) -> Iterator[tuple[str, int, int, int]]:
     for child in die.iter_children():
         name = die_name(child) if child.tag == "DW_TAG_inlined_subroutine" else None
         if name is None or own.fullmatch(name):
@@ -80,7 +89,7 @@ def _inlined(die, own: re.Pattern, dwarf, unit) -> Iterator[tuple[str, int, int,
                 yield name, child.attributes["DW_AT_call_line"].value, low, high
 
 
-def _ranges(die, dwarf, unit) -> Iterator[tuple[int, int]]:
+def _ranges(die: DIE, dwarf: DWARFInfo, unit: CompileUnit) -> Iterator[tuple[int, int]]:
     attributes = die.attributes
     if "DW_AT_low_pc" in attributes and "DW_AT_high_pc" in attributes:
         low, high = attributes["DW_AT_low_pc"].value, attributes["DW_AT_high_pc"]
@@ -89,7 +98,8 @@ def _ranges(die, dwarf, unit) -> Iterator[tuple[int, int]]:
     elif "DW_AT_ranges" in attributes:
         start = unit.get_top_DIE().attributes.get("DW_AT_low_pc")
         base = start.value if start else 0
-        for entry in dwarf.range_lists().get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
+        lists: Any = dwarf.range_lists()  # one of two classes, as the version of DWARF is
+        for entry in lists.get_range_list_at_offset(attributes["DW_AT_ranges"].value, unit):
             if hasattr(entry, "base_address"):
                 base = entry.base_address
             elif getattr(entry, "is_absolute", False):

@@ -59,15 +59,15 @@ class Timing:
         return next((pipe for pipe in self.pipes if re.fullmatch(pipe, name)), None)
 
     def cycles(
-        self, instruction: Instruction, before: Instruction | None, executed: int, jumps: int, behind: int
+        self, instruction: Instruction, before: Instruction | None, executed: int, jumps: int, after: int
     ) -> float:
-        """Estimated cycles of an instruction that ran `executed` times, `behind` of them right after
+        """Estimated cycles of an instruction that ran `executed` times, `after` of them right after
         `before`, and jumped `jumps` times."""
         cost: Cost = next((c for p, c in self.rules if re.fullmatch(p, instruction.mnemonic)), 1)
         total = executed * (cost(instruction) if callable(cost) else cost)
         pipe = self.pipe(instruction)
         if pipe is not None:
-            same = behind if self.pipe(before) == pipe else 0
+            same = after if self.pipe(before) == pipe else 0
             total += same * self.same_pipe + (executed - same) * self.other
         if not re.fullmatch(self.free_jumps, instruction.mnemonic):
             total += jumps * self.taken

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
@@ -14,6 +15,9 @@ from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.elf import open_elf
 from tinyfuse.verify.emulation.module import group_border
+
+if TYPE_CHECKING:  # of the extra "verify"
+    from elftools.elf.sections import Symbol
 
 #: the memories that are told apart; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")
@@ -25,7 +29,7 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line of the disassembly: `end` is the address behind it; bl <arm_nn_x> has the callee
+    """One line of the disassembly: `end` is the address after it; bl <arm_nn_x> has the callee
     "arm_nn_x"."""
 
     address: int
@@ -67,7 +71,8 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
     own = re.compile(rf"{re.escape(module)}_(run|group_\d+)")
     with elf_file.open("rb") as file:
         elf = open_elf(file)
-        symbols = list(elf.get_section_by_name(".symtab").iter_symbols())
+        table: Any = elf.get_section_by_name(".symtab")  # build_module links with symbols
+        symbols = list(table.iter_symbols())
         flash = [
             (FLASH, section["sh_addr"], section["sh_size"])
             for name in (".vectors", ".constants", ".text")
@@ -99,7 +104,7 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
     return Image(entry, regions, _borders(symbols), part_at, tuple(parts), instructions)
 
 
-def _part(instruction: Instruction, code: CodeMap, own: re.Pattern, stages: dict[int, int]) -> Part:
+def _part(instruction: Instruction, code: CodeMap, own: re.Pattern[str], stages: dict[int, int]) -> Part:
     line = code.line(instruction.address)
     callee = instruction.callee or ""
     function = "" if own.fullmatch(callee) else callee
@@ -109,7 +114,7 @@ def _part(instruction: Instruction, code: CodeMap, own: re.Pattern, stages: dict
     return Part(stages.get(line, 0), function.partition(".")[0])
 
 
-def _borders(symbols) -> dict[int, int]:
+def _borders(symbols: Iterable[Symbol]) -> dict[int, int]:
     borders: dict[int, int] = {}
     for symbol in symbols:
         border = group_border(symbol.name)

@@ -72,8 +72,8 @@ def _weigh(counts: list[Count], image: Image, timing: Timing | None) -> dict[Cou
     for count in counts:
         instruction, previous = image.instructions[count.address], before.get(count.address)
         arrived = previous and ran.get((count.group, count.part, previous.address))
-        behind = min(arrived.executed - arrived.jumps, count.executed) if arrived else 0
-        cycles[count] = timing.cycles(instruction, previous, count.executed, count.jumps, behind)
+        after = min(arrived.executed - arrived.jumps, count.executed) if arrived else 0
+        cycles[count] = timing.cycles(instruction, previous, count.executed, count.jumps, after)
     return cycles
 
 
@@ -90,4 +90,4 @@ def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usag
 
 
 def _columns(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(map(sum, zip(*rows))) or (0, 0, 0, 0)
+    return tuple(map(sum, zip(*rows, strict=True))) or (0, 0, 0, 0)

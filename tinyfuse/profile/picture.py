@@ -6,6 +6,7 @@ from __future__ import annotations
 from html import escape
 
 from tinyfuse.errors import UsageError
+from tinyfuse.report.report_json import Facts
 
 _WIDTH, _MARGIN, _ROW, _GAP = 960, 16, 30, 2
 _FONT = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -15,30 +16,30 @@ _WHOLE, _GROUP = "#3b4252", "#5e6c84"
 _PALETTE = ("#e8833a", "#4c9f70", "#4a7fb5", "#c8553d", "#8e6c8a", "#d9a441", "#5aa9a4", "#9a8c5c")
 
 
-def profile_svg(facts: dict) -> str:
-    """The picture of the facts of docs/json.md. UsageError where single instructions were not counted."""
-    total = facts["instructions"]
-    if total is None or facts["calls"] is None:
+def profile_svg(data: Facts) -> str:
+    """The picture of the JSON of docs/json.md. UsageError where single instructions were not counted."""
+    total = data["instructions"]
+    if total is None or data["calls"] is None:
         raise UsageError("--svg needs counts of single instructions: QEMU, and a C compiler for this machine")
-    return _Picture(facts, total).draw()
+    return _Picture(data, total).draw()
 
 
 class _Picture:
-    def __init__(self, facts: dict, total: int):
-        self.facts = facts
+    def __init__(self, data: Facts, total: int):
+        self.data = data
         self.scale = (_WIDTH - 2 * _MARGIN) / total
-        kinds = [op["kind"] for group in facts["groups"] for op in group["operators"]]
+        kinds = [op["kind"] for group in data["groups"] for op in group["operators"]]
         self.colors = {kind: _PALETTE[i % len(_PALETTE)] for i, kind in enumerate(dict.fromkeys(kinds))}
         self.lines: list[str] = []
 
     def draw(self) -> str:
-        facts = self.facts
-        self._text(_MARGIN, 24, f"{facts['options']['name']} on {facts['target']}", size=15, weight=600)
+        data = self.data
+        self._text(_MARGIN, 24, f"{data['options']['name']} on {data['target']}", size=15, weight=600)
         self._text(_MARGIN, 43, self._summary(), fill="#5b6472")
         top = 58
-        self._box(_MARGIN, top, facts["instructions"], _WHOLE, "one inference", "#fff")
+        self._box(_MARGIN, top, data["instructions"], _WHOLE, "one inference", "#fff")
         x = float(_MARGIN)
-        for number, group in enumerate(facts["groups"]):
+        for number, group in enumerate(data["groups"]):
             self._box(x, top + _ROW, group["instructions"], _GROUP, f"group {number}", "#fff")
             inner = x
             for op in group["operators"]:
@@ -57,16 +58,16 @@ class _Picture:
         )
 
     def _summary(self) -> str:
-        facts, unfused = self.facts, self.facts["unfused"]
-        words = [f"{facts['instructions']:,} instructions"]
-        if facts["instructions_per_mac"]:
-            words.append(f"{facts['instructions_per_mac']:.2f} a MAC")
-        words.append(f"arena {facts['arena_bytes']:,} bytes")
+        data, unfused = self.data, self.data["unfused"]
+        words = [f"{data['instructions']:,} instructions"]
+        if data["instructions_per_mac"]:
+            words.append(f"{data['instructions_per_mac']:.2f} a MAC")
+        words.append(f"arena {data['arena_bytes']:,} bytes")
         if unfused:
             words.append(f"unfused: {unfused['instructions']:,} instructions, arena {unfused['arena_bytes']:,}")
         return " · ".join(words)
 
-    def _operator(self, x: float, y: float, op: dict) -> None:
+    def _operator(self, x: float, y: float, op: Facts) -> None:
         color = self.colors[op["kind"]]
         per_mac = f", {op['instructions_per_mac']:.2f} a MAC" if op["instructions_per_mac"] else ""
         self._box(x, y, op["instructions"], color, op["kind"], "#fff", f"{op['name']}{per_mac}")
@@ -92,7 +93,7 @@ class _Picture:
         if width < 0.3:
             return
         gap = min(1.0, width / 4)
-        share = 100 * instructions / self.facts["instructions"]
+        share = 100 * instructions / self.data["instructions"]
         title = f"{label}: {instructions:,} instructions, {share:.1f} %" + (f" ({more})" if more else "")
         self.lines.append(
             f'<g><title>{escape(title)}</title><rect x="{x:.2f}" y="{y}" width="{width - gap:.2f}" '
@@ -108,12 +109,12 @@ class _Picture:
     def _legend(self, y: float) -> int:
         """Share of every kind of operator; the height of the picture."""
         shares: dict[str, int] = {}
-        for group in self.facts["groups"]:
+        for group in self.data["groups"]:
             for op in group["operators"]:
                 shares[op["kind"]] = shares.get(op["kind"], 0) + op["instructions"]
         x = float(_MARGIN)
         for kind, instructions in sorted(shares.items(), key=lambda item: -item[1]):
-            label = f"{kind} {100 * instructions / self.facts['instructions']:.1f} %"
+            label = f"{kind} {100 * instructions / self.data['instructions']:.1f} %"
             if label.endswith(" 0.0 %"):
                 continue
             width = 18 + len(label) * _LETTER + 16

@@ -9,7 +9,7 @@
                                      as a library's, belongs to the part that called it
    It writes a line for every instruction, group and part when QEMU ends:
      GROUP PART ADDRESS EXECUTED JUMPS LOWEST [REGION LOADED STORED]...
-   JUMPS is how often the next instruction was not the one behind it, LOWEST the lowest address of
+   JUMPS is how often the next instruction was not the one after it, LOWEST the lowest address of
    the stack that it wrote (all ones: none); LOADED and STORED are bytes.
 
    The API is declared here, and only what is used of it: QEMU's headers are seldom installed. See

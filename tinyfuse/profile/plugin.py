@@ -25,7 +25,7 @@ _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 class Count:
     """What the instruction at `address` did while image.parts[part] of `group` (or NONE) ran.
 
-    executed  how often it ran; jumps: how often the next one was not the one behind it
+    executed  how often it ran; jumps: how often the next one was not the one after it
     lowest    the lowest stack address that it wrote, None where it wrote none
     loaded, stored   bytes, by index of image.REGIONS
     """

@@ -7,36 +7,37 @@ from rich.table import Table
 from rich.text import Text
 
 from tinyfuse.profile.image import REGIONS
+from tinyfuse.report.report_json import Facts
 
 #: from this width on, the kernels and the instructions of an output are shown too
 _WIDE = 120
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-def profile_text(facts: dict, width: int) -> RenderableType:
-    """What a terminal of `width` columns is shown of the facts of docs/json.md; a figure that was not
+def profile_text(data: Facts, width: int) -> RenderableType:
+    """What a terminal of `width` columns is shown of the JSON of docs/json.md; a figure that was not
     measured is a dash."""
-    compiler = f"{facts['compiler']} -{facts['compiler_opt']}"
-    head = Text(f"{facts['options']['name']} on {facts['target']}, {facts['emulator']}, {compiler}")
-    parts: list[RenderableType] = [head, Text(), _totals(facts), Text(), _operators(facts, width)]
-    if facts["cycles_source"]:
-        parts += [Text(), Text(f"cycles: an estimate, from: {facts['cycles_source']}", "dim")]
-    parts += [Text(f"warning: {warning}", "yellow") for warning in facts["warnings"]]
+    compiler = f"{data['compiler']} -{data['compiler_opt']}"
+    head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
+    parts: list[RenderableType] = [head, Text(), _totals(data), Text(), _operators(data, width)]
+    if data["cycles_source"]:
+        parts += [Text(), Text(f"cycles: an estimate, from: {data['cycles_source']}", "dim")]
+    parts += [Text(f"warning: {warning}", "yellow") for warning in data["warnings"]]
     return Group(*parts)
 
 
 # --- totals ------------------------------------------------------------------------------------
 
 
-def _totals(facts: dict) -> Table:
-    unfused = facts["unfused"]
+def _totals(data: Facts) -> Table:
+    unfused = data["unfused"]
     table = Table(box=None, pad_edge=False)
     table.add_column("one inference")
-    table.add_column(f"--fusion {facts['options']['fusion']}", justify="right")
+    table.add_column(f"--fusion {data['options']['fusion']}", justify="right")
     if unfused:
         table.add_column("none", justify="right")
         table.add_column("saved", justify="right")
-    for label, value in _total_rows(facts):
+    for label, value in _total_rows(data):
         row = [label, _number(value)]
         if unfused:
             plain = dict(_total_rows(unfused))[label]
@@ -45,7 +46,7 @@ def _totals(facts: dict) -> Table:
     return table
 
 
-def _total_rows(build: dict) -> list[tuple[str, float | None]]:
+def _total_rows(build: Facts) -> list[tuple[str, float | None]]:
     def bytes_of(region: str, way: str) -> int | None:
         return build[way][region] if build[way] else None
 
@@ -61,7 +62,7 @@ def _total_rows(build: dict) -> list[tuple[str, float | None]]:
             value = bytes_of(region, way)
             if value != 0:
                 rows.append((f"{label}, {region}", value))
-    return rows + [("arena bytes", build["arena_bytes"]), ("stack bytes", build["stack_bytes"])]
+    return [*rows, ("arena bytes", build["arena_bytes"]), ("stack bytes", build["stack_bytes"])]
 
 
 def _saved(value: float | None, plain: float | None) -> str:
@@ -73,7 +74,7 @@ def _saved(value: float | None, plain: float | None) -> str:
 # --- operators ---------------------------------------------------------------------------------
 
 
-def _operators(facts: dict, width: int) -> Table:
+def _operators(data: Facts, width: int) -> Table:
     wide = width >= _WIDE
     length = 24 if wide else max(8, width - 77)
     table = Table(box=None, pad_edge=False)
@@ -84,15 +85,15 @@ def _operators(facts: dict, width: int) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", width=length, no_wrap=True)
 
-    def row(label: str, kernel: str, usage: dict, bar: str, style: str | None) -> None:
-        figures = _figures(usage, facts["instructions"])
+    def row(label: str, kernel: str, usage: Facts, bar: str, style: str | None) -> None:
+        figures = _figures(usage, data["instructions"])
         if not wide:
             del figures[4]
         table.add_row(label, *([kernel] if wide else []), *figures, Text(bar, "cyan"), style=style)
 
-    used = [op["instructions"] or 0 for group in facts["groups"] for op in group["operators"]]
+    used = [op["instructions"] or 0 for group in data["groups"] for op in group["operators"]]
     largest = max([*used, 1])
-    for number, group in enumerate(facts["groups"]):
+    for number, group in enumerate(data["groups"]):
         several = len(group["operators"]) > 1
         if several:
             stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"
@@ -103,7 +104,7 @@ def _operators(facts: dict, width: int) -> Table:
     return table
 
 
-def _figures(usage: dict, all_of_them: int | None) -> list[str]:
+def _figures(usage: Facts, all_of_them: int | None) -> list[str]:
     share = usage["instructions"] is not None and all_of_them
     return [
         _number(usage["instructions"]),
@@ -115,7 +116,7 @@ def _figures(usage: dict, all_of_them: int | None) -> list[str]:
     ]
 
 
-def _error(usage: dict) -> str:
+def _error(usage: Facts) -> str:
     """How far the prediction is off."""
     measured, predicted = usage["instructions"], usage["predicted_instructions"]
     return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"

@@ -1,7 +1,7 @@
 """What `tinyfuse operators` and docs/operators.md say: every operator, its rules, its tested cases.
 
 All of it comes from the families in tinyfuse/ops but the numbers of cases: those the tests count in
-their own tables (tests/case_counts.py writes `tested_cases.json`).
+their own tables (tests/support/case_counts.py writes `tested_cases.json`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from tinyfuse import __version__
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import Operator
+from tinyfuse.ops.base import OpFamily
+from tinyfuse.report.report_json import Facts
 
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")
@@ -24,7 +25,7 @@ PLACES = ("tflm", "host", "cortex-m4", "cortex-m55")
 _HEAD = """\
 # Operators
 
-What a model may be made of, written by `python tests/case_counts.py` from `tinyfuse operators --json`
+What a model may be made of, written by `python tests/support/case_counts.py` from `tinyfuse operators --json`
 and from the tables of the tests. A model that breaks a rule is refused before anything is written, with
 the operator, the tensor and a hint.
 
@@ -38,18 +39,18 @@ from rings, in place) meets that reference on the **host** under sanitizers and 
 """
 
 
-def operators_facts() -> dict:
+def operators_json() -> Facts:
     """The JSON of `tinyfuse operators --json` (docs/json.md)."""
     counts = json.loads(TESTED_CASES.read_text())
     families = sorted((f for f in FAMILIES.values() if f.in_files), key=lambda family: family.kind)
     return {
         "schema_version": 1,
         "tinyfuse_version": __version__,
-        "operators": [_facts(family, counts.get(family.kind, {})) for family in families],
+        "operators": [_data(family, counts.get(family.kind, {})) for family in families],
     }
 
 
-def _facts(family: Operator, counts: dict[str, int]) -> dict:
+def _data(family: OpFamily, counts: dict[str, int]) -> Facts:
     return {
         "kind": family.kind,
         "summary": family.summary,
@@ -62,13 +63,13 @@ def _facts(family: Operator, counts: dict[str, int]) -> dict:
 
 
 def _goes_forward(kernel: Kernel) -> bool:
-    """Whether it has a pace for some operator."""
-    return bool(kernel.in_place) or type(kernel).paces is not Kernel.paces
+    """Whether it has an access order for some operator."""
+    return bool(kernel.in_place) or type(kernel).access_orders is not Kernel.access_orders
 
 
-def operators_lines(facts: dict) -> list[str]:
+def operators_lines(data: Facts) -> list[str]:
     """A table for a terminal."""
-    rows = [(o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in facts["operators"]]
+    rows = [(o["kind"], str(o["tested_cases"]["host"]), str(_emulated(o)), o["summary"]) for o in data["operators"]]
     head = ("operator", "host", "emulated", "computes")
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = []
@@ -78,49 +79,49 @@ def operators_lines(facts: dict) -> list[str]:
     return lines
 
 
-def operator_lines(facts: dict) -> list[str]:
-    """One operator in full; `facts` is an entry of "operators"."""
-    cases = ", ".join(f"{count} {place}" for place, count in facts["tested_cases"].items())
+def operator_lines(data: Facts) -> list[str]:
+    """One operator in full; `data` is an entry of "operators"."""
+    cases = ", ".join(f"{count} {place}" for place, count in data["tested_cases"].items())
     return [
-        f"{facts['kind']}: {facts['summary']}",
-        *(f"  rule     {rule}" for rule in facts["rules"]),
-        *(f"  kernel   {name} ({library})" for library, name in facts["kernels"]),
-        f"  rows     {_yes(facts['streams_rows'])}",
-        f"  in place {_yes(facts['in_place'])}",
+        f"{data['kind']}: {data['summary']}",
+        *(f"  rule     {rule}" for rule in data["rules"]),
+        *(f"  kernel   {name} ({library})" for library, name in data["kernels"]),
+        f"  rows     {_yes(data['streams_rows'])}",
+        f"  in place {_yes(data['in_place'])}",
         f"  cases    {cases}",
     ]
 
 
-def operators_markdown(facts: dict) -> str:
+def operators_markdown(data: Facts) -> str:
     """docs/operators.md."""
     lines = [
         _HEAD,
         "| operator | computes | rows | in place | TFLM | host | M4 | M55 |",
         "|---|---|---|---|---:|---:|---:|---:|",
     ]
-    for o in facts["operators"]:
+    for o in data["operators"]:
         cells = [
-            f"[{o['kind']}](#{o['kind'].lower()})", _escape(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
+            f"[{o['kind']}](#{o['kind'].lower()})", escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
             *(str(o["tested_cases"][place]) for place in PLACES),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", "## Rules"]
-    for o in facts["operators"]:
-        lines += ["", f"### {o['kind']}", "", *(f"- {_escape(rule)}" for rule in o["rules"])]
+    for o in data["operators"]:
+        lines += ["", f"### {o['kind']}", "", *(f"- {escaped(rule)}" for rule in o["rules"])]
         kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
         lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the model is compiled."]
     return "\n".join(lines) + "\n"
 
 
-def _emulated(facts: dict) -> int:
-    return sum(count for place, count in facts["tested_cases"].items() if place.startswith("cortex"))
+def _emulated(data: Facts) -> int:
+    return sum(count for place, count in data["tested_cases"].items() if place.startswith("cortex"))
 
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that Markdown prints as it is."""
     for character in "\\`*_|<[":
         text = text.replace(character, "\\" + character)

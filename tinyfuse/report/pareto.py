@@ -6,27 +6,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tinyfuse.compiler import Say, choices, compile_graph
+from tinyfuse.compiler import Compilation
 from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
+from tinyfuse.schedule.progress import Progress, silent
 
 _BAR = 40
 
 
-def pareto_facts(plan: Plan, say: Say = lambda text: None) -> list[dict]:
+def pareto_json(plan: Plan, progress: Progress = silent) -> list[dict]:
     """The front of a plan's model and what every --optimize takes, by least arena; docs/json.md documents
-    the keys. What --optimize takes is improved behind the search, so it is planned as `gen` plans it."""
-    source, target, options = plan.source, plan.context.target, replace(plan.options, max_ram=None)
+    the keys. What --optimize takes is improved after the search, so it is planned as `gen` plans it."""
+    options = replace(plan.options, max_ram=None)
+    compilation = Compilation(plan.source, plan.context.target, options, progress)
     taken: dict[tuple[int, int], list[str]] = {}
     plans: dict[tuple[int, int], Plan] = {}
     for optimize in OPTIMIZE:
         wanted = replace(options, optimize=optimize)
-        found = plan if plan.options == wanted else compile_graph(source, target, wanted, say)
+        found = plan if plan.options == wanted else compilation.plan(wanted)
         plans[_point(found)] = found
         taken.setdefault(_point(found), []).append(optimize)
-    for _, found in choices(source, target, options, say).front():
+    for _, found in compilation.search.choices(options.optimize).front():
         verify_plan(found)
         plans.setdefault(_point(found), found)
     fewest = min(instructions for _, instructions in plans)

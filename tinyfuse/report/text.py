@@ -6,25 +6,26 @@ from tinyfuse import __version__
 from tinyfuse.arena import arena_map
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
+from tinyfuse.report.report_json import Facts
 
 
-def report_text(plan: Plan, facts: dict) -> str:
-    """The text of report.txt; `facts` are those of report_facts without a measured code size."""
+def report_text(plan: Plan, data: Facts) -> str:
+    """The text of report.txt; `data` are those of report_facts without a measured code size."""
     lines = [
         f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
         f"for {plan.context.target.name}, by tinyfuse {__version__}",
         f"model SHA-256 {plan.graph.sha256}",
         f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}",
         "",
-        *summary_lines(facts),
+        *summary_lines(data),
         "",
-        *_port_lines("input", facts["inputs"]),
-        *_port_lines("output", facts["outputs"]),
-        *_fed_lines(facts),
-        *_state_lines(facts["states"]),
+        *_port_lines("input", data["inputs"]),
+        *_port_lines("output", data["outputs"]),
+        *_fed_lines(data),
+        *_state_lines(data["states"]),
         "",
-        *_rewrite_lines(facts),
-        *_group_lines(facts),
+        *_rewrite_lines(data),
+        *_group_lines(data),
         "",
         "Arena: addresses against steps (group numbers)",
         arena_map(plan.buffers, plan.placement),
@@ -34,32 +35,33 @@ def report_text(plan: Plan, facts: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary_lines(facts: dict) -> list[str]:
-    arena, unfused = facts["arena_bytes"], facts["unfused_arena_bytes"]
+def summary_lines(data: Facts) -> list[str]:
+    """What `gen` shows: the figures alone."""
+    arena, unfused = data["arena_bytes"], data["unfused_arena_bytes"]
     proof = (
         "proven minimal"
-        if facts["placement_optimal"]
-        else (f"lower bound {facts['arena_lower_bound']:,}, gap {arena - facts['arena_lower_bound']:,}")
+        if data["placement_optimal"]
+        else (f"lower bound {data['arena_lower_bound']:,}, gap {arena - data['arena_lower_bound']:,}")
     )
-    measured = "measured" if facts["code_bytes_measured"] else "estimate"
+    measured = "measured" if data["code_bytes_measured"] else "estimate"
     return [
         f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
-        *_state_line(facts),
-        *reordering_lines(facts["reordering"]),
-        f"weights  {facts['weight_bytes']:>11,} bytes",
-        f"code     {facts['code_bytes']:>11,} bytes   {measured}",
-        f"MACs     {facts['macs']:>11,}{_removed(facts)}",
-        *_instructions_line(facts),
+        *_state_line(data),
+        *reordering_lines(data["reordering"]),
+        f"weights  {data['weight_bytes']:>11,} bytes",
+        f"code     {data['code_bytes']:>11,} bytes   {measured}",
+        f"MACs     {data['macs']:>11,}{_removed(data)}",
+        *_instructions_line(data),
     ]
 
 
-def _instructions_line(facts: dict) -> list[str]:
-    if facts["predicted_instructions"] is None:
+def _instructions_line(data: Facts) -> list[str]:
+    if data["predicted_instructions"] is None:
         return []
-    return [f"speed    {facts['predicted_instructions']:>11,} instructions an inference, predicted"]
+    return [f"speed    {data['predicted_instructions']:>11,} instructions an inference, predicted"]
 
 
-def reordering_lines(reordering: dict | None) -> list[str]:
+def reordering_lines(reordering: Facts | None) -> list[str]:
     """One line where the operators run in another order than the file's."""
     if reordering is None:
         return []
@@ -70,21 +72,21 @@ def reordering_lines(reordering: dict | None) -> list[str]:
     return [f"order    {moved} moved: the order of the file would take {arena}"]
 
 
-def _state_line(facts: dict) -> list[str]:
+def _state_line(data: Facts) -> list[str]:
     """What lives beside the arena, from one inference to the next."""
-    if not facts["state_bytes"]:
+    if not data["state_bytes"]:
         return []
-    return [f"state    {facts['state_bytes']:>11,} bytes   of each stream, beside the arena"]
+    return [f"state    {data['state_bytes']:>11,} bytes   of each stream, beside the arena"]
 
 
-def _removed(facts: dict) -> str:
+def _removed(data: Facts) -> str:
     """What dead channels (rewrite/prune_channels.py) took out of the model."""
-    if facts["macs"] == facts["model_macs"]:
+    if data["macs"] == data["model_macs"]:
         return ""
-    return f"         of the model's {facts['model_macs']:,}: dead channels cut"
+    return f"         of the model's {data['model_macs']:,}: dead channels cut"
 
 
-def _port_lines(kind: str, ports: list[dict]) -> list[str]:
+def _port_lines(kind: str, ports: list[Facts]) -> list[str]:
     lines = []
     for port in ports:
         shape = "x".join(map(str, port["shape"])) or "scalar"
@@ -93,24 +95,24 @@ def _port_lines(kind: str, ports: list[dict]) -> list[str]:
     return lines
 
 
-def _rewrite_lines(facts: dict) -> list[str]:
-    if not facts["rewrites"]:
+def _rewrite_lines(data: Facts) -> list[str]:
+    if not data["rewrites"]:
         return []
-    width = max(len(one["pass"]) for one in facts["rewrites"])
+    width = max(len(one["pass"]) for one in data["rewrites"])
     lines = [f"{'rewrite':<{width}}  {'MACs saved':>11}  {'weights':>9}  {'copied':>9}  operators"]
-    for one in facts["rewrites"]:
+    for one in data["rewrites"]:
         figures = f"{one['macs_saved']:>11,}  {one['weight_bytes_saved']:>9,}  {one['copied_bytes_saved']:>9,}"
         lines.append(f"{one['pass']:<{width}}  {figures}  {one['what']}")
     return [*lines, ""]
 
 
-def _fed_lines(facts: dict) -> list[str]:
-    if facts["fed_input"] is None:
+def _fed_lines(data: Facts) -> list[str]:
+    if data["fed_input"] is None:
         return []
-    return [f"fed by rows, never whole: {comment(facts['fed_input'])}"]
+    return [f"fed by rows, never whole: {comment(data['fed_input'])}"]
 
 
-def _state_lines(states: list[dict]) -> list[str]:
+def _state_lines(states: list[Facts]) -> list[str]:
     return [
         f"state   {comment(repr(state['name']))}: {state['dtype']} {'x'.join(map(str, state['shape']))}, "
         f"{state['bytes']:,} bytes at {state['offset']:,}{', a ring of rows' if state['ring'] else ''}"
@@ -118,9 +120,9 @@ def _state_lines(states: list[dict]) -> list[str]:
     ]
 
 
-def _group_lines(facts: dict) -> list[str]:
+def _group_lines(data: Facts) -> list[str]:
     lines = [f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>9}  operators: kernels"]
-    for index, group in enumerate(facts["groups"]):
+    for index, group in enumerate(data["groups"]):
         operators = " + ".join(op["kind"] for op in group["operators"])
         kernels = ", ".join(dict.fromkeys(group["kernels"]))
         lines.append(

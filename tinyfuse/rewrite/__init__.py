@@ -1,12 +1,12 @@
 """Exact graph rewrites: each one a file, each a pure function Graph -> Graph.
 
-`fold_constants` runs before the check, the others behind it, in the order of the lists below. Exact
+`fold_constants` runs before the check, the others after it, in the order of the lists below. Exact
 means: for every input, every output of the model keeps every bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
@@ -41,30 +41,43 @@ REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
 STREAMING: tuple[Pass, ...] = (ring_window,)
 
-#: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every aim
+#: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
 #: makes of a model, and takes the smallest that is fast enough)
 SMALLER: tuple[Pass, ...] = (split_global_pool, split_full_height)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
 def rewrite(
-    graph: Graph, fusion: str, library: str, optimize: str = "balanced", with_views: bool = True,
+    graph: Graph, fusion: str, kernels: str, optimize: str = "balanced", with_views: bool = True,
     known: Rewritten | None = None,
 ) -> Graph:  # fmt: skip
-    """The graph after every pass that the fusion level, the kernel library and the aim allow, those that make
+    """The graph after every pass that the fusion level, the kernel library and the objective allow, those that make
     views if `with_views`; it says what each pass that found something saved. `known` keeps what passes made
     between calls: those of several aims go the same way as far as they can, and may end with the same graph."""
     known = {} if known is None else known
-    for one_pass in _passes(fusion, library, optimize, with_views):
-        if (one_pass, graph) not in known:
-            known[one_pass, graph] = _with_saving(one_pass, graph)
-        graph = known[one_pass, graph]
+    steps = list(rewrite_steps(graph, fusion, kernels, optimize, with_views, known))
+    return steps[-1][1] if steps else graph
+
+
+def rewrite_steps(
+    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten
+) -> Iterator[tuple[str, Graph]]:
+    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name."""
+    for one_pass in _passes(fusion, kernels, optimize, with_views):
+        before = graph
+        if (one_pass, before) not in known:
+            known[one_pass, before] = _with_saving(one_pass, before)
+        graph = known[one_pass, before]
+        if graph is not before:
+            yield one_pass.__name__, graph
     # what a pass went around (a RESHAPE before a layer) is read by nobody now
-    return known.setdefault((drop_dead, graph), drop_dead(graph))
+    alive = known.setdefault((drop_dead, graph), drop_dead(graph))
+    if alive is not graph:
+        yield drop_dead.__name__, alive
 
 
 def _with_saving(one_pass: Pass, before: Graph) -> Graph:
-    """The graph behind a pass, which says what that saved."""
+    """The graph after a pass, which says what that saved."""
     graph = one_pass(before)
     if graph is before:
         return before
@@ -93,13 +106,13 @@ def _weight_bytes(graph: Graph) -> int:
     return sum(tensor.bytes for tensor in constants)
 
 
-def _passes(fusion: str, library: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
+def _passes(fusion: str, kernels: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
     if fusion == "rows":
         passes += REMOVING
-    if fusion == "rows" and library != "cmsis-nn":
+    if fusion == "rows" and kernels != "cmsis-nn":
         passes += STREAMING
         passes += SMALLER if optimize != "speed" else ()
         passes += SMALLEST if optimize == "ram" else ()

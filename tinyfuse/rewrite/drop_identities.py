@@ -19,17 +19,14 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.intervals import Interval, channel_intervals
 
-#: one activation in, and each element of the output is made of the same element
-_ELEMENTWISE = ("QUANTIZE", "RELU", "RELU6")
-
 
 def drop_identities(graph: Graph) -> Graph:
+    """The graph without operators whose output is proven to be their input."""
     intervals = channel_intervals(graph)
     instead: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
-        if any(tensor in instead for tensor in op.inputs):
-            op = replace(op, inputs=tuple(instead.get(tensor, tensor) for tensor in op.inputs))
+        op = op.reading(instead)
         if op.outputs and op.output not in graph.outputs and _is_identity(op, intervals):
             instead[op.output] = op.input
         else:
@@ -43,11 +40,12 @@ def _is_identity(op: Op, intervals: dict[Tensor, Interval]) -> bool:
     source, result = op.input, op.output
     if (source.shape, source.dtype, source.quant) != (result.shape, result.dtype, result.quant):
         return False
-    if op.kind == "PAD":
-        return not op.inputs[1].data.any()
+    family = FAMILIES[op.kind]
+    if family.pads:
+        return not op.operand(1).values.any()
     if op.kind == "CONCATENATION":
         return len(op.inputs) == 1
-    return op.kind in _ELEMENTWISE and source.dtype == "int8" and _maps_to_itself(op, intervals.get(source))
+    return family.elementwise and source.dtype == "int8" and _maps_to_itself(op, intervals.get(source))
 
 
 def _maps_to_itself(op: Op, interval: Interval | None) -> bool:
@@ -55,5 +53,5 @@ def _maps_to_itself(op: Op, interval: Interval | None) -> bool:
     values = np.arange(low, high + 1).astype(np.int8)
     stored = replace(op.input, shape=values.shape), replace(op.output, shape=values.shape)
     probe = replace(op, inputs=(stored[0], *op.inputs[1:]), outputs=(stored[1],))
-    (found,) = FAMILIES[op.kind].reference(probe, values, *(t.data for t in op.inputs[1:]))
+    (found,) = FAMILIES[op.kind].reference(probe, values, *(None if t is None else t.data for t in op.inputs[1:]))
     return np.array_equal(found, values)

@@ -27,9 +27,9 @@ def feed_rows(graph: Graph) -> Graph:
     if image in graph.outputs:
         message = "--feed-rows: the input is an output too"
         raise CompileError(graph.path, Problem(message, tensor=str(image), hint=HINT))
-    behind, before = _split(graph, image)
+    after, before = _split(graph, image)
     inputs = tuple(tensor for tensor in graph.inputs if tensor is not image)
-    return replace(graph, inputs=inputs, ops=(*before, Op("FEED_ROWS", (), (image,)), *behind))
+    return replace(graph, inputs=inputs, ops=(*before, Op("FEED_ROWS", (), (image,)), *after))
 
 
 def _image(graph: Graph) -> Tensor:
@@ -45,11 +45,11 @@ def _image(graph: Graph) -> Tensor:
 
 def _split(graph: Graph, image: Tensor) -> tuple[list[Op], list[Op]]:
     """(operators that need the image, directly or not; the others)"""
-    needs, behind, before = {image}, [], []
+    needs, after, before = {image}, [], []
     for op in graph.ops:
         if needs.isdisjoint(op.activations):
             before.append(op)
         else:
-            behind.append(op)
+            after.append(op)
             needs.update(op.outputs)
-    return behind, before
+    return after, before

@@ -1,4 +1,4 @@
-"""A RELU or RELU6 behind a layer that clamps anyway narrows that clamp.
+"""A RELU or RELU6 after a layer that clamps anyway narrows that clamp.
 
 before   %a = CONV_2D(%in, ...) NONE;  %b = RELU(%a)
 after    %b = CONV_2D(%in, ...) clamp=(zero point, 127)
@@ -9,21 +9,23 @@ and nothing else reads %a.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ir.fixedpoint import activation_range
-from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import Clamped, clamp_range
 
 
 def fold_activation(graph: Graph) -> Graph:
+    """The graph whose layers clamp as the activations behind them did."""
     ops: list[Op] = []
     place: dict[Op, int] = {}
     for op in graph.ops:
-        producer = graph.producer.get(op.input) if op.kind in ("RELU", "RELU6") else None
-        at = place.get(producer)
+        producer = graph.producer.get(op.input) if FAMILIES[op.kind].fused_as else None
+        at = place.get(producer) if producer is not None else None
         # the producer as it is now: an earlier activation may have been folded into it already
-        if at is not None and _has_clamp(ops[at]) and _folds(graph, op):
+        if at is not None and isinstance(ops[at].attributes, Clamped) and _folds(graph, op):
             merged = _with_clamp(ops[at], op)
             ops[at] = merged
             place[op] = at
@@ -42,15 +44,9 @@ def _folds(graph: Graph, activation: Op) -> bool:
     )
 
 
-def _has_clamp(op: Op) -> bool:
-    return op.attributes is not None and "clamp" in {f.name for f in fields(op.attributes)}
-
-
 def _with_clamp(producer: Op, activation: Op) -> Op:
     low, high = clamp_range(producer)
-    floor, ceiling = activation_range(
-        activation.kind, activation.output.scale, activation.output.zero_point, activation.output.dtype
-    )
+    name, result = FAMILIES[activation.kind].fused_as or "NONE", activation.output
+    floor, ceiling = activation_range(name, result.scale, result.zero_point, result.dtype)
     clamp = (min(max(low, floor), ceiling), max(min(high, ceiling), floor))
-    attributes = replace(producer.attributes, clamp=clamp)
-    return replace(producer, attributes=attributes, outputs=activation.outputs)
+    return replace(producer, attributes=producer.attributes_as(Clamped).clamped(clamp), outputs=activation.outputs)

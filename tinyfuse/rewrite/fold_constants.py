@@ -28,9 +28,7 @@ def fold_constants(graph: Graph) -> Graph:
     known: dict[Tensor, Tensor] = {}
     ops, folded = [], 0
     for op in graph.ops:
-        inputs = tuple(known.get(t, t) if t is not None else None for t in op.inputs)
-        if any(new is not old for new, old in zip(inputs, op.inputs, strict=True)):
-            op = replace(op, inputs=inputs)
+        op = op.reading(known)
         if not _folds(op):
             ops.append(op)
             continue
@@ -39,7 +37,7 @@ def fold_constants(graph: Graph) -> Graph:
             message = f"the constants computed so far have more than {MAX_FOLDED_BYTES} bytes"
             hint = "no microcontroller holds such a model"
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
-        arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in inputs))
+        arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for tensor, array in zip(op.outputs, arrays, strict=True):
             known[tensor] = replace(tensor, data=array)
     return replace(graph, ops=tuple(ops)) if known else graph

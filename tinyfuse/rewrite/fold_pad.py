@@ -13,28 +13,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops.convolution import padded_extents
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import Conv2D, padded_dims
 from tinyfuse.ops.pad import pad_value
-
-_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 
 
 def fold_pad(graph: Graph) -> Graph:
-    folded = {op.output: op for op in graph.ops if op.kind in ("PAD", "PADV2") and why_pad_stays(graph, op) is None}
+    """The graph whose convolutions pad as the operators in front of them did."""
+    folded = {op.output: op for op in graph.ops if FAMILIES[op.kind].pads and why_pad_stays(graph, op) is None}
     if not folded:
         return graph
     ops = []
     for op in graph.ops:
         if folded.keys() & op.outputs:
             continue
-        pad = folded.get(op.inputs[0])
+        pad = next((folded[t] for t in op.inputs[:1] if t in folded), None)
         ops.append(op if pad is None else _absorb(op, pad))
     return replace(graph, ops=tuple(ops))
 
 
 def why_pad_stays(graph: Graph, pad: Op) -> str | None:
     """Why a PAD can't become its readers' padding, for people; None where it can."""
-    amounts = pad.inputs[1].data.tolist()
+    amounts = pad.operand(1).values.tolist()
     consumers = graph.consumers.get(pad.output, ())
     if len(amounts) != 4 or not amounts[0] == amounts[3] == [0, 0]:
         return "it pads more than rows and columns"
@@ -44,21 +44,21 @@ def why_pad_stays(graph: Graph, pad: Op) -> str | None:
         return "it pads with a value other than the zero point"
     if pad.output in graph.outputs or pad.input in graph.outputs:
         return "the model's caller wants its input or output"
-    if not consumers or any(op.kind not in _CONVOLUTIONS or op.inputs[1] is pad.output for op in consumers):
+    if not consumers or any(not FAMILIES[op.kind].convolution or op.operand(1) is pad.output for op in consumers):
         return "not only convolutions read it"
     return None
 
 
 def _absorb(op: Op, pad: Op) -> Op:
-    (_, (top, bottom), (left, right), _) = pad.inputs[1].data.tolist()
-    (rows, own_top), (columns, own_left) = padded_extents(op)
-    attributes, (_, kernel_h, kernel_w, _) = op.attributes, op.inputs[1].shape
+    (_, (top, bottom), (left, right), _) = pad.operand(1).values.tolist()
+    (rows, own_top), (columns, own_left) = padded_dims(op)
+    attributes, (_, kernel_h, kernel_w, _) = op.attributes_as(Conv2D), op.operand(1).shape
     _, height, width, _ = op.input.shape
 
-    def own_after(axis: int, count: int, kernel: int, extent: int, before: int) -> int:
-        """The padding behind the input that the last output position reads; 0 if it reads none."""
+    def own_after(axis: int, count: int, kernel: int, dim: int, before: int) -> int:
+        """The padding after the input that the last output position reads; 0 if it reads none."""
         span = (kernel - 1) * attributes.dilation[axis] + 1
-        return max(0, (count - 1) * attributes.stride[axis] + span - extent - before)
+        return max(0, (count - 1) * attributes.stride[axis] + span - dim - before)
 
     padding = (
         top + own_top,

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import (
+    DepthwiseConv2D,
     bias_values,
     channel_multipliers,
     clamp_range,
@@ -20,7 +22,7 @@ from tinyfuse.ops.convolution import (
     requantize_channels,
 )
 
-Interval = tuple[np.ndarray, np.ndarray]
+Interval = tuple[Array, Array]
 
 #: weights whose products are held at a time
 _PRODUCTS = 1 << 20
@@ -38,22 +40,26 @@ def channel_intervals(graph: Graph) -> dict[Tensor, Interval]:
     for op in graph.ops:
         if not op.outputs or op.output.dtype != "int8" or op.input.dtype != "int8":
             continue
-        if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+        family = FAMILIES[op.kind]
+        if family.channel_axis is not None:
             known[op.output] = _accumulated(op, *of(op.input))
-        elif op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        elif family.pools:
             low, high = clamp_range(op)
-            known[op.output] = tuple(np.clip(ends, low, high) for ends in of(op.input))
-        elif op.kind == "RESHAPE" and op.input.shape[-1:] == op.output.shape[-1:]:
+            least, most = of(op.input)
+            known[op.output] = np.clip(least, low, high), np.clip(most, low, high)
+        elif family.alias and op.input.shape[-1:] == op.output.shape[-1:]:
             known[op.output] = of(op.input)
     return known
 
 
-def _accumulated(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
+def _accumulated(op: Op, low: Array, high: Array) -> Interval:
     """The interval of each output channel of a convolution or fully connected layer."""
     full = clamp_range(op)
     channels = op.output.shape[-1]
     anything = (np.full(channels, full[0]), np.full(channels, full[1]))
-    if op.kind == "FULLY_CONNECTED" and (low.size != op.inputs[1].shape[1] or any(op.inputs[1].quant.zero_point)):
+    if op.kind == "FULLY_CONNECTED" and (
+        low.size != op.operand(1).shape[1] or any(op.operand(1).quantization.zero_point)
+    ):
         return anything
     least, greatest = _sums(op, low - op.input.zero_point, high - op.input.zero_point)
     bias = bias_values(op)
@@ -69,10 +75,10 @@ def _accumulated(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
     )
 
 
-def _sums(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
+def _sums(op: Op, low: Array, high: Array) -> Interval:
     """(least, greatest) accumulator of each output channel without its bias; `low` and `high` are the
     ends of the input channels less the zero point."""
-    weights = op.inputs[1].data
+    weights = op.operand(1).values
     if op.kind == "FULLY_CONNECTED":
         taps = weights[:, None, None, :]
         padded = False
@@ -87,7 +93,7 @@ def _sums(op: Op, low: np.ndarray, high: np.ndarray) -> Interval:
             columns = of_output[:, None] * width + np.arange(width)
             low, high = low[columns][:, None, None, :], high[columns][:, None, None, :]
     else:
-        multiplier = op.attributes.depth_multiplier
+        multiplier = op.attributes_as(DepthwiseConv2D).depth_multiplier
         taps = weights[0].transpose(2, 0, 1)[..., None]
         low = np.repeat(low, multiplier)[:, None, None, None]
         high = np.repeat(high, multiplier)[:, None, None, None]

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
-from tinyfuse.ir import Graph, Op
+from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
 
@@ -24,15 +23,15 @@ class Pattern:
     kind        of the operator that replaces them
     condition   whether these operators of the graph are meant; the new one's rules must hold too
     attributes  the new operator's attributes, made from them
-    constants   of their inputs, those that become the new operator's behind the first one's activation
+    constants   of their inputs, those that become the new operator's after the first one's activation
     """
 
     name: str
     chain: tuple[str, ...]
     kind: str
     condition: Callable[[tuple[Op, ...]], bool] = lambda ops: True
-    attributes: Callable[[tuple[Op, ...]], Any] = lambda ops: None
-    constants: Callable[[tuple[Op, ...]], tuple] = lambda ops: ()
+    attributes: Callable[[tuple[Op, ...]], object] = lambda ops: None
+    constants: Callable[[tuple[Op, ...]], tuple[Tensor, ...]] = lambda ops: ()
 
 
 #: those of the plugins in use (tinyfuse/plugin.py)
@@ -40,6 +39,7 @@ PATTERNS: list[Pattern] = []
 
 
 def replace_patterns(graph: Graph) -> Graph:
+    """The graph with the plugins' operators in the place of the chains that they stand for."""
     for pattern in PATTERNS:
         graph = _replace(graph, pattern)
     return graph
@@ -73,7 +73,7 @@ def _chain(graph: Graph, op: Op, pattern: Pattern) -> tuple[Op, ...] | None:
         if len(readers) != 1 or passed[0] in graph.outputs:
             return None
         (reader,) = readers
-        if reader.kind != kind or reader.inputs[0] is not passed[0] or len(reader.activations) != 1:
+        if reader.kind != kind or reader.optional(0) is not passed[0] or len(reader.activations) != 1:
             return None
         found.append(reader)
     return tuple(found)

@@ -20,15 +20,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.ir import Graph, Op, Quant, Tensor
+from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import INT32_MAX
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, geometry
 from tinyfuse.rewrite.intervals import channel_intervals, is_padded
 
-_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+#: of tensors, an array with one element a channel
+PerChannel = dict[Tensor, Array]
 
 
 def prune_channels(graph: Graph) -> Graph:
+    """The graph without channels that no output depends on."""
     kept = _kept_channels(graph)
     if all(keep.all() for keep in kept.values()):
         return graph
@@ -36,51 +39,31 @@ def prune_channels(graph: Graph) -> Graph:
     changed: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
-        op = _without_inputs(op, kept, constants) if _weighs(op) else op
+        op = _without_inputs(op, kept, constants) if FAMILIES[op.kind].sums_channels(op) else op
         op = _without_outputs(op, kept, changed)
-        ops.append(replace(op, inputs=tuple(changed.get(t, t) for t in op.inputs)))
+        ops.append(replace(op, inputs=op.reading(changed).inputs))
     return replace(graph, ops=tuple(ops))
 
 
-def _weighs(op: Op) -> bool:
-    """Whether the operator sums input channels: those that are cut must leave its weights."""
-    if op.kind == "CONV_2D":
-        return geometry(op).groups == 1
-    return op.kind == "FULLY_CONNECTED" and op.input.shape[-1] == op.inputs[1].shape[1]
-
-
-def _passes_channels(op: Op) -> bool:
-    """Whether output channel c is made of input channel c alone."""
-    if op.kind == "DEPTHWISE_CONV_2D":
-        return op.attributes.depth_multiplier == 1 and op.input.shape[3] == op.output.shape[3]
-    if op.kind == "RESHAPE":
-        # a vector under another shape; longer tensors would be cut into other pieces
-        return op.input.shape[-1] == op.output.shape[-1] == op.input.elements
-    return op.kind in _POOLS
-
-
-def _constants(graph: Graph) -> dict[Tensor, np.ndarray]:
+def _constants(graph: Graph) -> PerChannel:
     """Per tensor [C]: the one stored value of each constant channel, else a value no int8 has."""
     return {tensor: np.where(low == high, low, 1 << 20) for tensor, (low, high) in channel_intervals(graph).items()}
 
 
-def _kept_channels(graph: Graph) -> dict[Tensor, np.ndarray]:
+def _kept_channels(graph: Graph) -> PerChannel:
     """Per tensor that a layer of channels makes: which channels stay, bool [C]."""
     constants = _constants(graph)
-    kept: dict[Tensor, np.ndarray] = {}
+    kept: PerChannel = {}
     for op in reversed(graph.ops):
         if not op.outputs:
             continue
-        tensor = op.output
-        if not (
-            (op.kind == "CONV_2D" or op.kind == "FULLY_CONNECTED" or _passes_channels(op))
-            and len(op.outputs) == 1
-            and tensor.dtype == "int8"
-        ):
-            continue  # fmt: skip
+        tensor, family = op.output, FAMILIES[op.kind]
+        mixes = family.channel_axis is not None and not family.depthwise
+        if not (mixes or family.passes_channels(op)) or len(op.outputs) != 1 or tensor.dtype != "int8":
+            continue
         consumers = graph.consumers.get(tensor, ())
         go = np.full(tensor.shape[-1], bool(consumers) and tensor not in graph.outputs)
-        if op.kind == "CONV_2D" and geometry(op).groups > 1:
+        if family.convolution and mixes and geometry(op).groups > 1:
             go[:] = False
         for reader in consumers:
             go &= _does_without(reader, tensor, constants, kept)
@@ -89,20 +72,20 @@ def _kept_channels(graph: Graph) -> dict[Tensor, np.ndarray]:
         kept[tensor] = ~go
     # a channel that passes through an operator stays where its maker can't drop it
     for op in graph.ops:
-        if _passes_channels(op) and op.output in kept:
+        if FAMILIES[op.kind].passes_channels(op) and op.output in kept:
             kept[op.output] |= kept.get(op.input, np.ones(op.output.shape[-1], bool))
             if op.input in kept:
                 kept[op.input] |= kept[op.output]
     return _settled(graph, kept)
 
 
-def _settled(graph: Graph, kept: dict[Tensor, np.ndarray]) -> dict[Tensor, np.ndarray]:
+def _settled(graph: Graph, kept: PerChannel) -> PerChannel:
     """Both sides of an operator that passes channels on keep the same ones; the rest of a chain may
     have to keep more for it."""
     while True:
         before = sum(int(keep.sum()) for keep in kept.values())
         for op in graph.ops:
-            if not _passes_channels(op):
+            if not FAMILIES[op.kind].passes_channels(op):
                 continue
             sides = [t for t in (op.input, op.output) if t in kept]
             both = np.zeros(op.output.shape[-1], bool)
@@ -116,86 +99,85 @@ def _settled(graph: Graph, kept: dict[Tensor, np.ndarray]) -> dict[Tensor, np.nd
             return kept
 
 
-def _does_without(reader: Op, tensor: Tensor, constants, kept) -> np.ndarray:
+def _does_without(reader: Op, tensor: Tensor, constants: PerChannel, kept: PerChannel) -> Array:
     """Which channels of `tensor` the reader can do without, bool [C]."""
     never = np.zeros(tensor.shape[-1], bool)
     if sum(t is tensor for t in reader.inputs) != 1 or reader.input is not tensor:
         return never
-    if _passes_channels(reader):
+    if FAMILIES[reader.kind].passes_channels(reader):
         return ~kept[reader.output] if reader.output in kept else never
-    if not _weighs(reader):
+    if not FAMILIES[reader.kind].sums_channels(reader):
         return never
-    weights = reader.inputs[1].data
-    unread = ~weights.any(axis=tuple(range(weights.ndim - 1)))
-    if reader.kind == "FULLY_CONNECTED" and any(reader.inputs[1].quant.zero_point):
+    weights = reader.operand(1).values
+    unread = np.logical_not(weights.any(axis=tuple(range(weights.ndim - 1))))
+    if any(reader.operand(1).quantization.zero_point):
         return never
     value = constants.get(tensor, np.full(tensor.shape[-1], 1 << 20))
     constant = value != 1 << 20
     silent = constant & (value == tensor.zero_point)
-    padded = reader.kind == "CONV_2D" and is_padded(reader)
-    if padded:
-        return unread | silent
-    return unread | silent | (constant & _fits_bias(reader, tensor, value, constant))
+    can_go: Array = unread | silent
+    if not (FAMILIES[reader.kind].convolution and is_padded(reader)):
+        can_go |= constant & _fits_bias(reader, tensor, value, constant)
+    return can_go
 
 
-def _fits_bias(reader: Op, tensor: Tensor, value: np.ndarray, constant: np.ndarray) -> bool:
+def _fits_bias(reader: Op, tensor: Tensor, value: Array, constant: Array) -> bool:
     """Whether the bias can take up any of the constant channels without leaving int32."""
     share = np.where(constant, np.abs(value - tensor.zero_point), 0)
     total = np.abs(bias_values(reader)) + np.abs(_weight_sums(reader)) @ share
     return bool((total <= INT32_MAX).all())
 
 
-def _weight_sums(reader: Op) -> np.ndarray:
+def _weight_sums(reader: Op) -> Array:
     """[out channels, in channels]: each input channel's weights added up over the kernel."""
-    weights = reader.inputs[1].data
+    weights = reader.operand(1).values
     return weights.sum(axis=(1, 2), dtype=np.int64) if weights.ndim == 4 else weights.astype(np.int64)
 
 
-def _without_inputs(op: Op, kept, constants) -> Op:
+def _without_inputs(op: Op, kept: PerChannel, constants: PerChannel) -> Op:
     """The layer without the weights of cut input channels, and with their constants in its bias."""
     keep = kept.get(op.input)
     if keep is None or keep.all():
         return op
-    weights = op.inputs[1]
+    weights = op.operand(1)
     value = constants[op.input]
     folded = ~keep & (value != 1 << 20)
     share = np.where(folded, value - op.input.zero_point, 0)
     bias = bias_values(op) + _weight_sums(op) @ share
-    data = np.ascontiguousarray(weights.data[..., keep])
+    data = np.ascontiguousarray(weights.values[..., keep])
     return replace(op, inputs=(op.input, _constant(weights, data), _bias(op, bias)))
 
 
-def _without_outputs(op: Op, kept, changed: dict[Tensor, Tensor]) -> Op:
+def _without_outputs(op: Op, kept: PerChannel, changed: dict[Tensor, Tensor]) -> Op:
     """The layer without its cut output channels."""
     keep = kept.get(op.output) if op.outputs else None
     if keep is None or keep.all():
         return op
     output = replace(op.output, shape=(*op.output.shape[:-1], int(keep.sum())))
     changed[op.output] = output
-    inputs = op.inputs
-    if op.kind in ("CONV_2D", "FULLY_CONNECTED", "DEPTHWISE_CONV_2D"):
-        weights = op.inputs[1]
-        axis = weights.data.ndim - 1 if op.kind == "DEPTHWISE_CONV_2D" else 0
-        data = np.ascontiguousarray(np.compress(keep, weights.data, axis=axis))
+    inputs, family = op.inputs, FAMILIES[op.kind]
+    if family.channel_axis is not None:
+        weights, axis = op.operand(1), family.channel_axis
+        data = np.ascontiguousarray(np.compress(keep, weights.values, axis=axis))
         bias = bias_values(op)[keep]
-        inputs = (op.input, _constant(weights, data, _channels_of(weights.quant, keep)), _bias(op, bias))
-    elif op.kind == "RESHAPE":
+        inputs = (op.input, _constant(weights, data, _channels_of(weights.quantization, keep)), _bias(op, bias))
+    elif family.alias:
         inputs = inputs[:1]  # the shape it was given no longer holds; the output tensor's does
     return replace(op, inputs=inputs, outputs=(output,))
 
 
-def _constant(tensor: Tensor, data: np.ndarray, quant: Quant | None = None) -> Tensor:
+def _constant(tensor: Tensor, data: Array, quant: Quant | None = None) -> Tensor:
     return replace(tensor, shape=data.shape, data=data, quant=quant or tensor.quant)
 
 
-def _bias(op: Op, values: np.ndarray) -> Tensor:
+def _bias(op: Op, values: Array) -> Tensor:
     data = values.astype(np.int32)
-    old = op.inputs[2] if len(op.inputs) > 2 else None
+    old = op.optional(2)
     name = f"{op.output.name} (bias)" if old is None else old.name
     return Tensor(name, data.shape, "int32", None, data)
 
 
-def _channels_of(quant: Quant, keep: np.ndarray) -> Quant:
+def _channels_of(quant: Quant, keep: Array) -> Quant:
     if not quant.per_channel:
         return quant
     scale = tuple(s for s, stays in zip(quant.scale, keep, strict=True) if stays)

@@ -4,7 +4,7 @@ before   %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %z = ADD(%y, %b)      %a i
 after    %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %b2 = QUANTIZE(%a);  %z = ADD(%y, %b2)
 
 The copy joins its reader's group, where a row of it is all that exists. Whether that takes less RAM only a
-plan can tell, so this is no pass: tinyfuse/compiler.py tries it under `--optimize ram`.
+plan can tell, so this is no pass: schedule/recomputing.py tries it under `--optimize ram`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def recomputable(graph: Graph) -> list[Op]:
 
 def recompute(graph: Graph, op: Op) -> Graph:
     """The graph in which each reader of `op` but the first has a copy of its own right in front of it."""
-    first, *later = graph.consumers[op.output]
+    _, *later = graph.consumers[op.output]
     ops: list[Op] = []
     for number, other in enumerate(graph.ops):
         if other in later:

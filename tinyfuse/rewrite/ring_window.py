@@ -17,17 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import geometry
-
-#: operators that only move elements, and those of them that read nothing but data
-_MOVES = (
-    "CONCATENATION", "PACK", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "UNPACK",
-    "RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE",
-)  # fmt: skip
-_JOINS = ("CONCATENATION", "PACK")
-_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+from tinyfuse.ops.convolution import Conv2D, geometry
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +42,7 @@ class _Window:
 
 
 def ring_window(graph: Graph) -> Graph:
+    """The graph whose states that are windows are rings."""
     for state in graph.states:
         window = _window(graph, state)
         if window is not None:
@@ -60,15 +53,17 @@ def ring_window(graph: Graph) -> Graph:
 def _window(graph: Graph, state: Tensor) -> _Window | None:
     """The window that a state keeps, None where it is something else."""
     users = [op for op in graph.ops if state in op.inputs]
-    if [op.kind for op in users] != ["READ_VARIABLE", "ASSIGN_VARIABLE"]:
+    if len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
         return None
     read, assign = users
+    if FAMILIES[read.kind].updates or not FAMILIES[assign.kind].updates:
+        return None
     found = _moved(graph, read)
     if found is None:
         return None
     numbers, frame, moves, join = found
     size, total = state.elements, state.elements + frame.elements
-    assigned = numbers.get(assign.inputs[1])
+    assigned = numbers.get(assign.operand(1))
     if assigned is None or not np.array_equal(assigned.reshape(-1), np.arange(frame.elements, total)):
         return None
     readers: dict[Op, None] = {}
@@ -89,20 +84,22 @@ def _window(graph: Graph, state: Tensor) -> _Window | None:
     return _Window(state, (read, assign, *moves), frame, join, tuple(readers), first.input.shape[1])
 
 
-def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, np.ndarray], Tensor, tuple[Op, ...], Op] | None:
+def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, Array], Tensor, tuple[Op, ...], Op] | None:
     """(numbers of the elements of every tensor made of the state, the frame, the operators that made them,
     the first that needs the frame); None where something else is mixed in, or no frame."""
-    numbers = {read.output: np.arange(read.output.elements).reshape(read.output.shape)}
-    frame, join = None, None
+    numbers: dict[Tensor, Array] = {read.output: np.arange(read.output.elements).reshape(read.output.shape)}
+    frame: Tensor | None = None
+    join: Op | None = None
     moves: list[Op] = []
     for op in graph.ops:
-        if op.kind not in _MOVES or numbers.keys().isdisjoint(op.inputs):
+        moved = FAMILIES[op.kind].moves(op)
+        if not moved or numbers.keys().isdisjoint(op.inputs):
             continue
-        arguments = []
-        for tensor in op.inputs:
+        arguments: list[Array | None] = []
+        for i, tensor in enumerate(op.inputs):
             if tensor in numbers:
                 arguments.append(numbers[tensor])
-            elif tensor is None or (tensor.is_constant and op.kind not in _JOINS):
+            elif tensor is None or (tensor.is_constant and i not in moved):
                 arguments.append(None if tensor is None else tensor.data)
             elif tensor.is_constant or (frame is not None and tensor is not frame):
                 return None
@@ -112,15 +109,15 @@ def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, np.ndarray], Tensor, tu
                 arguments.append(np.arange(start, start + tensor.elements).reshape(tensor.shape))
         moves.append(op)
         numbers.update(zip(op.outputs, FAMILIES[op.kind].reference(op, *arguments), strict=True))
-    if frame is None:
+    if frame is None or join is None:
         return None
     return numbers, frame, tuple(moves), join
 
 
-def _start(op: Op, numbers: dict[Tensor, np.ndarray], total: int) -> int | None:
+def _start(op: Op, numbers: dict[Tensor, Array], total: int) -> int | None:
     """The first number that a reader sees, where it sees all from there on in order, as its only input."""
     seen = [numbers[tensor].reshape(-1) for tensor in op.activations if tensor in numbers]
-    if op.kind not in _READERS or len(op.activations) != 1 or not seen:
+    if not FAMILIES[op.kind].convolution or len(op.activations) != 1 or not seen:
         return None
     start = int(seen[0][0])
     return start if np.array_equal(seen[0], np.arange(start, total)) else None
@@ -138,13 +135,13 @@ def _streams(op: Op) -> bool:
 
 def _by_rows(op: Op) -> Op:
     """A convolution over one row of pixels, as one over a column of them: the same bytes."""
-    weights = op.inputs[1]
+    weights = op.operand(1)
     if op.input.shape[1] != 1 or weights.shape[1] != 1 or op.output.shape[1] != 1:
         return op
-    a = op.attributes
+    a = op.attributes_as(Conv2D)
     padding = a.padding if isinstance(a.padding, str) else (*a.padding[2:], *a.padding[:2])
     attributes = replace(a, stride=a.stride[::-1], dilation=a.dilation[::-1], padding=padding)
-    data = weights.data.swapaxes(1, 2)
+    data = weights.values.swapaxes(1, 2)
     turned = replace(weights, shape=data.shape, data=data)
     return replace(
         op,
@@ -180,10 +177,11 @@ def _with_ring(graph: Graph, window: _Window) -> Graph:
     return replace(graph, ops=tuple(ops))
 
 
-def _initial(state: Tensor, seen: Tensor) -> np.ndarray:
+def _initial(state: Tensor, seen: Tensor) -> Array:
     """The ring after a reset: the state is its newest rows; what the first frame overwrites doesn't matter."""
-    if state.initial.strides == (0,) * state.initial.ndim:  # one value throughout
-        return np.broadcast_to(state.initial.reshape(-1)[0], seen.shape)
-    values = state.initial.reshape(-1)
+    initial = state.initial_values
+    values = initial.reshape(-1)
+    if initial.strides == (0,) * initial.ndim:  # one value throughout
+        return np.broadcast_to(values[0], seen.shape)
     room = np.full(seen.elements - values.size, values[0])
     return np.concatenate([room, values]).reshape(seen.shape)

@@ -9,18 +9,19 @@ its own operator, and so does one with state.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Tensor
 
 
 def share_results(graph: Graph) -> Graph:
-    first: dict[tuple, Op] = {}
+    """The graph in which what several operators compute alike is computed once."""
+    first: dict[Hashable, Op] = {}
     instead: dict[Tensor, Tensor] = {}
     ops = []
     for op in graph.ops:
-        if any(tensor in instead for tensor in op.inputs):
-            op = replace(op, inputs=tuple(instead.get(tensor, tensor) for tensor in op.inputs))
+        op = op.reading(instead)
         twin = first.setdefault(_meaning(op), op)
         if twin is op or op.states or not op.outputs or any(tensor in graph.outputs for tensor in op.outputs):
             ops.append(op)
@@ -29,7 +30,7 @@ def share_results(graph: Graph) -> Graph:
     return replace(graph, ops=tuple(ops)) if instead else graph
 
 
-def _meaning(op: Op) -> tuple:
+def _meaning(op: Op) -> Hashable:
     """Two operators for which this is equal compute the same."""
     return (
         op.kind,
@@ -39,7 +40,8 @@ def _meaning(op: Op) -> tuple:
     )
 
 
-def _value(tensor: Tensor | None):
+def _value(tensor: Tensor | None) -> Hashable:
+    """What two constants have in common where they are equal; an activation is itself."""
     if tensor is None or tensor.data is None:
         return tensor
     return (tensor.shape, tensor.dtype, tensor.quant, tensor.data.tobytes())

@@ -3,8 +3,8 @@
 before   %o[1,1,W,U] = DEPTHWISE_CONV_2D(%in[1,H,V,C], %w[1,H,K,U]) VALID
 after    %s[1,H,W,U] = ROW_MACS(%in, %w');  %o = OUTPUT_OF_SUMS(%s)
 
-The same for a CONV_2D, for a FULLY_CONNECTED behind a RESHAPE of an image, and for a MEAN over rows and
-columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators behind row y of the image; as a ring
+The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and for a MEAN over rows and
+columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
 of one row it replaces the rows. Integer sums have no order, so every bit is kept.
 
 Accumulators take four bytes each, so this is done where they are at most half as large as the image.
@@ -14,11 +14,13 @@ layers are split where RAM is all that counts, and in `balanced` where that is a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
@@ -26,31 +28,42 @@ from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 
 def split_full_height(graph: Graph) -> Graph:
     """Depthwise convolutions and means."""
-    return _split_all(graph, {"DEPTHWISE_CONV_2D": _split_convolution, "MEAN": _split_mean})
+    return _split_all(graph, _split_cheap)
 
 
 def split_dense(graph: Graph) -> Graph:
     """Convolutions and fully connected layers."""
-    return _split_all(graph, {"CONV_2D": _split_convolution, "FULLY_CONNECTED": _split_dense})
+    return _split_all(graph, _split_layer)
 
 
-def _split_all(graph: Graph, splits: dict) -> Graph:
+def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> Graph:
     ops: list[Op] = []
     for op in graph.ops:
         # a ring's rows (ring_window.py) are all there already
-        parts = splits[op.kind](graph, op) if op.kind in splits and not op.states else None
-        ops += parts or [op]
+        ops += (None if op.states else split(graph, op)) or [op]
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
 
 
-def _split_convolution(graph: Graph, op: Op) -> list[Op] | None:
+def _split_cheap(graph: Graph, op: Op) -> list[Op] | None:
+    if op.kind == "MEAN":
+        return _split_mean(op)
+    return _split_convolution(op) if FAMILIES[op.kind].depthwise else None
+
+
+def _split_layer(graph: Graph, op: Op) -> list[Op] | None:
+    family = FAMILIES[op.kind]
+    if family.channel_axis is None or family.depthwise:
+        return None
+    return _split_convolution(op) if family.convolution else _split_dense(graph, op)
+
+
+def _split_convolution(op: Op) -> list[Op] | None:
     if op.input.shape[0] != 1:
         return None
-    g = geometry(op)
-    depthwise = op.kind == "DEPTHWISE_CONV_2D"
+    g, depthwise = geometry(op), FAMILIES[op.kind].depthwise
     if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):
         return None
-    data = op.inputs[1].data
+    data = op.operand(1).values
     # [1, H, K, U] and [U, H, K, C] -> [H, K, U, terms]
     weights = data[0][..., None] if depthwise else data.transpose(1, 2, 0, 3)
     along = RowMacs(g.stride_w, g.dilation_w, g.pad_left, depthwise)
@@ -61,19 +74,19 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
     producer = graph.producer.get(op.input)
     if producer is None or producer.kind != "RESHAPE" or not producer.input.is_image:
         return None
-    image, weights = producer.input, op.inputs[1]
+    image, weights = producer.input, op.operand(1)
     _, height, width, channels = image.shape
-    if weights.shape[1] != image.elements or any(weights.quant.zero_point) or image.quant != op.input.quant:
+    if weights.shape[1] != image.elements or any(weights.quantization.zero_point) or image.quant != op.input.quant:
         return None
     units = weights.shape[0]
     # [U, H * W * C] -> [H, W, U, C]: a convolution with a kernel as large as the image
-    rows = weights.data.reshape(units, height, width, channels).transpose(1, 2, 0, 3)
+    rows = weights.values.reshape(units, height, width, channels).transpose(1, 2, 0, 3)
     result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, 1, units), index=-1)
     parts = _parts(op, image, rows, RowMacs(1, 1, 0, False), result)
     return parts and [*parts, _renamed(result, op)]
 
 
-def _split_mean(graph: Graph, op: Op) -> list[Op] | None:
+def _split_mean(op: Op) -> list[Op] | None:
     if not op.input.is_image or reduced_axes(op) != (1, 2):
         return None
     _, height, _, channels = op.input.shape
@@ -88,12 +101,12 @@ def _split_mean(graph: Graph, op: Op) -> list[Op] | None:
     ]
 
 
-def _parts(op: Op, image: Tensor, weights: np.ndarray, along: RowMacs, result: Tensor) -> list[Op] | None:
+def _parts(op: Op, image: Tensor, weights: Array, along: RowMacs, result: Tensor) -> list[Op] | None:
     height, units, columns = image.shape[1], weights.shape[2], result.shape[2]
     sums = Tensor(f"{op.output.name} (sum)", (1, height, columns, units), "int32")
     if height == 1 or not _worthwhile(sums, image):
         return None
-    constant = replace(op.inputs[1], shape=weights.shape, data=np.ascontiguousarray(weights), index=-1)
+    constant = replace(op.operand(1), shape=weights.shape, data=np.ascontiguousarray(weights), index=-1)
     return [
         Op("ROW_MACS", (image, constant), (sums,), along, index=op.index),
         Op("OUTPUT_OF_SUMS", (sums,), (result,), PartOfLayer(op), index=op.index),

@@ -13,11 +13,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.pooling import pool_extents
+from tinyfuse.ops.pooling import Pool2D, pool_extents
 from tinyfuse.ops.row_sum import AverageOfSum
 
 
 def split_global_pool(graph: Graph) -> Graph:
+    """The graph whose averages over an image are sums of rows and a division."""
     ops: list[Op] = []
     for op in graph.ops:
         ops += _split(op) if op.kind == "AVERAGE_POOL_2D" and _sees_all(op) else [op]
@@ -28,14 +29,15 @@ def _sees_all(op: Op) -> bool:
     """Whether the only output pixel's window holds the whole image, of more than one row."""
     _, height, width, _ = op.input.shape
     (_, top), (_, left) = pool_extents(op)
-    rows, columns = op.attributes.filter
+    rows, columns = op.attributes_as(Pool2D).filter
     return op.output.shape[:3] == (1, 1, 1) and height > 1 and rows - top >= height and columns - left >= width
 
 
 def _split(op: Op) -> list[Op]:
     _, height, width, channels = op.input.shape
     sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")
-    attributes = AverageOfSum(height * width, op.attributes.activation, op.attributes.clamp)
+    pool = op.attributes_as(Pool2D)
+    attributes = AverageOfSum(height * width, pool.activation, pool.clamp)
     return [
         Op("ROW_SUM", (op.input,), (sums,), index=op.index),
         Op("AVERAGE_OF_SUM", (sums,), op.outputs, attributes, index=op.index),

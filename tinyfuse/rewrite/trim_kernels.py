@@ -4,7 +4,7 @@ before   %o = CONV_2D(%in, %w[8,3,3,4]) padding=(1, 1, 1, 1)      with %w[:, 0] 
 after    %o = CONV_2D(%in, %w'[8,2,3,4]) padding=(0, 1, 1, 1)
 
 Such a tap adds nothing wherever it falls. A narrower window takes less work, and a group keeps fewer rows for
-it. Above and on the left no more is cut than there is padding: a window never begins behind its position.
+it. Above and on the left no more is cut than there is padding: a window never begins after its position.
 A depthwise 3x3 stays: its own kernel is faster than the general one for a narrower window.
 """
 
@@ -15,37 +15,40 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops.convolution import padded_extents
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import Conv2D, padded_dims
 
 
 def trim_kernels(graph: Graph) -> Graph:
+    """The graph whose convolutions have no zero rows and columns at the ends of their kernels."""
     ops = tuple(_trimmed(op) if _has_kernel(op) else op for op in graph.ops)
     return graph if ops == graph.ops else replace(graph, ops=ops)
 
 
 def _has_kernel(op: Op) -> bool:
-    depthwise = op.kind == "DEPTHWISE_CONV_2D" and op.inputs[1].shape[1:3] != (3, 3)
-    return depthwise or op.kind == "CONV_2D"
+    family = FAMILIES[op.kind]
+    return family.convolution and not (family.depthwise and op.operand(1).shape[1:3] == (3, 3))
 
 
 def _trimmed(op: Op) -> Op:
     """The operator with the smallest kernel that computes the same; itself where that is its own."""
-    weights, attributes = op.inputs[1], op.attributes
-    padding, cuts = [], []
-    for axis, (count, before) in enumerate(padded_extents(op), 1):
-        extent = op.input.shape[axis]
+    weights, attributes = op.operand(1), op.attributes_as(Conv2D)
+    padding: list[tuple[int, int]] = []
+    cuts: list[slice] = []
+    for axis, (count, before) in enumerate(padded_dims(op), 1):
+        dim = op.input.shape[axis]
         stride, dilation = attributes.stride[axis - 1], attributes.dilation[axis - 1]
-        used = np.flatnonzero(weights.data.any(axis=tuple(a for a in range(4) if a != axis)))
+        used = np.flatnonzero(weights.values.any(axis=tuple(a for a in range(4) if a != axis)))
         first, last = (int(used[0]), int(used[-1])) if used.size else (0, 0)
         first = min(first, before // dilation)
         before -= first * dilation
-        # what the last window reaches behind the input: less than nothing where it ends before
-        after = (count - 1) * stride + (last - first) * dilation + 1 - extent - before
+        # what the last window reaches after the input: less than nothing where it ends before
+        after = (count - 1) * stride + (last - first) * dilation + 1 - dim - before
         cuts.append(slice(first, last + 1))
-        padding += [before, after]
-    if cuts == [slice(0, extent) for extent in weights.shape[1:3]]:
+        padding.append((before, after))
+    if cuts == [slice(0, dim) for dim in weights.shape[1:3]]:
         return op
-    data = np.ascontiguousarray(weights.data[:, cuts[0], cuts[1]])
+    data = np.ascontiguousarray(weights.values[:, cuts[0], cuts[1]])
     kernel = replace(weights, shape=data.shape, data=data, index=-1)
-    inputs = (op.inputs[0], kernel, *op.inputs[2:])
-    return replace(op, inputs=inputs, attributes=replace(attributes, padding=tuple(padding)))
+    inputs = (op.input, kernel, *op.inputs[2:])
+    return replace(op, inputs=inputs, attributes=replace(attributes, padding=(*padding[0], *padding[1])))

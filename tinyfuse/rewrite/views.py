@@ -4,7 +4,7 @@ before   %c = CONCATENATION(%a, %b);  %d, %e = SPLIT(%x)      along the first di
 after    %c = CONCATENATION(%a, %b) view;  %d, %e = SPLIT(%x) view
 
 The parts of a view lie inside the whole: what makes %a and %b writes straight into %c, what reads %d and %e
-reads out of %x. That asks for parts that are one piece of the whole each (`Operator.parts`), and for one
+reads out of %x. That asks for parts that are one piece of the whole each (`OpFamily.parts`), and for one
 place for every tensor (`Places.allows`). Otherwise the copy stays.
 
 Of a concatenation some parts may be fixed elsewhere: a constant, a slice, what another concatenation has
@@ -16,7 +16,7 @@ after    %b = CONCATENATION(%constant);  %d = CONCATENATION(%a);  %c = CONCATENA
 A whole needs all its bytes from its first part on, and as long as any part is read. So a view may take more
 RAM than a copy: of a small slice of a large tensor, of a concatenation whose first part is there long before
 its last. `every_view` doesn't ask; `views` takes those that don't, operator by operator, as if nothing
-else were fused. What fusion makes of either, and of none, only plans tell: tinyfuse/compiler.py compares them.
+else were fused. What fusion makes of either, and of none, only plans tell: tinyfuse/schedule/ compares them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
 
-import numpy as np
-
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import Part
 from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.plan.liveness import Liveness, span
 from tinyfuse.plan.places import Places, is_alias
 
 
@@ -61,15 +60,15 @@ def _with_views(graph: Graph, wanted: Callable[[_Usage, Op, Sequence[Part]], boo
 
 def _copies_parts(op: Op) -> bool:
     """Whether parts that can't lie in `op`'s output may be copied there one by one."""
-    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.inputs)
+    return len(op.outputs) == 1 and all(tensor.shape for tensor in op.operands)
 
 
 def _view(op: Op, free: tuple[bool, ...]) -> tuple[list[Op], Op]:
-    """`op` as a view, behind copies of the inputs that are not free."""
+    """`op` as a view, after copies of the inputs that are not free."""
     if all(free):
         return [], replace(op, view=True)
     copies, inputs = [], []
-    for number, (tensor, is_free) in enumerate(zip(op.inputs, free, strict=True)):
+    for number, (tensor, is_free) in enumerate(zip(op.operands, free, strict=True)):
         if not is_free:
             name = f"{tensor.name} (input {number} of {op.output.name})"
             copy = Tensor(name, tensor.shape, tensor.dtype, tensor.quant)
@@ -84,47 +83,30 @@ class _Usage:
     alone, and what a view changes about them."""
 
     def __init__(self, graph: Graph):
-        self.places = Places()
-        self.step = {op: number for number, op in enumerate(graph.ops, 1)}
-        #: of each root, the steps at which it is made or read; 0 and the last are the caller's
-        self.steps: dict[Tensor, list[int]] = {}
-        for tensor in graph.inputs:
-            self.steps.setdefault(tensor, []).append(0)
-        for op, step in self.step.items():
-            if is_alias(op):
-                self.places.add(op)
-            else:
-                for tensor in op.activations + op.outputs:
-                    self.steps.setdefault(self.places.root(tensor), []).append(step)
-        for tensor in graph.outputs:
-            self.steps.setdefault(self.places.root(tensor), []).append(len(graph.ops) + 1)
-        self.alive = np.zeros(len(graph.ops) + 2, np.int64)
-        for root, steps in self.steps.items():
-            self.alive[min(steps) : max(steps) + 1] += root.bytes
+        self.places = Places(op for op in graph.ops if is_alias(op))
+        self.step = {op: step for step, op in enumerate(graph.ops)}
+        self.live = Liveness(graph, [() if is_alias(op) else (op,) for op in graph.ops], self.places)
 
     def _joined(self, op: Op, parts: Sequence[Part]) -> tuple[list[Tensor], list[int], int]:
-        """The roots that a view joins, the steps of all of them, and the bytes of the whole."""
+        """The roots that a view joins, the uses of all of them, and the bytes of the whole."""
         roots = list(dict.fromkeys(self.places.root(t) for part in parts for t in (part.part, part.whole)))
         runs = len(parts) < len(FAMILIES[op.kind].parts(op))  # copies of the other parts do, at its step
-        steps = [step for root in roots for step in self.steps[root] if runs or step != self.step[op]]
-        return roots, steps, max(root.bytes for root in roots)
+        uses = {step for root in roots for step in self.live.uses[root] if runs or step != self.step[op]}
+        return roots, sorted(uses), max(root.bytes for root in roots)
 
     def spares(self, op: Op, parts: Sequence[Part]) -> bool:
         """Whether a view of these parts takes no more bytes at the worst step than the copy does."""
-        roots, steps, size = self._joined(op, parts)
-        before = self.alive[min(steps) : max(steps) + 1]
-        after = before + size
+        roots, uses, size = self._joined(op, parts)
+        whole = span(uses)
+        before = self.live.alive[whole]
+        after = self.live.alive.copy()
+        after[whole] += size
         for root in roots:
-            own = self.steps[root]
-            after[min(own) - min(steps) : max(own) + 1 - min(steps)] -= root.bytes
-        return after.max() <= before.max()
+            after[span(self.live.uses[root])] -= root.bytes
+        return bool(after[whole].max() <= before.max())
 
     def join(self, op: Op, parts: Sequence[Part], view: Op) -> None:
         """From now on `op` is `view`, in which these parts lie where they are."""
-        roots, steps, size = self._joined(op, parts)
-        for root in roots:
-            own = self.steps.pop(root)
-            self.alive[min(own) : max(own) + 1] -= root.bytes
+        roots, uses, _ = self._joined(op, parts)
         self.places.add(view)
-        self.steps[self.places.root(view.output)] = steps
-        self.alive[min(steps) : max(steps) + 1] += size
+        self.live.join(roots, self.places.root(view.output), uses)

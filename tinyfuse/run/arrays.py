@@ -6,6 +6,7 @@ import io
 import math
 import os
 import zipfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.errors import UsageError
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
 #: bytes of one array of a file; no emulated board has memory for more
@@ -62,11 +63,12 @@ def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list
     return inputs
 
 
-def _named_arrays(argument: str, names) -> list[tuple[str | None, np.ndarray]]:
+def _named_arrays(argument: str, names: Collection[str]) -> list[tuple[str | None, Array]]:
     """(name, None where none was given; array) for each array of an argument."""
-    name, equals, path = argument.partition("=")
+    before, equals, path = argument.partition("=")
+    name: str | None = before
     # a path may hold "=" too
-    if not equals or (name not in names and os.path.exists(argument)):
+    if not equals or (before not in names and os.path.exists(argument)):
         name, path = None, argument
     loaded = _load(path)
     if isinstance(loaded, np.ndarray):
@@ -76,7 +78,7 @@ def _named_arrays(argument: str, names) -> list[tuple[str | None, np.ndarray]]:
     return list(loaded.items())
 
 
-def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
+def _load(path: str) -> Array | dict[str, Array]:
     """A .npy file's array, or the arrays of a .npz file; pickled objects are refused."""
     try:
         if not Path(path).is_file():
@@ -89,12 +91,13 @@ def _load(path: str) -> np.ndarray | dict[str, np.ndarray]:
             with np.load(path, allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
         # mapped: a header that claims more than the file holds is an error, not an allocation
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(f"{path} is no .npy or .npz file of numbers: {error}") from None
 
 
-def _model_input(tensor: Tensor, array: np.ndarray) -> ModelInput:
+def _model_input(tensor: Tensor, array: Array) -> ModelInput:
     runs = _runs(tensor, array)
     if array.dtype.kind not in "biuf":
         raise UsageError(f"the input {tensor.name!r} is {tensor.dtype}; an array of {array.dtype} can't be it")
@@ -113,21 +116,21 @@ def _model_input(tensor: Tensor, array: np.ndarray) -> ModelInput:
     return ModelInput(tensor, list(np.ascontiguousarray(values).reshape(runs, *tensor.shape)), note)
 
 
-def _runs(tensor: Tensor, array: np.ndarray) -> int:
+def _runs(tensor: Tensor, array: Array) -> int:
     """How many inferences an array is for: it has the tensor's shape, may lack a batch of 1, or has a
     dimension of runs in place of the batch of 1 or before everything."""
     inner = tensor.shape[1:] if tensor.shape[:1] == (1,) else tensor.shape
     if array.shape in (tensor.shape, inner):
         return 1
     if array.ndim and array.shape[0] > 0 and array.shape[1:] in (tensor.shape, inner):
-        return array.shape[0]
+        return int(array.shape[0])
     raise UsageError(
         f"the input {tensor.name!r} has the shape {list(tensor.shape)}, the array {list(array.shape)}; "
         f"it may have [runs, {', '.join(map(str, inner))}] for several inferences"
     )
 
 
-def _quantized(tensor: Tensor, array: np.ndarray) -> tuple[np.ndarray, str]:
+def _quantized(tensor: Tensor, array: Array) -> tuple[Array, str]:
     """Real numbers as the tensor stores them, by the arithmetic of QUANTIZE."""
     family = FAMILIES["QUANTIZE"]
     reals = np.asarray(array, np.float32)
@@ -145,7 +148,8 @@ def _quantized(tensor: Tensor, array: np.ndarray) -> tuple[np.ndarray, str]:
     with np.errstate(over="ignore", invalid="ignore"):
         exact = reals.astype(np.float64) / tensor.scale + tensor.zero_point
         outside = int((~((exact > info.min - 1) & (exact < info.max + 1))).sum())
-    note = f"input {tensor.name!r}: {array.dtype} was quantized with scale {tensor.scale:g}, zero point {tensor.zero_point}"
+    how = f"with scale {tensor.scale:g}, zero point {tensor.zero_point}"
+    note = f"input {tensor.name!r}: {array.dtype} was quantized {how}"
     return stored, f"{note}; {outside:,} of {math.prod(array.shape):,} values saturated" if outside else note
 
 

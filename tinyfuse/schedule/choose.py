@@ -10,7 +10,7 @@ fragmentation, several overlaps at once).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.search import Candidate
@@ -27,20 +27,47 @@ _PLANNED = 3
 _SHOWN = 16
 
 
-class Choices:
-    """Candidates, of which at least one, and the plans of those that were looked at: `plans` are made
-    already, `make` makes others."""
+class Plans:
+    """The plans of candidates that were looked at, each made once. `make` makes one of at most so many bytes of arena,
+    None where it would take more (or of any, for None); `made` are there already."""
 
     def __init__(
-        self, candidates: Sequence[Candidate], make: Callable[[Candidate], Plan], plans: dict[Candidate, Plan]
+        self, make: Callable[[Candidate, int | None], Plan | None], made: Mapping[Candidate, Plan] | None = None
     ):
-        self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
-        self._make, self._plans = make, plans
+        self._make = make
+        self._made: dict[Candidate, Plan] = dict(made or {})
+        self._beyond: dict[Candidate, int] = {}  # takes more bytes of arena than these
 
-    def plan(self, candidate: Candidate) -> Plan:
-        if candidate not in self._plans:
-            self._plans[candidate] = self._make(candidate)
-        return self._plans[candidate]
+    def of(self, candidate: Candidate) -> Plan:
+        """A candidate's plan, however large it is."""
+        plan = self._look(candidate, None)
+        assert plan is not None, "a plan within no limit"
+        return plan
+
+    def within(self, most: int, candidate: Candidate) -> Plan | None:
+        """A candidate's plan where its arena takes at most so many bytes, else None."""
+        plan = self._look(candidate, most)
+        return None if plan is None or plan.arena_bytes > most else plan
+
+    def _look(self, candidate: Candidate, most: int | None) -> Plan | None:
+        if candidate not in self._made:
+            if most is not None and self._beyond.get(candidate, -1) >= most:
+                return None
+            plan = self._make(candidate, most)
+            if plan is None:
+                assert most is not None
+                self._beyond[candidate] = most
+                return None
+            self._made[candidate] = plan
+        return self._made[candidate]
+
+
+class Choices:
+    """Candidates, of which at least one, and their plans."""
+
+    def __init__(self, candidates: Sequence[Candidate], plans: Plans):
+        self._by_speed = sorted(candidates, key=lambda c: (c.instructions, c.ram))
+        self._plans = plans
 
     def choose(self, optimize: str, max_ram: int | None) -> Plan:
         """The plan that the options ask for; where none fits into `max_ram`, its state included, the
@@ -55,8 +82,8 @@ class Choices:
             if max_ram is None or plan.ram_bytes <= max_ram:
                 return plan
         for candidate in self._by_speed:
-            if max_ram is None or (candidate.ram <= max_ram and self.plan(candidate).ram_bytes <= max_ram):
-                return self.plan(candidate)
+            if max_ram is None or (candidate.ram <= max_ram and self._plans.of(candidate).ram_bytes <= max_ram):
+                return self._plans.of(candidate)
         return self._smallest(self._by_speed)
 
     def _smallest(self, candidates: Sequence[Candidate]) -> Plan:
@@ -66,18 +93,30 @@ class Choices:
         least = ranked[:_PLANNED]
         if any(c.reordered for c in least):
             least += [c for c in ranked if not c.reordered][:_PLANNED]
-        best = min(sorted(least, key=lambda c: c.instructions), key=lambda c: self.plan(c).arena_bytes)
-        plan = self.plan(best)
+        best, plan = self._least_arena(least)
         # where the arena is more than the estimate was, faster candidates may do with it too
         faster = [c for c in candidates if c.ram <= plan.arena_bytes and c.instructions < best.instructions]
         for candidate in sorted(faster, key=lambda c: c.instructions)[:_PLANNED]:
-            if self.plan(candidate).arena_bytes <= plan.arena_bytes:
-                return self.plan(candidate)
+            found = self._plans.within(plan.arena_bytes, candidate)
+            if found is not None:
+                return found
         return plan
+
+    def _least_arena(self, candidates: Sequence[Candidate]) -> tuple[Candidate, Plan]:
+        """The candidate of the least arena, of equal ones the fastest, and its plan. Once there is a plan, others
+        are made only as far as they may be no larger."""
+        best, plan = candidates[0], self._plans.of(candidates[0])
+        for candidate in candidates[1:]:
+            found = self._plans.within(plan.arena_bytes, candidate)
+            if found is not None:
+                faster = candidate.instructions < best.instructions
+                if found.arena_bytes < plan.arena_bytes or faster:
+                    best, plan = candidate, found
+        return best, plan
 
     def in_file_order(self) -> Choices:
         """Those whose operators run in the order of the file, of which there is at least one."""
-        return Choices([c for c in self._by_speed if not c.reordered], self._make, self._plans)
+        return Choices([c for c in self._by_speed if not c.reordered], self._plans)
 
     def front(self) -> list[tuple[Candidate, Plan]]:
         """Candidates that no other one beats in both arena and predicted instructions, by least arena; of
@@ -89,7 +128,7 @@ class Choices:
         last = len(hopeful) - 1
         if last >= _SHOWN:
             hopeful = [hopeful[k * last // (_SHOWN - 1)] for k in range(_SHOWN)]
-        every = [(c, self.plan(c)) for c in hopeful]
+        every = [(c, self._plans.of(c)) for c in hopeful]
         every.sort(key=lambda found: (found[1].arena_bytes, found[0].instructions))
         kept: list[tuple[Candidate, Plan]] = []
         for candidate, plan in every:

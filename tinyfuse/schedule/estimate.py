@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.ops.base import RowWindow
 from tinyfuse.plan import Stage
 from tinyfuse.plan.places import is_alias
 from tinyfuse.plan.rows import height, readers, row_bytes
@@ -22,22 +23,22 @@ from tinyfuse.schedule.search import Weigher, Weight, weigh_groups
 MOST_ORDERS = 2
 
 #: moments of a loop that are looked at
-_MOMENTS = 6
+_LIVE_SETS = 6
 
 
 def better_orders(
-    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None,
+    graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
     memo: StageMemo | None = None,
 ) -> list[Graph]:  # fmt: skip
     """The graph in other orders that seem to take less RAM than its own and than `budget`, the best first;
     at most MOST_ORDERS, and none at once where the graph has no branches. `memo` as in lower.make_stages."""
-    say("looking for other orders of the operators")
+    progress("looking for other orders of the operators")
     legality = Legality(graph, context)
     found = orders(graph, lambda a, b: legality.refusal([a, b]) is None)
     if not found:
         return []
     memo = {} if memo is None else memo
-    say("estimating other orders of the operators")
+    progress("estimating other orders of the operators")
     bound = estimate(graph, context, budget, memo)
     estimates = {other: estimate(other, context, bound, memo) for other in found}
     return sorted((other for other in found if estimates[other] < bound), key=estimates.__getitem__)[:MOST_ORDERS]
@@ -78,36 +79,36 @@ class RoughStream:
         for s in range(len(stages) - 1, -1, -1):
             output, rows = stages[s].op.output, self._heights[s]
             uses = self._uses(output)
-            self._made[s] = [self._demand(uses, moment, rows) for moment in range(_MOMENTS)]
+            self._made[s] = [self._demand(uses, live_set, rows) for live_set in range(_LIVE_SETS)]
             if output not in kept:
-                oldest = [self._oldest(uses, moment, rows) for moment in range(_MOMENTS)]
+                oldest = [self._oldest(uses, live_set, rows) for live_set in range(_LIVE_SETS)]
                 held = max(made - first for made, first in zip(self._made[s], oldest, strict=True))
                 inner += max(1, held) * row_bytes(output)
         self.inner_bytes = inner + max(stage.scratch_bytes for stage in stages)
 
-    def _uses(self, tensor: Tensor):
-        found = readers(self.stages, tensor)
-        return [(use.stage, self.stages[use.stage].windows[use.input]) for use in found]
+    def _uses(self, tensor: Tensor) -> list[tuple[int, RowWindow]]:
+        """(stage, window) of each reader of a tensor."""
+        return [(use.stage, self.stages[use.stage].window(use.input)) for use in readers(self.stages, tensor)]
 
-    def _demand(self, uses, moment: int, rows: int) -> int:
+    def _demand(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:
         """Rows that must have been made before every reader can make its next one."""
         if not uses:
-            return rows * moment // _MOMENTS
-        return max(window.needed(min(self._made[c][moment], self._heights[c] - 1), rows) for c, window in uses)
+            return rows * live_set // _LIVE_SETS
+        return max(window.needed(min(self._made[c][live_set], self._heights[c] - 1), rows) for c, window in uses)
 
-    def _oldest(self, uses, moment: int, rows: int) -> int:
+    def _oldest(self, uses: list[tuple[int, RowWindow]], live_set: int, rows: int) -> int:
         """The first row that a reader still needs, `rows` where none does."""
-        reading = [(c, window) for c, window in uses if self._made[c][moment] < self._heights[c]]
-        return min((window.first(self._made[c][moment]) for c, window in reading), default=rows)
+        reading = [(c, window) for c, window in uses if self._made[c][live_set] < self._heights[c]]
+        return min((window.first(self._made[c][live_set]) for c, window in reading), default=rows)
 
     def overlap_distance(self, source: Tensor, output: Tensor) -> int:
-        """Roughly as in rows.Stream, without paces."""
+        """Roughly as in rows.Stream, without access orders."""
         uses, rows = self._uses(source), height(source)
         writer = next(s for s, stage in enumerate(self.stages) if stage.op.output is output)
         distance = 0
-        for moment in range(_MOMENTS):
-            oldest = self._oldest(uses, moment, rows)
+        for live_set in range(_LIVE_SETS):
+            oldest = self._oldest(uses, live_set, rows)
             if oldest < rows:
-                written = (self._made[writer][moment] + 1) * row_bytes(output)
+                written = (self._made[writer][live_set] + 1) * row_bytes(output)
                 distance = max(distance, written - oldest * row_bytes(source))
         return min(distance, output.bytes)

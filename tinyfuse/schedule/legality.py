@@ -3,7 +3,7 @@
 A group is legal where its loop over rows can compute it:
 
 barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row
-             window for every input, a kernel that computes rows (of rings, behind another stage)
+             window for every input, a kernel that computes rows (of rings, after another stage)
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
              one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
 state        an operator on a state is the group's first: the group runs where its first operator stood,
@@ -33,7 +33,7 @@ from tinyfuse.schedule.select import row_kernel
 @dataclass(frozen=True)
 class Refusal:
     """Why operators form no group: the rule's name, the operator that breaks it, a reason for people;
-    `final`: no operators behind them would make it one."""
+    `final`: no operators after them would make it one."""
 
     rule: str
     op: Op
@@ -95,9 +95,9 @@ class Legality:
         for tensor in (*op.activations, op.output):
             if not tensor.is_image:
                 return f"{tensor} is no image [1, H, W, C]"
-        for i, tensor in enumerate(op.inputs):
-            if tensor is not None and not tensor.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
-                return f"each row of its output needs the whole of {tensor}"
+        for i, operand in enumerate(op.inputs):
+            if operand is not None and not operand.is_constant and FAMILIES[op.kind].row_window(op, i) is None:
+                return f"each row of its output needs the whole of {operand}"
         if row_kernel(op, self.context, rings) is None:
             return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
         return None

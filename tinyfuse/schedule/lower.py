@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
+from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
 from tinyfuse.plan.rows import Stream, height, row_bytes
 from tinyfuse.schedule.select import row_kernel, whole_kernel
@@ -26,15 +28,30 @@ StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
 TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """What a partition comes to, before anything is placed.
+
+    groups    with a kernel for every operator
+    storage   of every activation, which part of which buffer it is
+    buffers   of the arena, with lifetimes
+    overlaps  how near those may lie that are alive together
+    """
+
+    groups: tuple[Group, ...]
+    storage: dict[Tensor, Storage]
+    buffers: tuple[Buffer, ...]
+    overlaps: tuple[Overlap, ...]
+
+
 def lower(
     graph: Graph,
-    partition: list[list[Op]],
+    partition: Sequence[Sequence[Op]],
     context: Context,
     fixed: frozenset[int] = frozenset(),
     memo: StageMemo | None = None,
-) -> tuple[tuple[Group, ...], dict[Tensor, Storage], tuple[Buffer, ...], tuple[Overlap, ...]]:
-    """Groups with kernels, the storage of every activation, buffers and their overlaps. In the groups
-    whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
+) -> Lowered:
+    """The groups of a partition. In those whose numbers are `fixed`, no ring slides. `memo` as in make_stages."""
     scheduled = {op for ops in partition for op in ops}
     places = Places(op for op in graph.ops if op not in scheduled)
     groups = []
@@ -42,8 +59,7 @@ def lower(
     overlaps: list[Overlap] = []
     names = _BufferNames()
 
-    whole = _whole_tensors(graph, partition, places)
-    lifetimes = _lifetimes(graph, partition, whole, places)
+    lifetimes = _lifetimes(Liveness(graph, partition, places))
     for tensor, (first, last) in lifetimes.items():
         buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
     storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
@@ -55,18 +71,19 @@ def lower(
 
     for index, ops in enumerate(partition):
         stages = make_stages(ops, context, memo)
-        kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in whole)
+        kept = frozenset(t for op in ops for t in op.outputs if places.root(t) in lifetimes)
         stream = stream_of(stages, kept, context, slide=index not in fixed)
         inner, scratch = _inner_buffers(index, stages, stream, names)
-        for buffer, tensor in inner:
+        for buffer, ring in inner:
             buffers.append(buffer)
             sizes[buffer.name] = buffer.bytes
-            if tensor is not None:
-                storage[tensor] = Storage(buffer.name, stream.rings[tensor], tensor in stream.sliding)
+            if stream and ring:
+                storage[ring] = Storage(buffer.name, stream.rings[ring], ring in stream.sliding)
         group = _group(index, stages, kept, scratch)
         if FAMILIES[ops[0].kind].source:
-            group = replace(group, counters=f"counters{index}")
-            buffers += _feed_buffers(group, len(partition) - 1)
+            counters = f"counters{index}"
+            group = replace(group, counters=counters)
+            buffers += _feed_buffers(group, counters, len(partition) - 1)
         groups.append(group)
         crossing = [buffers[whole_buffers[storage[t].buffer]] for t in (*group.inputs, *group.outputs)]
         border = _Border(
@@ -76,12 +93,12 @@ def lower(
         )  # fmt: skip
         overlaps += border.overlaps()
         if stream:
-            overlaps += border.inner_overlaps()
-            overlaps += border.input_overlaps()
-            for name, alive in border.moments().items():
+            overlaps += border.inner_overlaps(stream)
+            overlaps += border.input_overlaps(stream)
+            for name, alive in border.live_sets(stream).items():
                 number = whole_buffers[name]
-                buffers[number] = replace(buffers[number], moments=alive)
-    return tuple(groups), storage, tuple(buffers), tuple(overlaps)
+                buffers[number] = replace(buffers[number], live_sets=alive)
+    return Lowered(tuple(groups), storage, tuple(buffers), tuple(overlaps))
 
 
 def place_states(graph: Graph) -> dict[Tensor, int]:
@@ -110,38 +127,17 @@ class _BufferNames:
         return f"x{self._made}"
 
 
-def _whole_tensors(graph, partition, places: Places) -> set[Tensor]:
-    """Roots that exist whole in the arena: of what crosses a group's border, and of the model's own."""
-    whole = {places.root(t) for t in graph.inputs + graph.outputs}
-    home = {op: index for index, ops in enumerate(partition) for op in ops}
-    for index, ops in enumerate(partition):
-        for op in ops:
-            for tensor in op.activations:
-                producer = graph.producer.get(tensor)
-                if producer is None or home.get(producer) != index:
-                    whole.add(places.root(tensor))
-            # an output that nothing reads still has to be written somewhere
-            whole |= {places.root(t) for t in op.outputs if t not in graph.consumers}
-    return whole
+def _lifetimes(live: Liveness) -> dict[Tensor, tuple[int, int]]:
+    """First and last group in which each root that exists whole in the arena must keep its bytes."""
+    last = max(0, live.after - 1)
+    return {
+        root: (max(0, live.first(root)), min(max(0, live.last(root)), last))
+        for root in live.uses
+        if root not in live.inner
+    }
 
 
-def _lifetimes(graph, partition, whole, places: Places) -> dict[Tensor, tuple[int, int]]:
-    """First and last group in which each whole root must keep its bytes, those of all its parts."""
-    first: dict[Tensor, int] = {places.root(t): 0 for t in graph.inputs}
-    last = dict(first)
-    for index, ops in enumerate(partition):
-        for op in ops:
-            for tensor in op.activations + op.outputs:
-                root = places.root(tensor)
-                if root in whole:
-                    first.setdefault(root, index)
-                    last[root] = index
-    for tensor in graph.outputs:
-        last[places.root(tensor)] = max(0, len(partition) - 1)
-    return {tensor: (first[tensor], last[tensor]) for tensor in first}
-
-
-def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:
+def _whole_storage(graph: Graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict[Tensor, Storage]:
     """The storage of the roots that have `buffers`, and of all that lies in them."""
     storage = {tensor: Storage(buffer.name, _whole_rows(tensor)) for tensor, buffer in buffers.items()}
     for op in graph.ops:
@@ -155,22 +151,23 @@ def _whole_storage(graph, places: Places, buffers: dict[Tensor, Buffer]) -> dict
 def make_stages(ops: Sequence[Op], context: Context, memo: StageMemo | None = None) -> tuple[Stage, ...]:
     """The stages of a group of these operators, each with its kernel. `memo` keeps stages between calls
     (packing weights takes time)."""
-    memo = {} if memo is None else memo.setdefault(context, {})
+    made = {} if memo is None else memo.setdefault(context, {})
     if len(ops) == 1 and not ops[0].reads_ring:
-        if (ops[0], None) not in memo:
-            memo[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
-        return (memo[ops[0], None],)
-    stages, inside = [], set()
+        if (ops[0], None) not in made:
+            made[ops[0], None] = _stage(ops[0], *whole_kernel(ops[0], context), context)
+        return (made[ops[0], None],)
+    stages: list[Stage] = []
+    inside: set[Tensor] = set()
     for op in ops:
         # what comes from outside the group is whole, unless it is a state
         rings = not inside.isdisjoint(op.activations) or op.reads_ring
         inside.update(op.outputs)
-        if (op, rings) not in memo:
+        if (op, rings) not in made:
             kernel = row_kernel(op, context, rings)
             if kernel is None:
                 raise InternalFault("the lowering of groups", f"{op} does not stream; the partition should know")
-            memo[op, rings] = _stage(op, kernel, True, context)
-        stages.append(memo[op, rings])
+            made[op, rings] = _stage(op, kernel, True, context)
+        stages.append(made[op, rings])
     return tuple(stages)
 
 
@@ -202,13 +199,13 @@ def _inner_buffers(
 ) -> tuple[list[tuple[Buffer, Tensor | None]], tuple[str | None, ...]]:
     """The buffers that live inside the group alone: (ring, its tensor) or (scratch, None), and the
     name of each stage's scratch. Of those, only what is alive at one moment needs separate bytes."""
-    moments = stream.moments if stream else ((0, frozenset()),)
+    live_sets = stream.live_sets if stream else ((0, frozenset()),)
     found: list[tuple[Buffer, Tensor | None]] = []
     for s, stage in enumerate(stages):
         if stream and stage.op.output in stream.rings:
             tensor = stage.op.output
             size = stream.rings[tensor] * row_bytes(tensor)
-            alive = frozenset(m for m, (_, rings) in enumerate(moments) if s in rings)
+            alive = frozenset(m for m, (_, rings) in enumerate(live_sets) if s in rings)
             owner = f"ring of {tensor.name}"
             found.append((Buffer(names.of(tensor), size, index, index, TENSOR_ALIGN, owner, alive), tensor))
     scratch: list[str | None] = []
@@ -216,14 +213,14 @@ def _inner_buffers(
         name = None
         if stage.scratch_bytes:
             name = f"scratch{index}" if len(stages) == 1 else f"scratch{index}_{s}"
-            alive = frozenset(m for m, (running, _) in enumerate(moments) if running == s)
+            alive = frozenset(m for m, (running, _) in enumerate(live_sets) if running == s)
             owner = f"scratch of {stage.kernel.name}"
             found.append((Buffer(name, stage.scratch_bytes, index, index, SCRATCH_ALIGN, owner, alive), None))
         scratch.append(name)
     return found, tuple(scratch)
 
 
-def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | None, ...]) -> Group:
+def _group(index: int, stages: tuple[Stage, ...], kept: frozenset[Tensor], scratch: tuple[str | None, ...]) -> Group:
     made = {tensor for stage in stages for tensor in stage.op.outputs}
     inputs: dict[Tensor, None] = {}
     for stage in stages:
@@ -234,13 +231,13 @@ def _group(index: int, stages: tuple[Stage, ...], kept, scratch: tuple[str | Non
     return Group(index, stages, tuple(inputs), outputs, scratch)
 
 
-def _feed_buffers(group: Group, last: int) -> list[Buffer]:
+def _feed_buffers(group: Group, counters: str, last: int) -> list[Buffer]:
     """What a group that is fed rows keeps between calls: its counters; and the state of the inference,
     which has to tell a call out of order until the end."""
     count, size = len(group.stages) - 1, group.counter_bytes
     return [
         Buffer(FEED_STATE, FEED_STATE_BYTES, group.index, last, 4, "rows fed"),
-        Buffer(group.counters, count * size, group.index, group.index, size, "rows made by each stage"),
+        Buffer(counters, count * size, group.index, group.index, size, "rows made by each stage"),
     ]
 
 
@@ -265,13 +262,13 @@ class _Border:
         """The buffers of its outputs."""
         return {self.storage[tensor].buffer for tensor in self.group.outputs}
 
-    def moments(self) -> dict[str, frozenset[int]]:
+    def live_sets(self, stream: Stream) -> dict[str, frozenset[int]]:
         """Of each buffer of an output that begins here, the moments at which it holds anything."""
         found: dict[str, frozenset[int]] = {}
         for s, stage in enumerate(self.group.stages):
             name = self.storage[stage.op.output].buffer
             if stage.op.output in self.group.outputs and name in self.begun:
-                alive = frozenset(m for m, (_, held) in enumerate(self.stream.moments) if s in held)
+                alive = frozenset(m for m, (_, held) in enumerate(stream.live_sets) if s in held)
                 found[name] = found.get(name, frozenset()) | alive
         return found
 
@@ -295,27 +292,27 @@ class _Border:
             found.setdefault(storage.buffer, []).append((tensor, storage.offset))
         return found
 
-    def _held_bytes(self, moments: np.ndarray) -> dict[str, np.ndarray]:
+    def _held_bytes(self, live_sets: np.ndarray) -> dict[str, np.ndarray]:
         """How many bytes from its start on hold something, of each ring, scratch and buffer of an output,
-        moment by moment (Stream.extents)."""
+        moment by moment (Stream.dimensions)."""
         held: dict[str, np.ndarray] = {}
         for s, stage in enumerate(self.group.stages):
-            storage, rows = self.storage[stage.op.output], moments[:, 1 + s]
+            storage, rows = self.storage[stage.op.output], live_sets[:, 1 + s]
             name = storage.buffer
             if name in self.lasting - self.begun:
-                held[name] = np.full(len(moments), self.sizes[name])
+                held[name] = np.full(len(live_sets), self.sizes[name])
             else:
                 end = np.where(rows > 0, storage.offset + rows * row_bytes(stage.op.output), 0)
                 held[name] = np.maximum(held[name], end) if name in held else end
-        for s, name in enumerate(self.group.scratch):
-            if name:
-                held[name] = np.where(moments[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
+        for s, scratch in enumerate(self.group.scratch):
+            if scratch:
+                held[scratch] = np.where(live_sets[:, 0] == s, self.group.stages[s].scratch_bytes, 0)
         return held
 
-    def inner_overlaps(self) -> list[Overlap]:
+    def inner_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings, scratch and outputs may lie above each other: each of them holds bytes from its
         start, but seldom all of them, and at some moments none."""
-        held = self._held_bytes(self.stream.extents)
+        held = self._held_bytes(stream.live_rows)
         found = []
         for below, above in permutations(held, 2):
             distance = int(held[below][held[above] > 0].max(initial=0))
@@ -324,7 +321,7 @@ class _Border:
                 found.append(Overlap(below, above, distance))
         return found
 
-    def input_overlaps(self) -> list[Overlap]:
+    def input_overlaps(self, stream: Stream) -> list[Overlap]:
         """How near rings and scratch may lie below an input whose rows are used up, and which of them come
         when it is used up for good. (Outputs: `overlaps`.)"""
         found = []
@@ -332,9 +329,9 @@ class _Border:
             if whole in self.survives or len(sources) > 1:
                 continue
             ((source, offset),) = sources
-            moments, rows = self.stream.played_with(source)
+            live_sets, rows = stream.played_with(source)
             dead = offset + rows * row_bytes(source)
-            for name, held in self._held_bytes(moments).items():
+            for name, held in self._held_bytes(live_sets).items():
                 together = (held > 0) & (dead < offset + source.bytes)
                 below = int((held - dead)[together].max(initial=0))
                 if name not in self.lasting and below < held.max():
@@ -344,9 +341,17 @@ class _Border:
         return found
 
 
+class Streamed(Protocol):
+    """A row group that knows how far its outputs must start below its inputs."""
+
+    def overlap_distance(self, source: Tensor, output: Tensor) -> int:
+        """As rows.Stream."""
+        ...
+
+
 def buffer_distance(
     stages: tuple[Stage, ...],
-    stream: Stream | None,
+    stream: Streamed | None,
     sources: Iterable[tuple[Tensor, int]],
     outputs: Iterable[tuple[Tensor, int]],
 ) -> int:
@@ -362,14 +367,14 @@ def buffer_distance(
     )
 
 
-def overlap_distance(stages: tuple[Stage, ...], stream: Stream | None, source: Tensor, output: Tensor) -> int:
+def overlap_distance(stages: tuple[Stage, ...], stream: Streamed | None, source: Tensor, output: Tensor) -> int:
     """How far `output` must start below `source`: by rows from the stream; in a whole call (`stream` is
-    None) from the pace of its kernel, where it has one for every use of `source`; else no overlap."""
+    None) from the access order of its kernel, where it has one for every use of `source`; else no overlap."""
     if stream is not None:
         return stream.overlap_distance(source, output)
     (stage,) = stages
-    paces = stage.kernel.paces(stage.op)
+    access_orders = stage.kernel.access_orders(stage.op)
     uses = [i for i, tensor in enumerate(stage.op.inputs) if tensor is source]
-    if not all(i in paces for i in uses):
+    if not all(i in access_orders for i in uses):
         return output.bytes
-    return max(paces[i].distance(source.bytes, output.bytes) for i in uses)
+    return max(access_orders[i].distance(source.bytes, output.bytes) for i in uses)

@@ -22,6 +22,7 @@ from itertools import pairwise
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.plan.liveness import Change, Liveness
 from tinyfuse.plan.places import Places, is_alias
 
 #: sets of operators that the dynamic programming keeps, over all numbers of operators, and how many ways on
@@ -48,29 +49,24 @@ def orders(graph: Graph, stream: Callable[[Op, Op], bool]) -> list[Graph]:
 @lru_cache(maxsize=32)
 def _of_least_peak(graph: Graph, together: frozenset[tuple[Op, Op]]) -> tuple[Op, ...]:
     """The operators in an order with the least peak, those `together` next to each other. Remembered: the
-    kernels that one or the other aim prefers can mostly stream the same pairs."""
+    kernels that one or the other objective prefers can mostly stream the same pairs."""
     units = _Units(graph, lambda a, b: (a, b) in together)
     return units.flat(least_peak(units)[0])
 
 
 class _Units:
     """The graph as units of operators that stay together, numbered in an order of execution: each ends
-    with its only operator that others read. Tensors are roots here: what lies in another is no tensor of
-    its own (tinyfuse/plan/places.py).
+    with its only operator that others read.
 
-    ops       per unit its operators, in order
-    before    per unit a bit set of those that must have run
-    touches   per unit the tensors that it reads or makes, but for those that it alone knows
-    makers    per tensor a bit set of the units that make it, or parts of it
-    users     the same with those that read it
-    inputs    what has its bytes from the start
-    lasting   what has its bytes to the end: the model's outputs
+    ops     per unit its operators, in order
+    before  per unit a bit set of those that must have run
+    live    which tensors hold bytes when, where the units run in the order of their numbers
     """
 
     def __init__(self, graph: Graph, joined: Callable[[Op, Op], bool]):
         ops = [op for op in graph.ops if not is_alias(op)]
-        fed = next((n for n, op in enumerate(ops) if FAMILIES[op.kind].source), None)
-        first = set(ops[:fed]) if fed else set()
+        fed = next((op for op in ops if FAMILIES[op.kind].source), None)
+        first = set(ops[: ops.index(fed)]) if fed else set()
 
         children: dict[Op, list[Op]] = {op: [] for op in ops}
         inner: set[Op] = set()
@@ -94,24 +90,10 @@ class _Units:
             self.before[u] &= ~(1 << u)
         for one, next_one in pairwise(dict.fromkeys(unit_of[op] for op in ops if op.states)):
             self.before[next_one] |= 1 << one
-        for op in first:
-            self.before[unit_of[ops[fed]]] |= 1 << unit_of[op]
+        if fed is not None:
+            self.before[unit_of[fed]] |= sum(1 << u for u in {unit_of[op] for op in first})
 
-        places = Places(op for op in graph.ops if is_alias(op))
-        self.inputs = frozenset(places.root(t) for t in graph.inputs)
-        self.lasting = frozenset(places.root(t) for t in graph.outputs)
-        self.makers: dict[Tensor, int] = dict.fromkeys(self.inputs, 0)
-        self.users: dict[Tensor, int] = dict.fromkeys(self.inputs, 0)
-        self.touches: list[dict[Tensor, None]] = []
-        for u, members in enumerate(self.ops):
-            known = {op.output for op in members[:-1]}  # read here alone
-            reads = {places.root(t): None for op in members for t in op.activations if t not in known}
-            makes = {places.root(t): None for t in members[-1].outputs}
-            self.touches.append(reads | makes)
-            for tensor in makes:
-                self.makers[tensor] = self.makers.get(tensor, 0) | 1 << u
-            for tensor in self.touches[u]:
-                self.users[tensor] = self.users.get(tensor, 0) | 1 << u
+        self.live = Liveness(graph, self.ops, Places(op for op in graph.ops if is_alias(op)))
 
     def is_chain(self) -> bool:
         """Whether there is but one order."""
@@ -125,7 +107,7 @@ def _made_by(graph: Graph) -> dict[Tensor, tuple[Op, ...]]:
     """Of each activation the operators that must have run before it is there."""
     found: dict[Tensor, tuple[Op, ...]] = dict.fromkeys(graph.inputs, ())
     for op in graph.ops:
-        makers = (op,)
+        makers: tuple[Op, ...] = (op,)
         if is_alias(op):
             makers = tuple(dict.fromkeys(m for tensor in op.activations for m in found[tensor]))
         found.update(dict.fromkeys(op.outputs, makers))
@@ -141,7 +123,7 @@ def _only_reader(graph: Graph, op: Op) -> Op | None:
 
 
 def _branch(op: Op, children: dict[Op, list[Op]]) -> list[Op]:
-    """An operator behind those that run for it alone, one branch after the other."""
+    """An operator after those that run for it alone, one branch after the other."""
     found, waiting = [], [op]
     while waiting:
         found.append(waiting.pop())
@@ -185,7 +167,7 @@ class _State:
 def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     """(the units in an order with the least peak of bytes alive, that peak, whether it is proven least).
 
-    Where all orders pass one set (an operator that each other one is before or behind), the stretches on
+    Where all orders pass one set (an operator that each other one is before or after), the stretches on
     both sides are orders of their own: each gets its own least peak.
     """
     count = len(units.ops)
@@ -193,7 +175,7 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
     width = max(1, width)
     steps = [_Step(units, u) for u in range(count)]
     start = tuple(u for u in range(count) if not units.before[u])
-    layer = {0: _State(0, 0, sum(t.bytes for t in units.inputs), start, -1, None)}
+    layer = {0: _State(0, 0, sum(t.bytes for t in units.live.brought), start, -1, None)}
     peak, proven = 0, True
     for _ in range(count):
         if len(layer) == 1:
@@ -210,7 +192,10 @@ def least_peak(units: _Units) -> tuple[list[int], int, bool]:
         best = list(following.items())
         if len(best) > width:
             best = sorted(best, key=lambda item: (*item[1][:2], item[0]))[:width]
-        layer = {ran: steps[u].behind(ran, *found, u, state) for ran, (*found, u, state) in best}
+        layer = {
+            ran: steps[u].state_after(ran, highest, total, during, u, state)
+            for ran, (highest, total, during, u, state) in best
+        }
         if sum(len(state.ready) for state in layer.values()) > ways:
             layer = _first_ways(layer, ways)
         proven = proven and len(layer) == len(following)
@@ -234,29 +219,18 @@ def _first_ways(layer: dict[int, _State], ways: int) -> dict[int, _State]:
     return kept
 
 
-class _Step:
-    """What running a unit changes: which bytes it adds, which nobody needs behind it, and who can run then.
-    Sets are bit sets of units that have run."""
+class _Step(Change):
+    """What running a unit changes: about the bytes that are alive, and who can run then. Sets are bit sets of units
+    that have run."""
 
     def __init__(self, units: _Units, u: int):
-        touched = [t for t in units.touches[u] if t.bytes]
-        begin = [(units.makers[t], t.bytes) for t in touched if t not in units.inputs and units.makers[t] >> u & 1]
-        self._new = sum(size for makers, size in begin if makers == 1 << u)
-        self._begin = [(makers, size) for makers, size in begin if makers != 1 << u]
-        over = [(units.users[t], t.bytes) for t in touched if t not in units.lasting]
-        self._freed = sum(size for users, size in over if users == 1 << u)
-        self._over = [(users, size) for users, size in over if users != 1 << u]
+        super().__init__(units.live, u)
         self._after = [(v, before) for v, before in enumerate(units.before) if before >> u & 1]
 
-    def new_bytes(self, ran: int) -> int:
-        """Bytes of the tensors that begin with the unit, where `ran` have run before it."""
-        return self._new + sum([size for makers, size in self._begin if not makers & ran]) if self._begin else self._new
-
-    def behind(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
+    def state_after(self, ran: int, peak: int, total: int, during: int, u: int, state: _State) -> _State:
         """The state when the unit, `u`, has run as the last of `ran`."""
-        freed = self._freed + sum(size for users, size in self._over if not users & ~ran)
         ready = (*(v for v in state.ready if v != u), *(v for v, before in self._after if not before & ~ran))
-        return _State(peak, total, during - freed, ready, u, state)
+        return _State(peak, total, during - self.freed_bytes(ran), ready, u, state)
 
 
 # --- siblings --------------------------------------------------------------------------------
@@ -266,10 +240,11 @@ def siblings(units: _Units) -> list[int]:
     """Always the unit that reads what others have begun to read, the latest such tensor first; then the one
     that reads what was made last; then the file's next."""
     order: list[int] = []
-    ran, made, begun = 0, dict.fromkeys(units.inputs, -1), {}
+    ran, made = 0, dict.fromkeys(units.live.brought, -1)
+    begun: dict[Tensor, int] = {}
 
     def rank(u: int) -> tuple[int, int, int]:
-        reads = [t for t in units.touches[u] if t in made]
+        reads = [t for t in units.live.touched[u] if t in made]
         latest_begun = max((begun.get(t, -1) for t in reads), default=-1)
         return latest_begun, max((made[t] for t in reads), default=-1), -u
 
@@ -277,7 +252,7 @@ def siblings(units: _Units) -> list[int]:
     while waiting:
         u = max((u for u in waiting if not units.before[u] & ~ran), key=rank)
         waiting.remove(u)
-        for tensor in units.touches[u]:
+        for tensor in units.live.touched[u]:
             (begun if tensor in made else made).setdefault(tensor, len(order))
         order.append(u)
         ran |= 1 << u

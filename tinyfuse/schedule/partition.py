@@ -1,9 +1,9 @@
 """Which operators become one fusion group.
 
 A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every
-operator its own group; `basic` lets a producer take the elementwise operators behind it (what a
+operator its own group; `basic` lets a producer take the elementwise operators after it (what a
 converter leaves of a batch normalization, activations that no clamp can hold); `rows` adds the
-depthwise convolution and the pointwise convolution behind it. Under `--kernels cmsis-nn` no group is made
+depthwise convolution and the pointwise convolution after it. Under `--kernels cmsis-nn` no group is made
 that would take one of its kernels away.
 """
 
@@ -67,19 +67,19 @@ def _only_consumer(graph: Graph, op: Op) -> Op | None:
 
 
 def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
-    """Whether the fusion level lets the group take the operator behind it."""
+    """Whether the fusion level lets the group take the operator after it."""
     last = group[-1]
     if is_pointwise_function(follower) or FAMILIES[last.kind].partial:
         return True
     if fusion != "rows":
         return False
-    depthwise = last.kind == "DEPTHWISE_CONV_2D" or (len(group) > 1 and group[0].kind == "DEPTHWISE_CONV_2D")
+    depthwise = FAMILIES[last.kind].depthwise or (len(group) > 1 and FAMILIES[group[0].kind].depthwise)
     return depthwise and is_pointwise_convolution(follower)
 
 
 def _loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
     """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not in a group."""
-    if context.library != "cmsis-nn" or FAMILIES[op.kind].partial:
+    if context.kernels != "cmsis-nn" or FAMILIES[op.kind].partial:
         return False
     by_row = row_kernel(op, context, rings)
     return whole_kernel(op, context)[0].library == "cmsis-nn" and (by_row is None or by_row.library != "cmsis-nn")
@@ -96,6 +96,7 @@ def is_pointwise_function(op: Op) -> bool:
 
 
 def is_pointwise_convolution(op: Op) -> bool:
-    return (
-        op.kind == "CONV_2D" and FAMILIES[op.kind].row_window(op, 0) == SAME_ROW and op.inputs[1].shape[1:3] == (1, 1)
-    )
+    """A convolution whose windows are single pixels, one for each pixel of its output."""
+    family = FAMILIES[op.kind]
+    mixes = family.convolution and not family.depthwise
+    return mixes and family.row_window(op, 0) == SAME_ROW and op.operand(1).shape[1:3] == (1, 1)

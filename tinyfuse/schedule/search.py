@@ -20,10 +20,11 @@ from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Stage
+from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.lower import StageMemo, buffer_distance, make_stages
+from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
 
 #: operators of one group, at most; the search weighs shorter groups first
 LONGEST_GROUPS = (4, 10, 40)
@@ -71,12 +72,12 @@ class _Label:
 
 
 def pareto_front(
-    graph: Graph, context: Context, budget: int, say: Callable[[str], None] = lambda text: None,
+    graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
     work: Work | None = None, memo: StageMemo | None = None,
 ) -> list[Candidate]:  # fmt: skip
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
-    at all where there is none within the budget. `say` gets progress; `work` is used up (default: of its own);
+    at all where there is none within the budget. `progress` gets progress; `work` is used up (default: of its own);
     `memo` as in lower.make_stages.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
@@ -84,7 +85,7 @@ def pareto_front(
     """
     ops = tuple(op for op in graph.ops if not is_alias(op))
     weigher = Weigher(graph, ops, context, memo, work)
-    edges = weigh_groups(weigher, budget, say)
+    edges = weigh_groups(weigher, budget, progress)
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])
@@ -100,7 +101,7 @@ def pareto_front(
 
 
 def weigh_groups(
-    weigher: Weigher, budget: int, say: Callable[[str], None] = lambda text: None
+    weigher: Weigher, budget: int, progress: Callable[[str], None] = lambda text: None
 ) -> list[list[tuple[int, Weight]]]:
     """Per node i, (j, weight) of the weigher's groups ops[i:j] within the budget; shorter groups are weighed
     first, as long as there is work left."""
@@ -110,7 +111,7 @@ def weigh_groups(
     for longest in LONGEST_GROUPS:
         for i in list(open_ends):
             if i % 16 == 0:
-                say(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
+                progress(f"weighing groups of up to {longest} operators: {i} of {len(ops)}")
             while open_ends[i] <= min(longest, len(ops) - i):
                 weights = weigher.weigh(i, i + open_ends[i])
                 if weights is None or (weights and min(weight.own for weight in weights) > budget):
@@ -135,8 +136,8 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
     if len(kept) > MOST_LABELS:
         last = len(kept) - 1
         kept = [kept[k * last // (MOST_LABELS - 1)] for k in range(MOST_LABELS)]
-    airy = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
-    return kept if airy in kept else [*kept, airy]
+    least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
+    return kept if least_ram in kept else [*kept, least_ram]
 
 
 def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
@@ -172,21 +173,7 @@ class Weigher:
         self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
         self.places = Places(op for op in graph.ops if is_alias(op))
-        # of roots: a root begins with its first part
-        self.made_at = {self.places.root(tensor): -1 for tensor in graph.inputs}
-        self.last_use: dict[Tensor, int] = {}
-        for index, op in enumerate(ops):
-            for tensor in op.outputs:
-                self.made_at.setdefault(self.places.root(tensor), index)
-            for tensor in op.activations:
-                self.last_use[self.places.root(tensor)] = index
-        for tensor in graph.outputs:
-            self.last_use[self.places.root(tensor)] = len(ops)
-        # per node the roots that were there before it and are used behind it
-        self.passing: list[list[Tensor]] = [[] for _ in ops]
-        for root, at in self.made_at.items():
-            for i in range(at + 1, self.last_use.get(root, -1)):
-                self.passing[i].append(root)
+        self.live = Liveness(graph, [(op,) for op in ops], self.places)
         self.memo: StageMemo = {} if memo is None else memo
         self.costs: dict[Stage, float] = {}  # of kernels alone, without the loop
         self.weights: dict[tuple[int, int], tuple[Weight, ...]] = {}
@@ -230,7 +217,9 @@ class Weigher:
         ops = self.ops[i:j]
         return make_stages(ops, self.context, self.memo), self.legality.leaving(ops)
 
-    def _around(self, i: int, j: int, stages, stream, kept: frozenset[Tensor]) -> int:
+    def _around(
+        self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]
+    ) -> int:
         """Bytes of the whole tensors alive while ops[i:j] run, less what the best single overlap saves."""
         ops = self.ops[i:j]
         made = {t for op in ops for t in op.outputs}
@@ -238,13 +227,13 @@ class Weigher:
         outputs = self._by_root(kept)
         by = sum(
             root.bytes
-            for root in self.passing[i]
-            if self.last_use[root] >= j and root not in inputs and root not in outputs
+            for root in self.live.passing[i]
+            if self.live.last(root) >= j and root not in inputs and root not in outputs
         )
         saved = 0
         for source in inputs:
             for output in outputs:
-                if self.last_use[source] < j and i <= self.made_at[output]:
+                if self.live.last(source) < j and i <= self.live.first(output):
                     distance = buffer_distance(stages, stream, inputs[source], outputs[output])
                     both = max(min(distance, output.bytes) + source.bytes, output.bytes)
                     saved = max(saved, source.bytes + output.bytes - both)

@@ -27,9 +27,9 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = [k for k in kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
-    if context.library == "tinyfuse":
+    if context.kernels == "tinyfuse":
         return [k for k in kernels if k.library == "tinyfuse"]
-    first = "cmsis-nn" if context.library == "cmsis-nn" else "tinyfuse"
+    first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return sorted(kernels, key=lambda k: k.library != first)
 
 
@@ -60,12 +60,12 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
     the user asked for these."""
     best, table = usable[0], cost_table(context.target.cost_table)
-    if table is None or context.library == "cmsis-nn" or context.optimize == "ram":
+    if table is None or context.kernels == "cmsis-nn" or context.optimize == "ram":
         return best
     least = table.kernel(op, *best, context)
-    for other in usable[1:] if least is not None else ():
+    for other in usable[1:]:
         cost = table.kernel(op, *other, context)
         needed = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
-        if cost is not None and cost < min(_SURELY_FASTER * least, least - needed):
+        if least is not None and cost is not None and cost < min(_SURELY_FASTER * least, least - needed):
             best, least = other, cost
     return best

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.targets import all_targets, target_of_core
-from tinyfuse.toolchain.pack_manager import Say, index_url, open_cache, update_descriptions
+from tinyfuse.toolchain.pack_manager import Entry, Progress, index_url, open_cache, update_descriptions
 
 #: targets of cores that are licensed with or without DSP or MVE
 _WITH_OPTIONS = ("cortex-m33", "cortex-m55", "cortex-m85")
@@ -42,7 +42,7 @@ class Device:
         return f"{self.name}: {self.target}, {self.ram:,} bytes RAM, {self.flash:,} bytes flash ({self.pack})"
 
 
-def find_device(name: str, say: Say) -> Device:
+def find_device(name: str, progress: Progress) -> Device:
     """The device of that name; the beginning of names will do where all they begin are alike, and
     NAME:CORE picks one of several cores.
 
@@ -50,7 +50,7 @@ def find_device(name: str, say: Say) -> Device:
     one sort of device, has that name, and for a core that tinyfuse has no target for.
     """
     part, _, core = name.upper().partition(":")
-    found = matching(part, say)
+    found = matching(part, progress)
     found = [entry for entry in found if entry["name"].upper() == part] or found
     if not found:
         raise UsageError(
@@ -66,18 +66,18 @@ def find_device(name: str, say: Say) -> Device:
     return chosen[0]
 
 
-def matching(part: str, say: Say, update: bool = False) -> list[dict]:
+def matching(part: str, progress: Progress, update: bool = False) -> list[Entry]:
     """The cached entries of the devices whose name begins with `part`, in any case, by name."""
-    index = update_descriptions(say) if update else open_cache().index or update_descriptions(say)
+    index = update_descriptions(progress) if update else open_cache().index or update_descriptions(progress)
     if not index:
         raise ToolMissing("device data", f"{index_url()} can't be reached; name a --target instead")
     return [index[name] for name in sorted(index) if name.upper().startswith(part.upper())]
 
 
-def all_devices(part: str, say: Say, update: bool) -> list[Device]:
+def all_devices(part: str, progress: Progress, update: bool) -> list[Device]:
     """Every device whose name begins with `part` and that a target fits."""
     found = []
-    for entry in matching(part, say, update):
+    for entry in matching(part, progress, update):
         try:
             found += _devices(entry)
         except UsageError:
@@ -91,7 +91,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(every[:_LISTED]) + more
 
 
-def _devices(entry: dict) -> list[Device]:
+def _devices(entry: Entry) -> list[Device]:
     """A device for each of the entry's cores."""
     pack = entry["from_pack"]
     processors = entry["processors"]
@@ -113,7 +113,7 @@ def _devices(entry: dict) -> list[Device]:
     return devices
 
 
-def _largest(regions: Iterable[dict]) -> int:
+def _largest(regions: Iterable[Entry]) -> int:
     """Bytes of the largest stretch of memory, regions that touch or overlap taken together."""
     largest = start = end = 0
     for first, size in sorted((m["start"], m["size"]) for m in regions):
@@ -124,7 +124,7 @@ def _largest(regions: Iterable[dict]) -> int:
     return largest
 
 
-def _target(entry: dict, processor: dict) -> str:
+def _target(entry: Entry, processor: Entry) -> str:
     """The target, with its variant, of one core."""
     core, fpu = processor["core"], processor["fpu"]
     name = target_of_core(core)
@@ -147,7 +147,7 @@ def _target(entry: dict, processor: dict) -> str:
     return name + wanted
 
 
-def _options(entry: dict, core: str | None) -> dict[str, str]:
+def _options(entry: Entry, core: str | None) -> dict[str, str]:
     """The attributes Ddsp and Dmve of a device's processor: its own, else its subfamily's, else its family's."""
     pack = entry["from_pack"]
     path = Path(open_cache().data_path, f"{pack['vendor']}.{pack['pack']}.{pack['version']}.pdsc")

@@ -22,11 +22,16 @@ INDEX = "http://www.keil.com/pack/index.pidx"
 #: a release's version, which becomes part of a path
 _VERSION = re.compile(r"\d+\.\d+\.\d+([-+][\w.+-]*)?")
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 def index_url() -> str:
+    """Where the index of all packs is: TINYFUSE_PACK_INDEX, else Keil's."""
     return os.environ.get("TINYFUSE_PACK_INDEX") or INDEX
+
+
+#: what cmsis-pack-manager says of a device
+Entry = dict[str, Any]
 
 
 def open_cache(json_path: str | None = None, vidx_list: str | None = None) -> Any:
@@ -38,17 +43,17 @@ def open_cache(json_path: str | None = None, vidx_list: str | None = None) -> An
     return Cache(True, False, json_path=json_path, vidx_list=vidx_list)
 
 
-def update_descriptions(say: Say) -> dict[str, dict]:
+def update_descriptions(progress: Progress) -> dict[str, Entry]:
     """Downloads the description (.pdsc) of every pack in the index that is not in the cache yet, and
     returns the devices in them, which become the cached ones unless there are none."""
     url = index_url()
-    say(f"downloading the descriptions of all packs in {url}; the first time takes minutes")
+    progress(f"downloading the descriptions of all packs in {url}; the first time takes minutes")
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         vendors = Path(folder, "vendors")
         vendors.write_text(url)
         cache = open_cache(folder, str(vendors))
         _quiet(cache.cache_descriptors)
-        devices = cache.index
+        devices: dict[str, Entry] = cache.index
         if devices:
             # not where the next run reads it until it is known to be good: an index that can't be
             # reached gives no devices, and no error
@@ -58,7 +63,7 @@ def update_descriptions(say: Say) -> dict[str, dict]:
         return devices
 
 
-def download_pack(vendor: str, name: str, version: str | None, say: Say) -> Path:
+def download_pack(vendor: str, name: str, version: str | None, progress: Progress) -> Path:
     """The .pack file of a version ("6.0" is the latest 6.0.x; None: the latest of all), downloaded
     unless it is in the cache. UsageError for a version that the pack has not, ToolMissing where it
     can't be downloaded."""
@@ -66,7 +71,7 @@ def download_pack(vendor: str, name: str, version: str | None, say: Say) -> Path
     data = Path(from_cache.data_path)
     description = _newest_description(data, vendor, name)
     if description is None or (version is not None and _release(description, version) is None):
-        update_descriptions(say)
+        update_descriptions(progress)
         description = _newest_description(data, vendor, name)
     if description is None:
         raise ToolMissing(f"the pack {vendor}::{name}", f"{index_url()} does not list it, or can't be reached")
@@ -76,7 +81,7 @@ def download_pack(vendor: str, name: str, version: str | None, say: Say) -> Path
         raise UsageError(f"{vendor}::{name} has no version {version}; its versions: {known}")
     pack = data / vendor / name / f"{release}.pack"
     if not pack.is_file():
-        say(f"downloading {vendor}::{name} {release}")
+        progress(f"downloading {vendor}::{name} {release}")
         if release != _releases(description)[0]:
             description = _description_of(description, release, data / f"{vendor}.{name}.{release}.pdsc")
         from cmsis_pack_manager import CmsisPackRef

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tinyfuse.emit.header import stack_bound
+from tinyfuse.ir import Array
 from tinyfuse.plan import Plan
 from tinyfuse.verify.emulation.result import Outcome
 
@@ -57,10 +59,13 @@ def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[by
     return Comparison(elements, mismatches, first)
 
 
-def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if a.dtype.kind == "f":
-        return (a.view(np.uint32) == b.view(np.uint32)) | (np.isnan(a) & np.isnan(b))
-    return a == b
+def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
+    """Element by element. A NaN is any NaN: what computes one leaves its bits open."""
+    if a.dtype.kind != "f":
+        return np.equal(a, b)
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    same: npt.NDArray[np.bool_] = np.equal(a.view(bits), b.view(bits)) | (np.isnan(a) & np.isnan(b))
+    return same
 
 
 def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
@@ -20,9 +21,8 @@ import tinyfuse
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.options import ORACLES
 from tinyfuse.verify.emulation.process import run_limited
-
-ORACLES = ("auto", "tflm", "litert", "reference")
 
 _TIME_LIMIT = 600.0
 
@@ -78,8 +78,12 @@ _INTERPRETERS = {
 }
 
 
-class _Runs:
+class _Runs(ABC):
     """Runs without a stream around them."""
+
+    @abstractmethod
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        """As Oracle.run_streams."""
 
     def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         return self.run_all([inputs])[0]
@@ -117,10 +121,10 @@ class InterpreterOracle(_Runs):
                 for f, frame in enumerate(stream)
                 for i, array in enumerate(frame)
             }
-            np.savez(Path(folder, "inputs.npz"), **named)
+            np.savez(Path(folder, "inputs.npz"), allow_pickle=False, **named)
             worker = Path(__file__).with_name("oracle_worker.py")
             # -P: modules beside the worker must not hide others' of the same name.
-            command = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
+            command: list[str | Path] = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
             command += ["afresh" if self._afresh else "again", folder]
             code, log = run_limited(command, _TIME_LIMIT)
             if code != 0:
@@ -137,7 +141,7 @@ class InterpreterOracle(_Runs):
                 ]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
-        if (array.shape, array.dtype) != (tensor.shape, tensor.dtype):
+        if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
             raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array
 
@@ -155,7 +159,7 @@ class ReferenceOracle(_Runs):
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         streams = []
         for stream in inputs:
-            states = {tensor: tensor.initial for tensor in self._graph.states}
+            states = {tensor: tensor.initial_values for tensor in self._graph.states}
             streams.append([self._frame(frame, states) for frame in stream])
         return streams
 
@@ -169,7 +173,7 @@ class ReferenceOracle(_Runs):
                 for t in op.inputs
             ]
             results = family.reference(op, *arguments)
-            values.update(zip(op.outputs, results))
-            updated = (op.inputs[i] for i in family.updates)
+            values.update(zip(op.outputs, results[: len(op.outputs)], strict=True))
+            updated = (op.operand(i) for i in family.updates)
             states.update(zip(updated, results[len(op.outputs) :], strict=True))
-        return [t.data if t.is_constant else values[t] for t in self._graph.outputs]
+        return [t.values if t.is_constant else values[t] for t in self._graph.outputs]

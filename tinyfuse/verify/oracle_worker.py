@@ -17,6 +17,7 @@ Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
 
 
 def tflm(model: bytes, arena_bytes: int) -> Inference:
+    """TensorFlow Lite Micro's interpreter, with an arena of so many bytes."""
     from tflite_micro.python.tflite_micro import runtime
 
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes)
@@ -37,6 +38,7 @@ def tflm(model: bytes, arena_bytes: int) -> Inference:
 
 
 def litert(model: bytes, arena_bytes: int) -> Inference:
+    """LiteRT's interpreter with its reference kernels, which has an arena of its own."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     interpreter = Interpreter(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
@@ -62,6 +64,8 @@ def litert(model: bytes, arena_bytes: int) -> Inference:
 
 
 def main(kind: str, arena_bytes: str, interpreters: str, folder: str) -> None:
+    """Runs model.tflite of a folder on inputs.npz and writes outputs.npz; `interpreters` is "afresh" where each
+    stream gets one of its own, else "again"."""
     model = Path(folder, "model.tflite").read_bytes()
     runs: dict[tuple[int, int], dict[int, np.ndarray]] = {}
     with np.load(Path(folder, "inputs.npz")) as arrays:
@@ -74,7 +78,7 @@ def main(kind: str, arena_bytes: str, interpreters: str, folder: str) -> None:
             infer = {"tflm": tflm, "litert": litert}[kind](model, int(arena_bytes))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
-    np.savez(Path(folder, "outputs.npz"), **outputs)
+    np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
 
 
 if __name__ == "__main__":

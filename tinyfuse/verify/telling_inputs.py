@@ -46,7 +46,7 @@ def _draws(runs: int, frames: int | None, seed: int, fixed: bool) -> Iterator[tu
 def doubts(graph: Graph, outputs: Arrays) -> list[str]:
     """A warning for each output that tells nothing."""
     return [
-        f"output {name!r} is the same in all {len(outputs)} runs, whatever computes it: give more --runs, another --seed"
+        f"output {name!r} is the same in all {len(outputs)} runs whatever computes it: give more --runs, another --seed"
         for name in unchanging(graph, outputs)
     ]
 

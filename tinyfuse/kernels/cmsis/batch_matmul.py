@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, Constant, Context, Expr, Let, Site, Statement
-from tinyfuse.kernels.cmsis.common import MAX_EXTENT, SUCCESS, CmsisKernel, dims
-from tinyfuse.kernels.strided import Walk, strided_copy, walk_of
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Let, Statement
+from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
+from tinyfuse.kernels.strided import strided_copy
+from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
+from tinyfuse.ops.walk import Walk, walk_of
 
 
 class CmsisBatchMatMul(CmsisKernel):
@@ -24,21 +26,21 @@ class CmsisBatchMatMul(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
-        extents = (*op.output.shape[-2:], _depth(op))
-        return fits and len(leading(op)) <= 2 and max(extents) <= MAX_EXTENT
+        dims = (*op.output.shape[-2:], _depth(op))
+        return fits and len(leading(op)) <= 2 and max(dims) <= MAX_DIM
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.data)).reshape(-1), "int8_t")
-            for i, tensor in enumerate(op.inputs)
+            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.values)).reshape(-1), "int8_t")
+            for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
     def scratch(self, op: Op, context: Context) -> int:
-        turned = sum(_aligned(op.inputs[i].bytes) for i in (0, 1) if _turn(op, i) is not None)
+        turned = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _turn(op, i) is not None)
         return _aligned(sums_scratch(op.output.shape[-1], context)) + turned
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
         multiplier, shift = matmul_multiplier(op)
         batches = leading(op)
@@ -47,8 +49,8 @@ class CmsisBatchMatMul(CmsisKernel):
         sums = sums_scratch(columns, context)
         statements, operands = self._operands(op, site, _aligned(sums))
         fields = {
-            "input_offset": -op.inputs[0].zero_point,
-            "filter_offset": -op.inputs[1].zero_point,
+            "input_offset": -op.operand(0).zero_point,
+            "filter_offset": -op.operand(1).zero_point,
             "output_offset": op.output.zero_point,
             "activation": {"min": -128, "max": 127},
         }
@@ -63,13 +65,13 @@ class CmsisBatchMatMul(CmsisKernel):
             Call(
                 self.name,
                 ("&context", "&params", "&quantization", "&left_dims", operands[0], "&right_dims", operands[1],
-                 "&output_dims", site.outputs[0].pointer),
+                 "&output_dims", site.output.pointer),
                 SUCCESS,
             ),
         )  # fmt: skip
 
     @staticmethod
-    def _operands(op: Op, site: Site, start: int) -> tuple[list[Statement], list[Expr]]:
+    def _operands(op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
         """What turns operands into scratch from byte `start` on, and where both then lie."""
         statements: list[Statement] = []
         pointers: list[Expr] = []
@@ -82,7 +84,7 @@ class CmsisBatchMatMul(CmsisKernel):
             else:
                 pointers.append(f"(int8_t *)({site.scratch} + {start})")
                 statements += strided_copy(walk, f"turn{i}", view.pointer, f"{site.scratch} + {start}")
-                start += _aligned(op.inputs[i].bytes)
+                start += _aligned(op.operand(i).bytes)
         return statements, pointers
 
 
@@ -94,7 +96,7 @@ def sums_scratch(columns: int, context: Context) -> int:
 def leading(op: Op) -> list[tuple[int, int]]:
     """Extents (of the first operand, of the second) of the leading dimensions, neighbours in one that
     both operands walk through, or that one of them repeats."""
-    shapes = [tensor.shape[:-2] for tensor in op.inputs]
+    shapes = [tensor.shape[:-2] for tensor in op.operands]
     rank = max(map(len, shapes))
     found: list[tuple[int, int]] = []
     for a, b in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes), strict=True):
@@ -112,18 +114,18 @@ def _kind(a: int, b: int) -> tuple[bool, bool]:
 
 
 def _depth(op: Op) -> int:
-    return op.inputs[0].shape[-2 if op.attributes.adj_x else -1]
+    return op.operand(0).shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
 
 
-def _by_depth(op: Op, index: int, data: np.ndarray) -> np.ndarray:
+def _by_depth(op: Op, index: int, data: Array) -> Array:
     """A view of an operand's data whose last dimension is the one that is summed over."""
-    stored_so = op.attributes.adj_y if index == 1 else not op.attributes.adj_x
+    stored_so = op.attributes_as(BatchMatMul).adj_y if index == 1 else not op.attributes_as(BatchMatMul).adj_x
     return data if stored_so else data.swapaxes(-1, -2)
 
 
 def _turn(op: Op, index: int) -> Walk | None:
     """How a run-time operand that is stored the other way is turned; None where it can stay."""
-    tensor: Tensor = op.inputs[index]
+    tensor = op.operand(index)
     data = np.empty(tensor.shape, np.int8)  # its memory is never touched
     walk = walk_of(_by_depth(op, index, data), data)
     return None if tensor.is_constant or walk.in_order else walk

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Constant, Context, Kernel, Let, Site, Statement
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
 
-#: CMSIS-NN keeps extents in uint16_t and positions in int16_t variables
-MAX_EXTENT = 32767
+#: CMSIS-NN keeps dimensions in uint16_t and positions in int16_t variables
+MAX_DIM = 32767
 
 
 class CmsisKernel(Kernel):
     """A function of CMSIS-NN on a Cortex-M; the host has no arm_acle.h to compile it with."""
 
     library = "cmsis-nn"
-    headers = ("arm_nnfunctions.h",)
+    headers: tuple[str, ...] = ("arm_nnfunctions.h",)
     stack_bytes = 768
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -55,11 +55,11 @@ class CmsisRows(CmsisKernel):
 def row_extents(window: RowWindow, out_h: int, in_h: int) -> set[tuple[int, int]]:
     """(rows that exist, padding rows above them) of every output row's window, as
     tinyfuse_window_at has them."""
-    extents = set()
+    dims = set()
     for y in range(out_h):
         rows = max(0, window.needed(y, in_h) - window.first(y))
-        extents.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride))))
-    return extents
+        dims.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride))))
+    return dims
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class Image:
     pad_top: int | str
 
 
-def image(window: RowWindow, site: Site) -> Image:
+def image(window: RowWindow, site: CallSite) -> Image:
     """The whole input, or for a call by rows the window of the site's row."""
-    source, output = site.inputs[0], site.outputs[0]
+    source, output = site.input(0), site.output
     in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
     if site.row is None:
         return Image((), source.pointer, in_h, out_h, window.pad_top)
@@ -93,19 +93,23 @@ def image(window: RowWindow, site: Site) -> Image:
 # --- arguments -------------------------------------------------------------------------------
 
 
-def function_context(site: Site, scratch: int) -> Let:
+def function_context(site: CallSite, scratch: int) -> Let:
+    """The scratch, as cmsis_nn_context."""
     return Let("cmsis_nn_context", "context", {"buf": site.scratch, "size": scratch})
 
 
 def dims(name: str, n: int, h: int | str, w: int, c: int) -> Let:
+    """`const cmsis_nn_dims NAME_dims`."""
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})
 
 
 def tile(h: int | str, w: int) -> dict[str, int | str]:
+    """The fields of a cmsis_nn_tile."""
     return {"w": w, "h": h}
 
 
 def activation(op: Op) -> dict[str, int]:
+    """The fields of a cmsis_nn_activation: the operator's clamp."""
     low, high = clamp_range(op)
     return {"min": low, "max": high}
 
@@ -116,22 +120,26 @@ def channel_constants(op: Op) -> tuple[Constant, ...]:
     The bias is there even when the operator has none: some functions add an offset to the pointer.
     """
     multipliers, shifts = channel_multipliers(op)
-    return weights_constant(op), bias_constant(op), int32s("multipliers", multipliers), int32s("shifts", shifts)  # fmt: skip
+    channels = int32s("multipliers", multipliers), int32s("shifts", shifts)
+    return weights_constant(op), bias_constant(op), *channels
 
 
 def weights_constant(op: Op) -> Constant:
-    return Constant("weights", np.ascontiguousarray(op.inputs[1].data).reshape(-1), "int8_t")
+    """The weights in the order of the file."""
+    return Constant("weights", np.ascontiguousarray(op.operand(1).values).reshape(-1), "int8_t")
 
 
 def bias_constant(op: Op) -> Constant:
+    """The bias, int32 [out_c], zeros where the operator has none."""
     return int32s("bias", bias_values(op))
 
 
-def int32s(name: str, values: np.ndarray) -> Constant:
+def int32s(name: str, values: Array) -> Constant:
+    """An array of int32."""
     return Constant(name, values.astype(np.int32), "int32_t")
 
 
-def per_channel(site: Site) -> Let:
+def per_channel(site: CallSite) -> Let:
     """CMSIS-NN's struct has pointers to non-const, though it only reads."""
     return Let(
         "cmsis_nn_per_channel_quant_params",

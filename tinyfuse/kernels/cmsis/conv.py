@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
@@ -23,6 +23,8 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     middle_call,
     whole_call,
 )
+from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import geometry
 
@@ -48,17 +50,21 @@ class CmsisConv(CmsisRows):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return convolve_path(middle_call(op, by_row), context.cmsis_nn)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
 
 
 def image_call(
-    function: str, params_type: str, params: dict[str, int], op: Op, site: Site, scratch: int
+    function: str, params_type: str, params: dict[str, int], op: Op, site: CallSite, scratch: int
 ) -> tuple[Statement, ...]:
     """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual."""
     call, source = whole_call(op), image(geometry(op).window, site)
-    filters = call.out_c if op.kind == "CONV_2D" else 1
-    filter_c = call.kernel_c if op.kind == "CONV_2D" else call.out_c
+    depthwise = FAMILIES[op.kind].depthwise
+    filters = 1 if depthwise else call.out_c
+    filter_c = call.out_c if depthwise else call.kernel_c
     fields = {  # for a row those of cmsis_conv_paths.row_call
         "input_offset": -op.input.zero_point,
         "output_offset": op.output.zero_point,
@@ -81,7 +87,7 @@ def image_call(
             function,
             ("&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
              site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
-             site.outputs[0].pointer),
+             site.output.pointer),
             SUCCESS,
         ),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Which path arm_convolve_wrapper_s8 takes for a call, what scratch that needs, and where it errs.
 
-Read from the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0; tests/test_cmsis_scratch.py compares
-with the library's own getters, tests/test_cmsis_nn.py its results with the reference.
+Read from the sources of CMSIS-NN 4.0, 4.1, 5.0, 6.0 and 7.0; tests/emulated/test_cmsis_scratch.py compares
+with the library's own getters, tests/emulated/test_cmsis_nn.py its results with the reference.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.cmsis.common import MAX_EXTENT, row_extents
+from tinyfuse.kernels.cmsis.common import MAX_DIM, row_extents
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 
 #: what a tap reads: a column of the input, or the zero point
@@ -19,7 +20,7 @@ _PADDING = -1
 
 @dataclass(frozen=True)
 class ConvCall:
-    """The extents that one call passes: an image, or one output row with its window as the image.
+    """The dimensions that one call passes: an image, or one output row with its window as the image.
 
     kernel_c is a filter's channels: in_c / groups, or 1 for a depthwise convolution.
     """
@@ -50,7 +51,7 @@ def whole_call(op: Op) -> ConvCall:
     g = geometry(op)
     return ConvCall(
         g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.kernel_h, g.kernel_w,
-        op.inputs[1].shape[3] if op.kind == "CONV_2D" else 1, g.stride_h, g.stride_w,
+        op.operand(1).shape[3] if not FAMILIES[op.kind].depthwise else 1, g.stride_h, g.stride_w,
         # one tap has no dilation; saying so lets CMSIS-NN take its fast paths
         g.dilation_h if g.kernel_h > 1 else 1, g.dilation_w if g.kernel_w > 1 else 1,
         g.pad_top, g.pad_left,
@@ -118,12 +119,12 @@ def convolve_exact(call: ConvCall, context: Context) -> bool:
     """Whether CMSIS-NN computes what TensorFlow Lite Micro's reference does."""
     if call.kernel_c != call.in_c and context.cmsis_nn < (6, 0):
         return False  # no groups
-    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_EXTENT:
+    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
         return False
-    if call.kernel_h * call.kernel_w * call.kernel_c > 2 * MAX_EXTENT:
+    if call.kernel_h * call.kernel_w * call.kernel_c > 2 * MAX_DIM:
         return False
     path = convolve_path(call, context.cmsis_nn)
-    if path == "1x1 fast":  # takes the output's extents from the input's
+    if path == "1x1 fast":  # takes the output's dimensions from the input's
         return (call.in_h, call.in_w) == (call.out_h, call.out_w)
     if path == "1x1":  # reads past the input where there is padding below or at the right
         inside_h = (call.out_h - 1) * call.stride_h < call.in_h
@@ -159,7 +160,7 @@ def _one_row_exact(call: ConvCall, version: tuple[int, int]) -> bool:
     """Whether every output reads the columns that it should."""
     true = [_true_taps(call, x) for x in range(call.out_w)]
     if version == (4, 0):
-        # four outputs at a time; each leaves out the taps before the first and behind the last column
+        # four outputs at a time; each leaves out the taps before the first and after the last column
         return all(any(tap != _PADDING for tap in taps) for taps in true)
     total = (call.out_w - 1) * call.stride_w + call.kernel_w - call.in_w
     if 2 * call.pad_w + _odd_padding(call) != total:
@@ -180,7 +181,7 @@ def _true_taps(call: ConvCall, x: int) -> list[int]:
 
 def _skipped_taps_exact(call: ConvCall, true: list[list[int]], left: int, middle: int) -> bool:
     """4.1 and 5.0 skip the taps before the first column for `left` outputs, none for `middle`, and
-    those behind the last column for the rest."""
+    those after the last column for the rest."""
     for x, taps in enumerate(true):
         columns = [tap for tap in taps if tap != _PADDING]
         if x < left:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Constant, Context, Site, Statement
-from tinyfuse.kernels.cmsis.common import MAX_EXTENT, CmsisRows, channel_constants
+from tinyfuse.kernels.base import CallSite, Constant, Context, Statement
+from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisRows, channel_constants
 from tinyfuse.kernels.cmsis.conv import image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
+from tinyfuse.kernels.counts import Counts, depthwise_counts
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.convolution import DepthwiseConv2D, geometry
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
 _MVE_BLOCK = 124
@@ -37,8 +38,11 @@ class CmsisDepthwise(CmsisRows):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return depthwise_path(middle_call(op, by_row), context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        params = {"ch_mult": op.attributes.depth_multiplier}
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
         scratch = self.scratch(op, context)
         return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, scratch)
 
@@ -57,7 +61,7 @@ def depthwise_scratch(call: ConvCall, context: Context) -> int:
     """Bytes that ctx.buf must have."""
     path, taps = depthwise_path(call, context), call.kernel_h * call.kernel_w
     if path == "convolution":
-        # the weights are transposed behind the convolution's own scratch
+        # the weights are transposed after the convolution's own scratch
         return convolve_scratch(replace(call, kernel_c=1), context) + call.out_c * taps
     if path != "opt":  # 4.0's getter wants scratch for 3x3, but the function ignores it
         return 0
@@ -67,7 +71,7 @@ def depthwise_scratch(call: ConvCall, context: Context) -> int:
 
 
 def _exact(call: ConvCall, context: Context) -> bool:
-    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_EXTENT:
+    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
         return False
     path = depthwise_path(call, context)
     if path == "convolution":

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, Constant, Context, Expr, Let, Pace, Site, Statement, element_paces
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Constant,
+    Context,
+    Expr,
+    Let,
+    Statement,
+    element_access_orders,
+)
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
-from tinyfuse.kernels.rows import extent, input_pointer
+from tinyfuse.kernels.rows import element_count, input_pointer
 from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.convolution import clamp_range
 
@@ -19,21 +29,21 @@ class _CmsisBinary(CmsisKernel):
     in_place = (0, 1)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        same_shape = all(tensor.shape == op.output.shape for tensor in op.inputs)
+        same_shape = all(tensor.shape == op.output.shape for tensor in op.operands)
         return super().accepts(op, context) and same_shape and op.output.dtype == "int8"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", tensor.data.reshape(-1), "int8_t")
-            for i, tensor in enumerate(op.inputs)
+            Constant(f"operand{i}", tensor.values.reshape(-1), "int8_t")
+            for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
-    def _operands(self, op: Op, site: Site) -> tuple[Expr, ...]:
+    def _operands(self, op: Op, site: CallSite) -> tuple[Expr, ...]:
         def constant(i: int) -> str:
             first = site.constant(f"operand{i}")
-            whole = site.row is None or _is_number(op.inputs[i])
-            return first if whole else f"{first} + {site.row} * {extent(op.output, site)}"
+            whole = site.row is None or _is_number(op.operand(i))
+            return first if whole else f"{first} + {site.row} * {element_count(op.output, site)}"
 
         return tuple(constant(i) if view is None else input_pointer(site, i) for i, view in enumerate(site.inputs))
 
@@ -43,13 +53,13 @@ class CmsisAdd(_CmsisBinary):
 
     name = "arm_elementwise_add_s8"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (a, a_shift), (b, b_shift), (out, out_shift) = add_multipliers(op)
         args = (
             *self._operands(op, site),
-            -op.inputs[0].zero_point, a, a_shift, -op.inputs[1].zero_point, b, b_shift, ADD_SHIFT,
-            site.outputs[0].pointer, op.output.zero_point, out, out_shift, *clamp_range(op),
-            extent(op.output, site),
+            -op.operand(0).zero_point, a, a_shift, -op.operand(1).zero_point, b, b_shift, ADD_SHIFT,
+            site.output.pointer, op.output.zero_point, out, out_shift, *clamp_range(op),
+            element_count(op.output, site),
         )  # fmt: skip
         return (Call(self.name, args, SUCCESS),)
 
@@ -59,11 +69,11 @@ class CmsisMul(_CmsisBinary):
 
     name = "arm_elementwise_mul_s8"
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         args = (
             *self._operands(op, site),
-            -op.inputs[0].zero_point, -op.inputs[1].zero_point, site.outputs[0].pointer,
-            op.output.zero_point, *mul_multiplier(op), *clamp_range(op), extent(op.output, site),
+            -op.operand(0).zero_point, -op.operand(1).zero_point, site.output.pointer,
+            op.output.zero_point, *mul_multiplier(op), *clamp_range(op), element_count(op.output, site),
         )  # fmt: skip
         return (Call(self.name, args, SUCCESS),)
 
@@ -77,21 +87,21 @@ class CmsisMinMax(_CmsisBinary):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = CmsisKernel.accepts(self, op, context) and context.cmsis_nn >= (7, 0)
-        full = [tensor for tensor in op.inputs if not _is_number(tensor)]
+        full = [tensor for tensor in op.operands if not _is_number(tensor)]
         return fits and op.output.dtype == "int8" and bool(full) and all(t.shape == op.output.shape for t in full)
 
-    def paces(self, op: Op) -> Mapping[int, Pace]:
-        return element_paces(op, [i for i, tensor in enumerate(op.inputs) if not _is_number(tensor)])
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return element_access_orders(op, [i for i, tensor in enumerate(op.operands) if not _is_number(tensor)])
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        numbers = [_is_number(tensor) for tensor in op.inputs]
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        numbers = [_is_number(tensor) for tensor in op.operands]
         a, b = self._operands(op, site)
         a_dims, b_dims = ("&one_dims" if number else "&all_dims" for number in numbers)
         return (
             Let("cmsis_nn_context", "context", {"buf": "NULL", "size": 0}),
             *([dims("one", 1, 1, 1, 1)] if any(numbers) else []),
-            dims("all", 1, 1, 1, extent(op.output, site)),
-            Call(self.name, ("&context", a, a_dims, b, b_dims, site.outputs[0].pointer, "&all_dims"), SUCCESS),
+            dims("all", 1, 1, 1, element_count(op.output, site)),
+            Call(self.name, ("&context", a, a_dims, b, b_dims, site.output.pointer, "&all_dims"), SUCCESS),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisKernel,
@@ -17,6 +17,7 @@ from tinyfuse.kernels.cmsis.common import (
     per_channel,
     weights_constant,
 )
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.ops.convolution import bias_values, channel_multipliers
 
 
@@ -31,7 +32,7 @@ def _sums(op: Op, context: Context) -> Constant:
     Up to 6.0 the function multiplies them by the input's offset itself; 7.0 wants that done and the
     bias added.
     """
-    sums = op.inputs[1].data.astype(np.int64).sum(axis=1)
+    sums = op.operand(1).values.astype(np.int64).sum(axis=1)
     if context.cmsis_nn >= (7, 0):
         sums = bias_values(op) - op.input.zero_point * sums
     return int32s("sums", sums)  # wraps as the C does
@@ -44,7 +45,7 @@ class CmsisFullyConnected(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         # 4.0 ignores a zero point of the weights
-        quant = op.inputs[1].quant
+        quant = op.operand(1).quantization
         return super().accepts(op, context) and not quant.per_channel and not any(quant.zero_point)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -54,7 +55,10 @@ class CmsisFullyConnected(CmsisKernel):
             return weights_constant(op), _sums(op, context)
         return weights_constant(op), bias_constant(op), _sums(op, context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multipliers, shifts = channel_multipliers(op)
         fields = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
         quantization = Let("cmsis_nn_per_tensor_quant_params", "quantization", fields)
@@ -67,19 +71,22 @@ class CmsisFullyConnectedPerChannel(CmsisKernel):
     name = "arm_fully_connected_per_channel_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        per_channel = op.inputs[1].quant.per_channel and context.cmsis_nn >= (7, 0)
+        per_channel = op.operand(1).quantization.per_channel and context.cmsis_nn >= (7, 0)
         return super().accepts(op, context) and per_channel
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, bias, *quantization = channel_constants(op)
         return weights, _sums(op, context) if _takes_sums(context) else bias, *quantization
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _call(self.name, per_channel(site), op, site, context)
 
 
-def _call(function: str, quantization: Let, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-    out_c, in_c = op.inputs[1].shape
+def _call(function: str, quantization: Let, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+    out_c, in_c = op.operand(1).shape
     batches = op.output.elements // out_c
     # the field is a pointer to non-const, though CMSIS-NN only reads
     buffer = f"(void *){site.constant('sums')}" if _takes_sums(context) else "NULL"
@@ -100,9 +107,9 @@ def _call(function: str, quantization: Let, op: Op, site: Site, context: Context
         dims("output", batches, 1, 1, out_c),
         Call(
             function,
-            ("&context", "&params", "&quantization", "&input_dims", site.inputs[0].pointer,
+            ("&context", "&params", "&quantization", "&input_dims", site.input(0).pointer,
              "&filter_dims", site.constant("weights"), "&bias_dims", bias, "&output_dims",
-             site.outputs[0].pointer),
+             site.output.pointer),
             SUCCESS,
         ),
     )  # fmt: skip

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Loop, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Loop, Statement
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, int32s
 from tinyfuse.kernels.lstm import folded_biases
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
     HIDDEN,
+    Lstm,
     cell_clip,
     cell_multipliers,
     cell_power,
@@ -39,8 +42,8 @@ class CmsisLstm(CmsisKernel):
         for gate, (from_input, from_hidden, _) in GATES.items():
             of_input, of_hidden = folded_biases(op, gate)
             found += [
-                Constant(f"{gate}_input", op.inputs[from_input].data.reshape(-1), "int8_t"),
-                Constant(f"{gate}_hidden", op.inputs[from_hidden].data.reshape(-1), "int8_t"),
+                Constant(f"{gate}_input", op.operand(from_input).values.reshape(-1), "int8_t"),
+                Constant(f"{gate}_hidden", op.operand(from_hidden).values.reshape(-1), "int8_t"),
                 int32s(f"{gate}_input_bias", of_input),
                 int32s(f"{gate}_hidden_bias", of_hidden),
             ]
@@ -53,14 +56,14 @@ class CmsisLstm(CmsisKernel):
     @staticmethod
     def _together(op: Op) -> int:
         """Batches that a call computes: those that lie side by side, at one time."""
-        return op.input.shape[1] if op.attributes.time_major else 1
+        return op.input.shape[1] if op.attributes_as(Lstm).time_major else 1
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         first, second, inputs = op.input.shape
         units, together = op.output.shape[2], self._together(op)
-        steps, batches = (first, 1) if op.attributes.time_major else (second, first)
-        source, output = site.inputs[0].pointer, site.outputs[0].pointer
-        hidden, cell = site.inputs[HIDDEN].pointer, site.inputs[CELL].pointer
+        steps, batches = (first, 1) if op.attributes_as(Lstm).time_major else (second, first)
+        source, output = site.input(0).pointer, site.output.pointer
+        hidden, cell = site.input(HIDDEN).pointer, site.input(CELL).pointer
         step = "t"
         if batches > 1:
             hidden, cell = (f"({pointer} + b * {units})" for pointer in (hidden, cell))
@@ -79,10 +82,10 @@ class CmsisLstm(CmsisKernel):
         return self._params(op, site, together, steps), *(each if batches == 1 else (Loop("b", batches, each),))
 
     @staticmethod
-    def _params(op: Op, site: Site, together: int, steps: int) -> Let:
+    def _params(op: Op, site: CallSite, together: int, steps: int) -> Let:
         forget, entry = cell_multipliers(op)
         shown = hidden_multiplier(op)
-        fields = {
+        fields: dict[str, Any] = {
             "time_major": 1, "batch_size": together, "time_steps": steps,
             "input_size": op.input.shape[2], "hidden_size": op.output.shape[2],
             "input_offset": -op.input.zero_point,
@@ -90,7 +93,7 @@ class CmsisLstm(CmsisKernel):
             "input_to_cell_multiplier": entry[0], "input_to_cell_shift": entry[1],
             "cell_clip": cell_clip(op), "cell_scale_power": cell_power(op),
             "output_multiplier": shown[0], "output_shift": shown[1],
-            "output_offset": op.inputs[HIDDEN].zero_point,
+            "output_offset": op.operand(HIDDEN).zero_point,
         }  # fmt: skip
         for gate in GATES:
             of_input, of_hidden = gate_multipliers(op, gate)
@@ -109,8 +112,8 @@ class CmsisLstm(CmsisKernel):
 def _hidden_fits(op: Op, gate: str) -> bool:
     """Whether what the hidden state adds to a gate never leaves int16: TFLM clamps it before it is added,
     CMSIS-NN only the sum."""
-    weights = op.inputs[GATES[gate][1]].data.astype(np.int64)
-    low, high = (bound - op.inputs[HIDDEN].zero_point for bound in RANGE["int8"])
+    weights = op.operand(GATES[gate][1]).values.astype(np.int64)
+    low, high = (bound - op.operand(HIDDEN).zero_point for bound in RANGE["int8"])
     ends = np.stack([(weights * low).clip(*sign).sum(1) + (weights * high).clip(*sign).sum(1)
                      for sign in ((None, 0), (0, None))])  # fmt: skip
     if np.abs(ends).max() >= 2**31:

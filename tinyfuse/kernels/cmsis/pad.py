@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Statement
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisRows, dims, image
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.pad import amounts, pad_value
@@ -20,14 +20,14 @@ class CmsisPad(CmsisRows):
     def window(self, op: Op) -> RowWindow:
         return RowWindow(1, 1, _amounts(op)[1][0])
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         batch, _, width, channels = (1,) * (4 - len(op.input.shape)) + op.input.shape
-        (front, behind), (top, bottom), (left, right), (first, last) = _amounts(op)
-        if site.row is None:
-            statements, pointer = (), site.inputs[0].pointer
-            height: int | str = _height(op)
-            above: int | str = top
-        else:
+        (front, after), (top, bottom), (left, right), (first, last) = _amounts(op)
+        statements: tuple[Statement, ...] = ()
+        pointer = site.input(0).pointer
+        height: int | str = _height(op)
+        above: int | str = top
+        if site.row is not None:
             source = image(self.window(op), site)
             statements, pointer, height = source.statements, source.pointer, source.rows
             above, bottom = (f"1 - {height}" if isinstance(height, str) else 1 - height), 0
@@ -35,10 +35,10 @@ class CmsisPad(CmsisRows):
             *statements,
             dims("input", batch, height, width, channels),
             dims("before", front, above, left, first),
-            dims("after", behind, bottom, right, last),
+            dims("after", after, bottom, right, last),
             Call(
                 self.name,
-                (pointer, site.outputs[0].pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims"),
+                (pointer, site.output.pointer, pad_value(op), "&input_dims", "&before_dims", "&after_dims"),
                 SUCCESS,
             ),
         )

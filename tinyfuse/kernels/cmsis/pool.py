@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
@@ -13,21 +13,27 @@ from tinyfuse.kernels.cmsis.common import (
     image,
     tile,
 )
+from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.pooling import pool_extents
+from tinyfuse.ops.pooling import Pool2D, pool_extents
 
 
 class _CmsisPool(CmsisRows):
     """The output must not overlap the input."""
 
     def window(self, op: Op) -> RowWindow:
-        (_, top), _ = _extents(op)
-        return RowWindow(op.attributes.filter[0], op.attributes.stride[0], top)
+        (_, top), _ = pool_extents(op)
+        pool = op.attributes_as(Pool2D)
+        return RowWindow(pool.filter[0], pool.stride[0], top)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        _, (out_w, pad_w) = _extents(op)
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pool_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        _, (out_w, pad_w) = pool_extents(op)
         _, _, in_w, channels = op.input.shape
-        (filter_h, filter_w), (stride_h, stride_w) = op.attributes.filter, op.attributes.stride
+        pool = op.attributes_as(Pool2D)
+        (filter_h, filter_w), (stride_h, stride_w) = pool.filter, pool.stride
         source = image(self.window(op), site)
         fields = {
             "stride": tile(stride_h, stride_w),
@@ -44,7 +50,7 @@ class _CmsisPool(CmsisRows):
             Call(
                 self.name,
                 ("&context", "&params", "&input_dims", source.pointer, "&filter_dims", "&output_dims",
-                 site.outputs[0].pointer),
+                 site.output.pointer),
                 SUCCESS,
             ),
         )  # fmt: skip
@@ -68,7 +74,3 @@ class CmsisMaxPool(_CmsisPool):
 def average_scratch(channels: int, context: Context) -> int:
     """Bytes that ctx.buf of an average pooling must have: a sum a channel, on DSP alone."""
     return 4 * channels if context.target.dsp and not context.target.mve else 0
-
-
-def _extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
-    return pool_extents(op)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Statement
 from tinyfuse.kernels.cmsis.common import CmsisKernel
 from tinyfuse.ops.softmax_scaling import softmax_scaling
 
@@ -21,8 +21,8 @@ class CmsisSoftmax(CmsisKernel):
         short = op.input.shape[-1] <= 511
         return super().accepts(op, context) and op.output.dtype == "int8" and short and compiles
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         rows = op.input.elements // depth
-        args = (site.inputs[0].pointer, rows, depth, *softmax_scaling(op), site.outputs[0].pointer)
+        args = (site.input(0).pointer, rows, depth, *softmax_scaling(op), site.output.pointer)
         return (Call(self.name, args),)

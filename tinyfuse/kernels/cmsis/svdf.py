@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims, int32s
 from tinyfuse.kernels.svdf import svdf_constants
+from tinyfuse.ops.svdf import Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
@@ -18,7 +19,7 @@ class CmsisSvdf(CmsisKernel):
     state_dtype = "int16"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and op.inputs[4].dtype == self.state_dtype
+        fits = super().accepts(op, context) and op.operand(4).dtype == self.state_dtype
         # its left shift multiplies, which must not leave int32; TFLM's wraps
         largest = 255 * 128 * op.input.shape[1]
         feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]
@@ -34,20 +35,20 @@ class CmsisSvdf(CmsisKernel):
     @staticmethod
     def _filters(op: Op) -> int:
         """Filters of all batches."""
-        return op.input.shape[0] * op.inputs[2].shape[0]
+        return op.input.shape[0] * op.operand(2).shape[0]
 
-    def sums(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """The context in front of the others that some variants take."""
         return ()
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        (batches, inputs), (filters, memory) = op.input.shape, op.inputs[2].shape
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
         units, split = op.output.shape[1], 4 * self._filters(op)
         low, high = np.iinfo(self.state_dtype).min, np.iinfo(self.state_dtype).max
         sums = self.sums(op, site, context)
         (of_state, state_shift), (of_output, output_shift) = feature_multiplier(op), time_multiplier(op)
         params = {
-            "rank": op.attributes.rank, "input_offset": op.input.zero_point,
+            "rank": op.attributes_as(Svdf).rank, "input_offset": op.input.zero_point,
             "output_offset": op.output.zero_point,
             "input_activation": {"min": int(low), "max": int(high)},
             "output_activation": {"min": -128, "max": 127},
@@ -69,9 +70,9 @@ class CmsisSvdf(CmsisKernel):
             Call(
                 self.name,
                 (*("&sums" for _ in sums), "&filters", "&units", "&params", "&to_state", "&to_output",
-                 "&input_dims", site.inputs[0].pointer, "&state_dims", site.inputs[4].pointer,
+                 "&input_dims", site.input(0).pointer, "&state_dims", site.input(4).pointer,
                  "&features_dims", site.constant("features"), "&time_dims", site.constant("time"),
-                 "&bias_dims", site.constant("bias"), "&output_dims", site.outputs[0].pointer),
+                 "&bias_dims", site.constant("bias"), "&output_dims", site.output.pointer),
                 SUCCESS,
             ),
         )  # fmt: skip
@@ -84,24 +85,24 @@ class CmsisSvdfInt8(CmsisSvdf):
     state_dtype = "int8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        # 4.0's MVE code writes behind the state
+        # 4.0's MVE code writes after the state
         sound = not context.target.mve or context.cmsis_nn > (4, 0)
-        return super().accepts(op, context) and sound and op.inputs[4].zero_point == 0
+        return super().accepts(op, context) and sound and op.operand(4).zero_point == 0
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = super().constants(op, context)
         if not context.target.mve or context.cmsis_nn < (5, 0):
             return found
-        sums = op.inputs[1].data.astype(np.int64).sum(axis=1)
+        sums = op.operand(1).values.astype(np.int64).sum(axis=1)
         # from 7.0 on the function wants them times the input's offset
         return (*found, int32s("sums", -op.input.zero_point * sums if context.cmsis_nn >= (7, 0) else sums))
 
-    def sums(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
+    def sums(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         """Since 5.0 there is a context for the sums of each filter's weights, which MVE code reads."""
         if context.cmsis_nn < (5, 0):
             return ()
         if not context.target.mve:
             return (Let("cmsis_nn_context", "sums", {"buf": "NULL", "size": 0}),)
         # the field is a pointer to non-const, though CMSIS-NN only reads
-        fields = {"buf": f"(void *){site.constant('sums')}", "size": 4 * op.inputs[2].shape[0]}
+        fields = {"buf": f"(void *){site.constant('sums')}", "size": 4 * op.operand(2).shape[0]}
         return (Let("cmsis_nn_context", "sums", fields),)

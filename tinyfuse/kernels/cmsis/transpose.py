@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel
 from tinyfuse.ops.transpose import permutation
 
@@ -20,33 +20,33 @@ class CmsisTranspose(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == "int8"
-        extents, _ = fewest_dimensions(op)
-        return fits and len(extents) <= 4 and max(extents[-2:]) <= _MOST_COLUMNS
+        dims, _ = fewest_dimensions(op)
+        return fits and len(dims) <= 4 and max(dims[-2:]) <= _MOST_COLUMNS
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        extents, order = fewest_dimensions(op)
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        dims, order = fewest_dimensions(op)
         if order == (0, 2, 1):
             # in four dimensions the MVE code has a fast path for it
-            extents, order = (1, *extents), (0, 1, 3, 2)
+            dims, order = (1, *dims), (0, 1, 3, 2)
         numbers = ", ".join(f"{d}u" for d in order)
         return (
-            _dims("input", extents),
-            _dims("output", tuple(extents[d] for d in order)),
+            _dims("input", dims),
+            _dims("output", tuple(dims[d] for d in order)),
             Let(
                 "cmsis_nn_transpose_params",
                 "params",
-                {"num_dims": len(extents), "permutations": f"(const uint32_t[]){{{numbers}}}"},
+                {"num_dims": len(dims), "permutations": f"(const uint32_t[]){{{numbers}}}"},
             ),
             Call(
                 self.name,
-                (site.inputs[0].pointer, site.outputs[0].pointer, "&input_dims", "&output_dims", "&params"),
+                (site.input(0).pointer, site.output.pointer, "&input_dims", "&output_dims", "&params"),
                 SUCCESS,
             ),
         )
 
 
 def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(extents of the input, permutation): the same move of elements without dimensions of 1, and with
+    """(dimensions of the input, permutation): the same move of elements without dimensions of 1, and with
     those in one that stay side by side.
 
     So two dimensions are never in order, which CMSIS-NN would exchange all the same, as it would the
@@ -54,7 +54,7 @@ def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """
     runs: list[list[int]] = []
     before = None
-    kept = [d for d, extent in enumerate(op.input.shape) if extent > 1]
+    kept = [d for d, dim in enumerate(op.input.shape) if dim > 1]
     for d in permutation(op):
         if d not in kept:
             continue
@@ -66,11 +66,11 @@ def fewest_dimensions(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if not runs:
         return (1,), (0,)
     by_input = sorted(runs)
-    extents = tuple(prod(op.input.shape[d] for d in run) for run in by_input)
-    return extents, tuple(by_input.index(run) for run in runs)
+    dims = tuple(prod(op.input.shape[d] for d in run) for run in by_input)
+    return dims, tuple(by_input.index(run) for run in runs)
 
 
-def _dims(name: str, extents: tuple[int, ...]) -> Let:
+def _dims(name: str, dims: tuple[int, ...]) -> Let:
     """CMSIS-NN counts dimensions from n on, whatever they mean."""
-    n, h, w, c = extents + (1,) * (4 - len(extents))
+    n, h, w, c = dims + (1,) * (4 - len(dims))
     return Let("cmsis_nn_dims", f"{name}_dims", {"n": n, "h": h, "w": w, "c": c})

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, Constant, Context, Let, Site, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
-    MAX_EXTENT,
+    MAX_DIM,
     SUCCESS,
     CmsisKernel,
     activation,
@@ -22,7 +22,7 @@ from tinyfuse.kernels.cmsis.common import (
     tile,
 )
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, general_scratch
-from tinyfuse.ops.transpose_conv import as_convolution, paddings
+from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
 
 #: up to so many input channels the wrapper takes the rolling buffer
 _FEW_CHANNELS = 16
@@ -36,9 +36,9 @@ class _CmsisTransposeConv(CmsisKernel):
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
         call = reversed_call(op)
-        extents = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
+        dims = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
         terms = call.kernel_h * call.kernel_w * call.in_c
-        return fits and max(extents) <= MAX_EXTENT and terms <= 2 * MAX_EXTENT
+        return fits and max(dims) <= MAX_DIM and terms <= 2 * MAX_DIM
 
 
 class CmsisReverseConv(_CmsisTransposeConv):
@@ -48,20 +48,20 @@ class CmsisReverseConv(_CmsisTransposeConv):
     name = "arm_convolve_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and max(op.attributes.stride) <= 2
+        return super().accepts(op, context) and max(op.attributes_as(TransposeConv).stride) <= 2
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        _, *others = channel_constants(_as_convolution(op))
-        turned = np.ascontiguousarray(op.inputs[1].data[:, ::-1, ::-1])
+        _, *others = channel_constants(as_convolution(op))
+        turned = np.ascontiguousarray(op.operand(1).values[:, ::-1, ::-1])
         return Constant("weights", turned.reshape(-1), "int8_t"), *others
 
     def scratch(self, op: Op, context: Context) -> int:
         return general_scratch(reversed_call(op), context)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        call, (stride_h, stride_w) = reversed_call(op), op.attributes.stride
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        call, (stride_h, stride_w) = reversed_call(op), op.attributes_as(TransposeConv).stride
         fields = {
-            "input_offset": -op.inputs[2].zero_point,
+            "input_offset": -op.operand(2).zero_point,
             "output_offset": op.output.zero_point,
             "stride": tile(1, 1),
             "padding": tile(call.pad_h, call.pad_w),
@@ -79,9 +79,9 @@ class CmsisReverseConv(_CmsisTransposeConv):
             dims("output", 1, call.out_h, call.out_w, call.out_c),
             Call(
                 self.name,
-                ("&context", "&params", "&quantization", "&input_dims", site.inputs[2].pointer, "&filter_dims",
+                ("&context", "&params", "&quantization", "&input_dims", site.input(2).pointer, "&filter_dims",
                  site.constant("weights"), "&bias_dims", site.constant("bias"), "&upscale_dims", "&output_dims",
-                 site.outputs[0].pointer),
+                 site.output.pointer),
                 SUCCESS,
             ),
         )  # fmt: skip
@@ -93,23 +93,23 @@ class CmsisTransposeConv(_CmsisTransposeConv):
     name = "arm_transpose_conv_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        few = op.inputs[2].shape[3] <= _FEW_CHANNELS or max(op.attributes.stride) > 2
+        few = op.operand(2).shape[3] <= _FEW_CHANNELS or max(op.attributes_as(TransposeConv).stride) > 2
         return super().accepts(op, context) and few and rolling_exact(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return channel_constants(_as_convolution(op))
+        return channel_constants(as_convolution(op))
 
     def scratch(self, op: Op, context: Context) -> int:
         return rolling_scratch(op)
 
-    def call(self, op: Op, site: Site, context: Context) -> tuple[Statement, ...]:
-        _, in_h, in_w, in_c = op.inputs[2].shape
-        out_c, kernel_h, kernel_w, _ = op.inputs[1].shape
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        _, in_h, in_w, in_c = op.operand(2).shape
+        out_c, kernel_h, kernel_w, _ = op.operand(1).shape
         fields = {
-            "input_offset": -op.inputs[2].zero_point,
+            "input_offset": -op.operand(2).zero_point,
             "output_offset": op.output.zero_point,
-            "stride": tile(*op.attributes.stride),
-            "padding": tile(*_paddings(op)),
+            "stride": tile(*op.attributes_as(TransposeConv).stride),
+            "padding": tile(*paddings(op)),
             "dilation": tile(1, 1),
             "activation": activation(op),
         }
@@ -124,9 +124,9 @@ class CmsisTransposeConv(_CmsisTransposeConv):
             dims("output", 1, *op.output.shape[1:]),
             Call(
                 self.name,
-                ("&context", "&unused", "&params", "&quantization", "&input_dims", site.inputs[2].pointer,
+                ("&context", "&unused", "&params", "&quantization", "&input_dims", site.input(2).pointer,
                  "&filter_dims", site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
-                 site.outputs[0].pointer),
+                 site.output.pointer),
                 SUCCESS,
             ),
         )  # fmt: skip
@@ -134,18 +134,21 @@ class CmsisTransposeConv(_CmsisTransposeConv):
 
 def reversed_call(op: Op) -> ConvCall:
     """The convolution that computes the same: of the input a stride apart, by turned filters."""
-    _, in_h, in_w, in_c = op.inputs[2].shape
-    out_c, kernel_h, kernel_w, _ = op.inputs[1].shape
-    (stride_h, stride_w), (top, left) = op.attributes.stride, _paddings(op)
+    _, in_h, in_w, in_c = op.operand(2).shape
+    out_c, kernel_h, kernel_w, _ = op.operand(1).shape
+    (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
+    _, out_h, out_w, _ = op.output.shape
     return ConvCall(
-        in_h * stride_h, in_w * stride_w, in_c, *op.output.shape[1:3], out_c, kernel_h, kernel_w, in_c,
+        in_h * stride_h, in_w * stride_w, in_c, out_h, out_w, out_c, kernel_h, kernel_w, in_c,
         1, 1, 1, 1, kernel_h - 1 - top, kernel_w - 1 - left,
     )  # fmt: skip
 
 
 def rolling_scratch(op: Op) -> int:
     """int32 sums of the rows and columns that an input row reaches, at least a stride's."""
-    return 4 * _columns(op) * max(op.inputs[1].shape[1], op.attributes.stride[0]) * op.output.shape[3]
+    return (
+        4 * _columns(op) * max(op.operand(1).shape[1], op.attributes_as(TransposeConv).stride[0]) * op.output.shape[3]
+    )
 
 
 def rolling_exact(op: Op) -> bool:
@@ -154,9 +157,9 @@ def rolling_exact(op: Op) -> bool:
     It writes a stride of rows after each input row, however few the output has, then the rest of the
     last kernel. 7.0.0 loses rows where the padding above is no multiple of the stride.
     """
-    in_h, out_h, out_w = op.inputs[2].shape[1], *op.output.shape[1:3]
-    kernel_h, stride = op.inputs[1].shape[1], op.attributes.stride[0]
-    top, left = _paddings(op)
+    in_h, out_h, out_w = op.operand(2).shape[1], *op.output.shape[1:3]
+    kernel_h, stride = op.operand(1).shape[1], op.attributes_as(TransposeConv).stride[0]
+    top, left = paddings(op)
     written = in_h * stride - top
     rows = 0 <= written <= out_h <= written + max(kernel_h - stride, 0)
     return rows and top % stride == 0 and left + out_w <= _columns(op)
@@ -164,13 +167,5 @@ def rolling_exact(op: Op) -> bool:
 
 def _columns(op: Op) -> int:
     """Columns of the rolling buffer."""
-    stride, kernel = op.attributes.stride[1], op.inputs[1].shape[2]
-    return (op.inputs[2].shape[2] - 1) * stride + max(kernel, stride)
-
-
-def _as_convolution(op: Op) -> Op:
-    return as_convolution(op)
-
-
-def _paddings(op: Op) -> tuple[int, int]:
-    return paddings(op)
+    stride, kernel = op.attributes_as(TransposeConv).stride[1], op.operand(1).shape[2]
+    return (op.operand(2).shape[2] - 1) * stride + max(kernel, stride)

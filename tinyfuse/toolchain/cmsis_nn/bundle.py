@@ -18,8 +18,8 @@ def bundle(tree: Tree, functions: Iterable[str]) -> dict[str, Path]:
     sources = tree.closure(functions)
     files = {}
     for path in [*sources, *_headers([tree.path / API, *sources], tree.include_dirs)]:
-        in_core = tree.core_include is not None and path.is_relative_to(tree.core_include)
-        base, prefix = (tree.core_include, "core/") if in_core else (tree.path, "")
+        core = tree.core_include
+        base, prefix = (core, "core/") if core is not None and path.is_relative_to(core) else (tree.path, "")
         files[f"cmsis-nn/{prefix}{path.relative_to(base).as_posix()}"] = path
     files |= {f"cmsis-nn/{path.name}": path for path in _licences(tree.path)}
     if tree.core_include is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from tinyfuse.errors import ToolMissing, UsageError
@@ -76,7 +77,7 @@ def _open(root: Path, found_by: str) -> Tree:
 def _core_include(root: Path) -> Path:
     """The folder of cmsis_compiler.h for the tree at `root`."""
 
-    def places():
+    def places() -> Iterator[Path]:
         yield from (root, root.parent)
         if os.environ.get("CMSIS_PATH"):
             yield Path(os.environ["CMSIS_PATH"])

@@ -5,21 +5,21 @@ from __future__ import annotations
 from tinyfuse.errors import ToolMissing
 from tinyfuse.toolchain.cmsis_nn.find import find_cmsis_nn
 from tinyfuse.toolchain.cmsis_nn.tree import Tree
-from tinyfuse.toolchain.pack_manager import Say, download_pack
+from tinyfuse.toolchain.pack_manager import Progress, download_pack
 
 
-def install(version: str | None, say: Say) -> Tree:
+def install(version: str | None, progress: Progress) -> Tree:
     """The tree of Arm's pack CMSIS-NN in that version ("6.0"; None: the latest), downloaded into
     cmsis-pack-manager's cache unless it is there, with CMSIS core where it needs that.
 
     ToolMissing where something can't be downloaded, UsageError for a version that doesn't exist or
     that tinyfuse can't use.
     """
-    pack = download_pack("ARM", "CMSIS-NN", version, say)
+    pack = download_pack("ARM", "CMSIS-NN", version, progress)
     try:
         tree = find_cmsis_nn(str(pack))
     except ToolMissing:  # 4.0 includes headers of CMSIS core
-        download_pack("ARM", "CMSIS", None, say)
+        download_pack("ARM", "CMSIS", None, progress)
         tree = find_cmsis_nn(str(pack))
     assert tree is not None
     return tree

@@ -89,6 +89,7 @@ class Tree:
 
 
 def without_comments(path: Path) -> str:
+    """The text of a C file, a space for each comment."""
     return _COMMENT.sub(" ", path.read_text(errors="replace"))
 
 

@@ -8,6 +8,7 @@ outcome = emulator.run(firmware, time_limit=60)
 from __future__ import annotations
 
 from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.options import EMULATORS
 from tinyfuse.targets import Target
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.host import Host
@@ -16,8 +17,6 @@ from tinyfuse.verify.emulation.renode import Renode
 from tinyfuse.verify.emulation.result import Emulator, Firmware, Outcome
 
 __all__ = ["Emulator", "Firmware", "ModuleFiles", "Outcome", "build_firmware", "find_emulator"]
-
-EMULATORS = ("auto", "renode", "qemu", "host")
 
 
 def find_emulator(kind: str, target: Target) -> Emulator:

@@ -86,7 +86,8 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
         candidates = [os.environ.get("CC", ""), "gcc", "clang"]
         missing = ToolMissing("gcc", how_to_get("gcc"))
         # Sanitizers see most before the optimizer has used what it may assume.
-        opt, flags = "O1", ("-fno-omit-frame-pointer", *_SANITIZERS)
+        opt = "O1"
+        flags: tuple[str, ...] = ("-fno-omit-frame-pointer", *_SANITIZERS)
     else:
         candidates = ["arm-none-eabi-gcc"]
         missing = ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
@@ -169,13 +170,14 @@ def build_firmware(
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
     _link(compiler, objects, firmware.elf, target, work)
-    made = {unit.source: path for unit, path in zip(units, objects)}
+    made = {unit.source: path for unit, path in zip(units, objects, strict=True)}
     sized = firmware.elf
     if interface:
         # without the checks: what they alone call is not in every firmware
         sized = work / "sized.elf"
-        _link(compiler, [p for unit, p in zip(units, objects) if unit.part != "interface"], sized, target, work)
-    measured = {path for unit, path in zip(units, objects) if unit.part in ("module", "library")}
+        unchecked = [path for unit, path in zip(units, objects, strict=True) if unit.part != "interface"]
+        _link(compiler, unchecked, sized, target, work)
+    measured = {path for unit, path in zip(units, objects, strict=True) if unit.part in ("module", "library")}
     code_bytes, weight_bytes, static_bytes = _sizes(_map(sized), measured)
     memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
     return replace(

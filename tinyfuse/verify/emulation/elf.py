@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
-from tinyfuse.errors import ToolMissing
+from tinyfuse.errors import InternalFault, ToolMissing
 
-try:
+if TYPE_CHECKING:
+    from elftools.dwarf.die import DIE
     from elftools.elf.elffile import ELFFile
-except ImportError:  # pyelftools belongs to the extra "verify"
-    ELFFile = None
 
 
-def open_elf(file) -> ELFFile:
-    """The ELF file behind an open file; ToolMissing without pyelftools."""
-    if ELFFile is None:
-        raise ToolMissing("pyelftools", "pip install 'tinyfuse[verify]'")
+def open_elf(file: BinaryIO) -> ELFFile:
+    """The ELF file in an open file; ToolMissing without pyelftools."""
+    try:
+        from elftools.elf.elffile import ELFFile
+    except ImportError:  # it belongs to the extra "verify"
+        raise ToolMissing("pyelftools", "pip install 'tinyfuse[verify]'") from None
     return ELFFile(file)
 
 
@@ -35,8 +37,13 @@ def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
 def symbol_size(elf: Path, name: str) -> int:
     """The size in bytes of a symbol of an ELF file."""
     with elf.open("rb") as file:
-        (symbol,) = open_elf(file).get_section_by_name(".symtab").get_symbol_by_name(name)
-        return symbol["st_size"]
+        from elftools.elf.sections import SymbolTableSection
+
+        table = open_elf(file).get_section_by_name(".symtab")
+        symbols = table.get_symbol_by_name(name) if isinstance(table, SymbolTableSection) else None
+        if not symbols or len(symbols) != 1:
+            raise InternalFault("the linked firmware", f"{elf.name} has {len(symbols or ())} symbols {name}")
+        return int(symbols[0]["st_size"])
 
 
 def group_symbols(object_file: Path, module: str) -> dict[str, list[str]]:
@@ -71,7 +78,7 @@ def _number(group: str) -> int:
     return int(group.rsplit("_", 1)[1])
 
 
-def _collect(die, inside: tuple[str, ...], entered: dict[str, set[str]]) -> None:
+def _collect(die: DIE, inside: tuple[str, ...], entered: dict[str, set[str]]) -> None:
     """Notes under each function in whose body `die` stands which functions it enters."""
     for child in die.iter_children():
         scope = inside
@@ -98,10 +105,11 @@ def _enter(name: str | None, inside: tuple[str, ...], entered: dict[str, set[str
 _REFERENCES = ("DW_AT_abstract_origin", "DW_AT_call_origin", "DW_AT_specification")
 
 
-def die_name(die) -> str | None:
+def die_name(die: DIE) -> str | None:
     """The source name of a function, followed from an instance or a call to its declaration."""
     if "DW_AT_name" in die.attributes:
-        return die.attributes["DW_AT_name"].value.decode()
+        name: bytes = die.attributes["DW_AT_name"].value
+        return name.decode()
     for reference in _REFERENCES:
         if reference in die.attributes:
             return die_name(die.get_DIE_from_attribute(reference))

@@ -10,6 +10,8 @@ from tinyfuse.verify.emulation.result import Firmware, Outcome, failed, parse_ou
 
 
 class Host:
+    """This machine: a program under sanitizers instead of a firmware."""
+
     name = "host"
     version = platform.machine()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops.gather import gather_extents
 
@@ -47,7 +47,8 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
 def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
     low, high, _ = _corners(graph, tensor)
     if tensor.dtype != "float32":
-        return generator.integers(low, high, tensor.shape, tensor.dtype, endpoint=True)
+        drawn: Array = generator.integers(int(low), int(high), tensor.shape, np.dtype(tensor.dtype), endpoint=True)
+        return drawn
     scale = np.float32(_quantized_to(graph, tensor)[0])
     values = generator.uniform(low, high, tensor.shape).astype(np.float32)
     halfway = (np.floor(values / scale) + np.float32(0.5)) * scale

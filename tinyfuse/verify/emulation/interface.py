@@ -1,6 +1,6 @@
 """The checks of a module's interface in its verification firmware, written from the plan.
 
-They hold the header's macros, accessors and refusals, the state behind a reset and the bytes of the
+They hold the header's macros, accessors and refusals, the state after a reset and the bytes of the
 weights against the plan, so that what a template or the printing of a number spoils is seen even where
 no output depends on it. firmware/verify.h says what of it is called when.
 """

@@ -59,7 +59,7 @@ def run_limited(
         return process.returncode, text()
 
 
-def _end(process: subprocess.Popen) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     """Ends a process group: politely, so that it removes its temporary files, then for good."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from functools import cached_property
 
-from tinyfuse.errors import ToolMissing
+from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.process import run_limited
@@ -13,6 +13,8 @@ from tinyfuse.verify.emulation.result import Firmware, Outcome, parse_outcome
 
 
 class Qemu:
+    """qemu-system-arm with its counter of instructions. ToolMissing where it is not installed."""
+
     name = "qemu"
 
     def __init__(self) -> None:
@@ -28,13 +30,15 @@ class Qemu:
 
     def run(self, firmware: Firmware, time_limit: float, options: tuple[str, ...] = ()) -> Outcome:
         """See `Emulator.run`; `options` are more of QEMU's."""
-        assert firmware.target.qemu_machine is not None and firmware.target.qemu_tick_ns is not None
+        target = firmware.target
+        if target.qemu_machine is None or target.qemu_tick_ns is None:
+            raise UsageError(f"QEMU has no board for {target.name}; use another --emulator")
         # With shift=0 an instruction takes 1 ns of virtual time, so a tick of the board's SysTick
         # is as many instructions as it has nanoseconds.
-        code, log = run_limited(
+        _, log = run_limited(
             [
                 self.program,
-                *("-machine", firmware.target.qemu_machine),
+                *("-machine", target.qemu_machine),
                 *("-display", "none", "-monitor", "none", "-serial", "none"),
                 *("-semihosting-config", "enable=on,target=native"),
                 *("-icount", "shift=0,align=off,sleep=off"),
@@ -43,4 +47,4 @@ class Qemu:
             ],
             time_limit,
         )
-        return parse_outcome(log, firmware, firmware.target.qemu_tick_ns)
+        return parse_outcome(log, firmware, target.qemu_tick_ns)

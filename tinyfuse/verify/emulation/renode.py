@@ -98,6 +98,8 @@ def _path(path: Path) -> str:
 
 
 class Renode:
+    """Renode, which knows boards that QEMU has not; its log is searched for accesses that meet no memory."""
+
     name = "renode"
 
     def __init__(self, path: str | None = None):
@@ -170,7 +172,7 @@ class Renode:
     def _call(
         self, arguments: list[str], time_limit: float, done: Callable[[str], bool] | None = None
     ) -> tuple[int, str]:
-        """run_limited(); its temporary files, which a killed Renode leaves behind, are removed."""
+        """run_limited(); its temporary files, which a killed Renode leaves after, are removed."""
         with tempfile.TemporaryDirectory(prefix="tinyfuse-renode-") as folder:
             return run_limited([self.program, *arguments], time_limit, {"TMPDIR": folder}, done)
 

@@ -62,8 +62,11 @@ class Emulator(Protocol):
     """A way to run firmware. `run` raises EmulationFailed for a crash, a run that exceeds
     `time_limit` (seconds of the host's clock), and one that ends without a valid result line."""
 
-    name: str
-    version: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
 
     def run(self, firmware: Firmware, time_limit: float) -> Outcome: ...
 

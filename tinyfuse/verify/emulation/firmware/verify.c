@@ -23,7 +23,7 @@
 
    Where the module has a state, two instances of it take turns (tinyfuse/verify/streams.py): every second run
    is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
-   before and behind the state of the run, the other instance's too, must not change.
+   before and after the state of the run, the other instance's too, must not change.
 
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
    with state, FRAMES; interface.c and a table of weights may be linked to it. */
@@ -361,14 +361,14 @@ static int infer(void *same_arena)
         row += count;
     }
     if (!timed) {
-        refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row behind the last");
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ROWS), "a row after the last");
     }
     if (status == MODULE_MACRO(OK)) {
         status = MODULE(finish)(arena);
     }
     if (!timed) {
         refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ORDER), "finish again");
-        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows behind finish");
+        refused(feed(0, 1), MODULE_MACRO(ERROR_ORDER), "rows after finish");
     }
     return status;
 }

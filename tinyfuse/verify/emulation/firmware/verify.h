@@ -16,7 +16,7 @@ void trying(const char *call);
 /* The three below are weak: a firmware without them is linked to measure the module's size. */
 #define WEAK __attribute__((weak))
 
-/* Macros and accessors against the plan, what init and reset refuse, and what a reset leaves behind. The
+/* Macros and accessors against the plan, what init and reset refuse, and what a reset leaves after. The
    arena is aligned as promised and no better; the state, NULL where there is none, is overwritten. */
 WEAK void check_interface(uint8_t *arena, uint8_t *state);
 

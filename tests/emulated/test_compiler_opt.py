@@ -1,0 +1,91 @@
+"""`--compiler-opt`: what the module computes at every level, and what its header says of the stack there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from executors import plan_of
+from families import FAMILIES
+from real_models import ORIGINAL_NAMES, ORIGINALS
+
+from tinyfuse.cli.main import main
+from tinyfuse.emit import emit
+from tinyfuse.emit.header import stack_bound
+from tinyfuse.options import COMPILER_OPTS
+
+needs_qemu = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+#: of the levels at which CI runs modules; --campaign runs all
+IN_CI = ("O0", "O3", "Os")
+LEVELS = [pytest.param(opt, marks=[] if opt in IN_CI else [pytest.mark.campaign]) for opt in COMPILER_OPTS]
+
+
+def verified(model: Path, target: str, opt: str, *options: str) -> dict:
+    """What `verify --json` says of two runs."""
+    arguments = ["verify", str(model), "--target", target, "--emulator", "qemu", "--kernels", "tinyfuse", "--runs", "2",
+                 "--oracle", "reference", "--compiler-opt", opt, *options, "--json"]  # fmt: skip
+    return json.loads(CliRunner().invoke(main, arguments).stdout)
+
+
+@pytest.mark.emulated
+@needs_qemu
+@pytest.mark.parametrize("opt", LEVELS)
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_every_level_is_exact_and_keeps_to_the_headers_stack(tmp_path: Path, target: str, opt: str) -> None:
+    model = tmp_path / "net.tflite"
+    model.write_bytes(FAMILIES["mobilenet_v2"]())
+    data = verified(model, target, opt)
+    assert data["exact"], data
+    assert data["compiler_opt"] == opt
+    assert ("--compiler-opt" in data["command"]) == (opt != "O2")
+    assert data["flash_code_bytes"] < 64_000  # at -O0, too: half a megabyte where every kernel is inlined
+
+
+@pytest.mark.emulated
+@needs_qemu
+@pytest.mark.campaign
+@pytest.mark.parametrize("opt", COMPILER_OPTS)
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m33", "cortex-m55"])
+@pytest.mark.parametrize("name", ORIGINAL_NAMES)
+def test_the_originals_are_exact_and_keep_to_their_stack(name: str, target: str, opt: str) -> None:
+    model = ORIGINALS / f"{name}.tflite"
+    if not model.exists():
+        pytest.skip("needs MLPerf Tiny's models in ../shared/models")
+    data = verified(model, target, opt)
+    assert data["exact"], data
+
+
+@needs_qemu
+def test_the_level_is_shown_by_every_command_that_compiles(tmp_path: Path) -> None:
+    model, x = tmp_path / "net.tflite", tmp_path / "x.npy"
+    model.write_bytes(FAMILIES["mobilenet_v2"]())
+    np.save(x, np.zeros((1, 24, 24, 3), np.int8))
+    common = [str(model), "--target", "cortex-m4", "--emulator", "qemu", "--compiler-opt", "Og"]
+    for command, more in (
+        ("verify", ["--runs", "1", "--oracle", "reference"]), ("profile", []), ("run", ["--input", str(x)])
+    ):  # fmt: skip
+        done = CliRunner().invoke(main, [command, *common, *more])
+        assert done.exit_code == 0, done.output
+        assert "-Og" in done.stdout, done.stdout
+
+
+def test_the_headers_macro_follows_the_level(tmp_path: Path) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    plan = plan_of(FAMILIES["mobilenet_v2"](), "cortex-m4")
+    (tmp_path / "net.h").write_text(emit(plan)["net.h"])
+    (tmp_path / "stack.c").write_text('#include "net.h"\nstack NET_STACK_BYTES\n')
+    for opt in COMPILER_OPTS[:-1]:  # the host's gcc may be one without -Oz
+        text = subprocess.run(
+            ["gcc", f"-{opt}", "-E", "-P", "stack.c"], cwd=tmp_path, capture_output=True, text=True
+        ).stdout
+        assert text.split()[-2:] == ["stack", str(stack_bound(plan, optimized=opt != "O0"))]
+    assert stack_bound(plan, optimized=True) < stack_bound(plan, optimized=False)

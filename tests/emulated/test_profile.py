@@ -1,0 +1,256 @@
+"""The profiler: exact counts, the same total as verify, and what is left where a tool is missing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from random_graphs import Sketch
+from test_emulation import build, needs_qemu
+from toy_module import toy_inputs, toy_outputs
+
+from tinyfuse.cli.main import main
+from tinyfuse.cli.profile import profile
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.verify import verify
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.options import ProfileOptions, VerifyOptions
+from tinyfuse.profile.code_map import stage_of_line
+from tinyfuse.profile.cycles import timing
+from tinyfuse.profile.image import ARENA, FLASH, NONE, OTHER, STACK, Image, Instruction
+from tinyfuse.profile.measure import measure
+from tinyfuse.profile.picture import profile_svg
+from tinyfuse.profile.plugin import Count, build_plugin, run_counted
+from tinyfuse.verify.emulation.qemu import Qemu
+from tinyfuse.verify.emulation.renode import Renode
+
+needs_plugin = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler for this machine"
+)
+emulated = [pytest.mark.emulated, needs_qemu, needs_plugin]
+
+
+PROFILED = ProfileOptions(emulator="qemu", timeout=60)
+VERIFIED = VerifyOptions(emulator="qemu", oracle="reference", runs=8, timeout=60)
+
+
+def quiet(text: str) -> None:
+    pass
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+# --- the plugin --------------------------------------------------------------------------------
+
+# Marks a group and runs 1 + 2 * 50 + 5 instructions in it, with a store to the arena (over an input
+# that was read), a load from it and a push and pop of two registers.
+_CODE = """
+        register int8_t *a __asm__("r0") = arena;
+        register uint32_t n __asm__("r1") = 50;
+        __asm__ volatile("first: nop\\n\\t"
+                         "1: subs %1, #1\\n\\tbne 1b\\n\\t"
+                         "str %1, [%0, #28]\\n\\tldr %1, [%0, #28]\\n\\t"
+                         "push {r4, r5}\\n\\tpop {r4, r5}\\n\\t"
+                         "nop\\n"
+                         "second:" : "+r"(a), "+r"(n) : : "memory", "cc");
+        return (int)n;"""
+
+
+def toy_image(elf: Path) -> tuple[Image, dict[str, int]]:
+    from elftools.elf.elffile import ELFFile
+
+    with elf.open("rb") as file:
+        symbols = [s for s in ELFFile(file).get_section_by_name(".symtab").iter_symbols() if s.name]
+    at = {symbol.name: symbol["st_value"] & ~1 for symbol in symbols}
+    sizes = {symbol.name: symbol["st_size"] for symbol in symbols}
+    arena = at["memory"] + (sizes["memory"] - 64) // 2
+    regions = ((ARENA, arena, 64), (STACK, at["stack_limit"], at["stack_top"] - at["stack_limit"]), (FLASH, 0, 0x80000))
+    borders = {at["first"]: 7, at["second"]: NONE}
+    return Image(at["toy_run"], regions, borders, {}, (), {}), at
+
+
+@pytest.mark.parametrize(
+    "target", [pytest.param(name, marks=emulated, id=name) for name in ("cortex-m4", "cortex-m55")]
+)
+def test_the_plugin_counts_exactly(tmp_path, target):
+    firmware = build(tmp_path, target, "qemu", run=_CODE)
+    image, at = toy_image(firmware.elf)
+    outcome, counts = run_counted(Qemu(), firmware, image, build_plugin(), 60)
+    assert outcome.outputs == toy_outputs(toy_inputs(3))
+    assert sum(count.executed for count in counts) == outcome.instructions
+    inside = [count for count in counts if count.group == 7]
+    assert sum(count.executed for count in inside) == 1 + 2 * 50 + 5
+    (branch,) = [count for count in inside if count.address == at["first"] + 4]
+    assert (branch.executed, branch.jumps) == (50, 49)
+    assert [sum(count.stored[region] for count in inside) for region in range(4)] == [0, 4, 8, 0]
+    assert [sum(count.loaded[region] for count in inside) for region in range(4)] == [0, 4, 8, 0]
+    (push,) = [count for count in inside if count.lowest is not None]
+    assert at["stack_limit"] < push.lowest < at["stack_top"]
+
+
+@needs_plugin
+def test_the_plugin_is_built_once_and_without_warnings(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        "tinyfuse.profile.plugin._FLAGS",
+        ("-std=c99", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"),
+    )
+    plugin = build_plugin()
+    made = plugin.stat().st_mtime_ns
+    assert build_plugin() == plugin and plugin.stat().st_mtime_ns == made
+
+
+# --- cycles ------------------------------------------------------------------------------------
+
+
+def instruction(address: int, text: str) -> Instruction:
+    mnemonic, _, operands = text.partition(" ")
+    return Instruction(address, address + 2, mnemonic, operands, None)
+
+
+@pytest.mark.parametrize(
+    "cpu, code, cycles",
+    [
+        ("cortex-m4", ["ldr r0, [r1]"], 2),
+        ("cortex-m4", ["ldr r0, [r1]", "ldrb.w r2, [r1]", "ldrsh r3, [r1]"], 4),
+        ("cortex-m4", ["ldrd r0, r1, [r2]", "str r0, [r2]"], 4),
+        ("cortex-m4", ["push {r4-r7, lr}"], 6),
+        ("cortex-m4", ["smlad r0, r1, r2, r0", "sdiv r0, r1, r2"], 13),
+        ("cortex-m55", ["vldrb.u8 q0, [r0]", "vmladava.s8 r2, q0, q1", "vldrb.u8 q1, [r0]"], 3),
+        ("cortex-m55", ["vldrb.u8 q0, [r0]", "vldrb.u8 q1, [r0]", "vadd.i32 q0, q0, q1"], 4),
+        ("cortex-m55", ["letp lr, 0"], 0),
+        ("cortex-m33", ["ldr r0, [r1]"], 2),
+        ("cortex-m7", ["ldr r0, [r1]", "ldr r2, [r1]", "add r0, r2", "sub r1, r0"], 2),
+        ("cortex-m7", ["smlad r0, r1, r2, r0", "smlad r3, r1, r2, r3"], 1.5),
+        ("cortex-m7", ["sxtb16 r0, r1", "smlad r3, r1, r2, r3"], 1),
+        ("cortex-m7", ["ldrd r0, r1, [r2]", "ldm r3!, {r4-r7}", "sdiv r0, r1, r2"], 10),
+    ],
+)
+def test_cycles_of_straight_code(cpu, code, cycles):
+    instructions = {2 * i: instruction(2 * i, text) for i, text in enumerate(code)}
+    image = Image(0, (), {}, {}, (), instructions)
+    zeros = (0,) * (OTHER + 1)
+    counts = [Count(NONE, NONE, address, 10, 0, None, zeros, zeros) for address in instructions]
+    assert measure(counts, image, timing(cpu)).total.cycles == 10 * cycles
+
+
+def test_a_taken_branch_refills_the_pipeline():
+    image = Image(0, (), {}, {}, (), {0: instruction(0, "bne.n 0")})
+    zeros = (0,) * (OTHER + 1)
+    counts = [Count(NONE, NONE, 0, 10, 9, None, zeros, zeros)]
+    assert measure(counts, image, timing("cortex-m4")).total.cycles == 10 + 9 * 2
+    assert measure(counts, image, None).total.cycles is None
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+def test_lines_belong_to_the_stage_that_counts_its_row_next():
+    source = (
+        "int f(void)\n{\n    if (a) {\n        g();\n        ++y1;\n    h();\n        ++y0;\n}\nint k(void)\n{\n}\n"
+    )
+    stages = stage_of_line(source)
+    assert [stages[line] for line in (4, 6, 10)] == [1, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> Path:
+    """A convolution, a depthwise and a pointwise one: a group of several operators."""
+    sketch = Sketch(3)
+    x = sketch.value((1, 8, 8, 3), 0.05, 3)
+    y = sketch.conv(x, 8, (3, 3))
+    y = sketch.depthwise(y, (3, 3))
+    y = sketch.conv(y, 8, (1, 1))
+    path = tmp_path_factory.mktemp("model") / "three.tflite"
+    path.write_bytes(sketch.model.build([x.index], [y.index]))
+    return path
+
+
+@pytest.mark.parametrize(
+    "target", [pytest.param(name, marks=emulated, id=name) for name in ("cortex-m4", "cortex-m55")]
+)
+def test_the_profile_has_the_instructions_of_verify(model, target):
+    request = Request(str(model), target, kernels="tinyfuse")
+    data = profile(request, quiet, PROFILED)
+    verified = verify(request, quiet, VERIFIED).data
+    assert data["instructions"] == verified["instructions"]
+    assert data["stack_bytes"] == verified["stack_bytes"]
+    groups = data["groups"]
+    for key in ("instructions", "calls"):
+        assert data["outside_groups"][key] + sum(group[key] for group in groups) == data[key]
+    for group in groups:
+        assert sum(op["instructions"] for op in group["operators"]) == group["instructions"]
+        for op in group["operators"]:
+            assert sum(f["instructions"] for f in op["functions"]) == op["instructions"]
+            assert any(f["name"] == op["kernel"] for f in op["functions"])
+        assert 0 < group["stack_bytes"] <= data["stack_bytes"]
+    assert max(group["stack_bytes"] for group in groups) == data["stack_bytes"]
+    assert data["loaded_bytes"]["arena"] > data["macs"] / 100
+    assert data["loaded_bytes"]["other"] == data["stored_bytes"]["other"] == 0
+    assert data["stored_bytes"]["flash"] == 0
+    assert data["estimated_cycles"] > data["instructions"] / 2
+    unfused = verify(Request(str(model), target, kernels="tinyfuse", fusion="none"), quiet, VERIFIED).data
+    for key in ("instructions", "arena_bytes", "stack_bytes"):
+        assert data["unfused"][key] == unfused[key]
+
+
+def run_cli(*arguments: object):
+    return CliRunner().invoke(main, ["profile", *map(str, arguments)])
+
+
+@needs_qemu
+@needs_plugin
+@pytest.mark.emulated
+def test_the_command(model, tmp_path):
+    common = (model, "--target", "cortex-m4", "--kernels", "tinyfuse", "--fusion", "none")
+    svg = tmp_path / "three.svg"
+    answer = run_cli(*common, "--json", "--svg", svg)
+    assert answer.exit_code == 0
+    data = json.loads(answer.stdout)
+    assert data["schema_version"] == 1 and data["unfused"] is None
+    picture = ElementTree.fromstring(svg.read_text())
+    titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert f"one inference: {data['instructions']:,} instructions, 100.0 %" in titles
+    text = run_cli(*common).stdout
+    assert f"{data['instructions']:,}" in text and "DEPTHWISE_CONV_2D" in text and "█" in text
+    assert "an estimate" in text
+
+
+@needs_qemu
+@pytest.mark.emulated
+def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
+    def none() -> Path:
+        raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
+
+    monkeypatch.setattr("tinyfuse.cli.profile.build_plugin", none)
+    request = Request(str(model), "cortex-m4", kernels="tinyfuse", fusion="none")
+    data = profile(request, quiet, PROFILED)
+    assert data["instructions"] > 0 and data["stack_bytes"] > 0
+    assert any("a C compiler" in warning for warning in data["warnings"])
+    for usage in (data, data["outside_groups"], *data["groups"], *data["groups"][0]["operators"]):
+        assert usage["loaded_bytes"] is usage["calls"] is usage["estimated_cycles"] is None
+    with pytest.raises(UsageError, match="--svg needs"):
+        profile_svg(data)
+    text = run_cli(model, "--target", "cortex-m4", "--kernels", "tinyfuse").stdout
+    assert f"{data['instructions']:,}" in text and " - " in text
+
+
+def test_the_host_is_no_core(model):
+    answer = run_cli(model, "--target", "host")
+    assert answer.exit_code == 2 and "emulated core" in answer.stderr
+
+
+def test_renode_has_no_counter(model, monkeypatch):
+    class Absent(Renode):
+        def __init__(self, path=None):
+            raise ToolMissing("Renode", "https://renode.io")
+
+    monkeypatch.setattr("tinyfuse.verify.emulation.Renode", Absent)
+    assert run_cli(model, "--target", "cortex-m4", "--emulator", "renode").exit_code == 3

@@ -1,0 +1,183 @@
+"""Our kernels of the convolution families, on the host under sanitizers and on emulated cores."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
+from kernel_harness import Case, run_cases
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.kernels.step_line import step_line
+from tinyfuse.targets import Target, load_target
+
+#: the host also runs the C twins of what uses the DSP extension and Helium
+TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
+TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
+
+
+def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
+    """Each random operator with every kernel that accepts it."""
+    rng = np.random.default_rng(seed)
+    context = Context(target, kernels="tinyfuse")
+    cases: list[Case] = []
+    while len(cases) < count:
+        extreme = bool(rng.random() < 0.3)
+        op = make_op(random_shape(kind, rng, explicit_padding=bool(rng.random() < 0.2)), rng, extreme)
+        if any(rule.problem(op) for rule in FAMILIES[kind].rules):
+            continue
+        if rng.random() < 0.15:
+            op = with_least_weight(op)
+        data = random_input(op, rng, bool(rng.random() < 0.3))
+        for kernel in kernels_for(op):
+            if kernel.library == "tinyfuse" and kernel.accepts(op, context):
+                ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
+                over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
+                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
+    return cases
+
+
+def with_least_weight(op: Op) -> Op:
+    """With a weight of -128, which has no place in a lane (runtime_c/tinyfuse_matmul.h)."""
+    weights = op.inputs[1].data.copy()
+    weights.reshape(-1)[0] = -128
+    return replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
+
+
+#: for every block of pixels and every rest of channels of the packed kernels
+FORM_SHAPES = {
+    "CONV_2D": [
+        Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 4, 5, 8, 6, (2, 3)),
+        Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 4, 5, 8, 20), Shape("CONV_2D", 3, 1, 20, 9), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
+    ],
+    "DEPTHWISE_CONV_2D": [
+        Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)),
+        Shape("DEPTHWISE_CONV_2D", 7, 5, 8, 8, (3, 3), (2, 2)),
+        Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)), Shape("DEPTHWISE_CONV_2D", 9, 2, 12, 12, (4, 1), padding="VALID"),
+        Shape("DEPTHWISE_CONV_2D", 4, 2, 8, 8, (2, 1), padding=(2, 4, 0, 0)),  # windows beyond the image
+        Shape("DEPTHWISE_CONV_2D", 3, 6, 8, 8, (1, 3), (1, 2)),  # padding on the right alone
+        Shape("DEPTHWISE_CONV_2D", 9, 1, 20, 20, (3, 1)), Shape("DEPTHWISE_CONV_2D", 9, 3, 11, 11, (3, 1), (2, 1)),
+    ],
+    "FULLY_CONNECTED": [
+        Shape("FULLY_CONNECTED", 2, 1, 36, 9), Shape("FULLY_CONNECTED", 1, 1, 10, 8),
+        Shape("FULLY_CONNECTED", 1, 1, 300, 4), Shape("FULLY_CONNECTED", 3, 1, 28, 70, per_channel=False),
+        Shape("FULLY_CONNECTED", 2, 1, 37, 66, per_channel=False),
+    ],
+}  # fmt: skip
+
+
+def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
+    """Layers of each form, with each kernel that accepts them."""
+    rng = np.random.default_rng(2)
+    context = Context(target, kernels="tinyfuse", **choices)
+    cases: list[Case] = []
+    for shape in FORM_SHAPES[kind]:
+        plain = make_op(shape, rng)
+        quant = replace(plain.output.quant, zero_point=(-128,))
+        on_step_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        quant = replace(quant, zero_point=(3,))
+        both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
+        for op in (on_step_line, both_sides, with_least_weight(both_sides)):
+            data = random_input(op, rng)
+            for kernel in kernels_for(op):
+                if kernel.library == "tinyfuse" and kernel.accepts(op, context):
+                    over = 0 in kernel.access_orders(op)
+                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
+    return cases
+
+
+@pytest.mark.parametrize("target", ("cortex-m3", "cortex-m4"))
+def test_every_form_is_among_the_cases(target: str) -> None:
+    forms, context = set(), Context(TARGETS[target])
+    for kind in FAMILIES:
+        for case in form_cases(kind, TARGETS[target]):
+            name = case.kernel.name
+            if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
+                forms.add((name, dense_layer(case.op, context).form))
+            elif kind == "DEPTHWISE_CONV_2D" and name != "tinyfuse_depthwise_row_s8":
+                forms.add((name, step_line(case.op) is not None))
+            elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
+                forms.add((name, matmul_layer(case.op, context).form))
+    matmuls = ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8")
+    dsp = context.target.dsp
+    assert forms == {
+        *((f"tinyfuse_dense{sort}_s8", form) for sort in ("", "_wide")
+          for form in ((WIDE, LANES) if dsp else (BYTES,))),
+        *((name, form) for name in matmuls
+          for form in ((WIDE, LANES, STEP_LINE) if dsp else (BYTES, BYTES_STEP_LINE))),
+        *((f"tinyfuse_depthwise_{sort}_row_s8", has) for sort in ("3x3", "packed") for has in (False, True)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
+    needed = ["gcc"] if target.startswith("host") else ["arm-none-eabi-gcc", "qemu-system-arm"]
+    if any(shutil.which(tool) is None for tool in needed):
+        pytest.skip(f"needs {' and '.join(needed)}")
+    cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
+    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
+        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+@pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
+@pytest.mark.parametrize("choices", ({"optimize": "ram"}, {"weights": "unpacked"}), ids=("ram", "unpacked"))
+def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path: Path) -> None:
+    """`--optimize ram`: blocks of two pixels, dense layers from bytes; `--weights unpacked`."""
+    if shutil.which("gcc" if target == "host-twins" else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target == "host-twins" else "needs qemu-system-arm")
+    cases = form_cases("CONV_2D", TARGETS[target], **choices)
+    if "weights" in choices:
+        context = Context(TARGETS[target], kernels="tinyfuse", **choices)
+        cases = [c for c in cases if matmul_layer(c.op, context) and matmul_layer(c.op, context).form == UNPACKED]
+        assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
+    else:
+        assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
+    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
+        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+#: flags that take registers from assembly, or move what its operands lie in
+HARD_FLAGS = (
+    ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
+    ("clang", "-O0"), ("clang", "-O3"),
+)  # fmt: skip
+
+
+def skip_without(compiler: str) -> None:
+    if any(shutil.which(tool) is None for tool in (compiler, "arm-none-eabi-gcc", "qemu-system-arm")):
+        pytest.skip(f"needs {compiler}, arm-none-eabi-gcc and qemu-system-arm")
+
+
+@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
+def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
+    """Without optimization, every form of every block is in the program, used or not."""
+    skip_without(compiler)
+    others = ({"optimize": "ram"}, {"weights": "unpacked"}) if flags == "-O0" else ()
+    for choices in ({}, *others):
+        folder = tmp_path / "-".join(["plain", *choices])
+        folder.mkdir()
+        cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
+        results = run_cases(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
+        for case, result in zip(cases, results, strict=True):
+            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tmp_path: Path) -> None:
+    """Its assembly and intrinsics, and the DSP forms, which its core has too."""
+    skip_without(compiler)
+    target = TARGETS["cortex-m55"]
+    cases = form_cases(kind, target)
+    for first in range(0, len(cases), 24):  # without optimization, all together exceed the flash
+        some = cases[first : first + 24]
+        for case, result in zip(some, run_cases(some, target, tmp_path, flags, compiler), strict=True):
+            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

@@ -1,0 +1,77 @@
+"""Operators that read one tensor run in one group, which reads each of its rows while it is there: the search
+finds that, where it takes less RAM, for an input of the model and, as a ring, for a tensor that is computed."""
+
+from __future__ import annotations
+
+import pytest
+from executors import assert_all_exact, plan_of
+from random_graphs import Sketch, Value
+
+from tinyfuse.plan import Plan
+
+
+def shared(sketch: Sketch, inner: bool, channels: int = 16) -> tuple[Value, Value]:
+    """(the model's input, the tensor that siblings read): one and the same, or a convolution apart."""
+    x = sketch.value((1, 24, 12, 3 if inner else channels))
+    return x, sketch.conv(x, channels, (3, 3)) if inner else x
+
+
+def convolutions(inner: bool) -> bytes:
+    """Three convolutions of one tensor, added up."""
+    sketch = Sketch(1)
+    x, t = shared(sketch, inner)
+    first, second, third = (sketch.conv(t, 8, kernel) for kernel in ((1, 1), (3, 3), (5, 3)))
+    return sketch.build([x], [sketch.add(sketch.add(first, second), third)])
+
+
+def mixed_branches(inner: bool) -> bytes:
+    """Pointwise, 3x3 and depthwise convolution and a pool with a convolution after it, joined."""
+    sketch = Sketch(2)
+    x, t = shared(sketch, inner)
+    first = sketch.conv(t, 4, (1, 1))
+    pooled = sketch.pool(t, "MAX_POOL_2D", (3, 3), (1, 1), "SAME")
+    others = sketch.conv(t, 4, (3, 3)), sketch.depthwise(t, (3, 3)), sketch.conv(pooled, 4, (1, 1))
+    joined = sketch.concatenate([first, *(sketch.requantize_to(v, first) for v in others)], 3)
+    return sketch.build([x], [sketch.conv(joined, 4, (1, 1))])
+
+
+def projection(inner: bool) -> bytes:
+    """A residual block whose shortcut is a convolution."""
+    sketch = Sketch(3)
+    x, t = shared(sketch, inner)
+    body = sketch.conv(sketch.conv(t, 8, (3, 3), (2, 2)), 8, (3, 3))
+    return sketch.build([x], [sketch.add(body, sketch.conv(t, 8, (1, 1), (2, 2)))])
+
+
+def two_inputs() -> bytes:
+    """Branches of two inputs that nothing joins before the last operator but one does."""
+    sketch = Sketch(4)
+    x, other = sketch.value((1, 20, 6, 4)), sketch.value((1, 20, 6, 4))
+    joined = sketch.add(sketch.conv(x, 16, (3, 3)), sketch.conv(other, 16, (1, 1)))
+    return sketch.build([x, other], [sketch.pool(joined, "MAX_POOL_2D", (2, 2), (2, 2))])
+
+
+def smallest(data: bytes) -> Plan:
+    return plan_of(data, optimize="ram")
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("network", [convolutions, mixed_branches, projection])
+def test_all_readers_of_a_tensor_are_in_one_group(network, inner: bool) -> None:
+    plan = smallest(network(inner))
+    tensor = plan.graph.ops[0].output if inner else plan.graph.inputs[0]
+    readers = set(plan.graph.consumers[tensor])
+    (group,) = (group for group in plan.groups if readers.intersection(group.ops))
+    assert len(readers) > 1 and readers <= set(group.ops)
+    if inner:  # a ring as high as the highest of the windows
+        assert tensor in {op.output for op in group.ops} and tensor not in group.outputs
+        assert plan.storage[tensor].ring_rows <= 6 < tensor.shape[1]
+
+
+def test_branches_of_two_inputs_are_one_group() -> None:
+    assert [len(group.ops) for group in smallest(two_inputs()).groups] == [4]
+
+
+def test_groups_of_branches_are_exact() -> None:
+    networks = [network(inner) for network in (convolutions, mixed_branches, projection) for inner in (False, True)]
+    assert_all_exact([smallest(data) for data in (*networks, two_inputs())], runs=2)

@@ -1,0 +1,139 @@
+"""Our kernels of the operator families but the convolutions': on the host under sanitizers, and on
+emulated cores, whose compilers and instructions are others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import NAMED, RANDOM
+from cases.common import broken_rules, inputs_of, operator, seeds, tensor
+from hypothesis import HealthCheck, Phase, given, settings
+from op_harness import TARGETS, Case, assert_exact, cases_of
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.binary import Binary
+from tinyfuse.ops.softmax import Softmax
+from tinyfuse.resources import resource_dir
+from tinyfuse.targets import Target, load_target
+
+
+def target_or_skip(name: str) -> Target:
+    needed = ["gcc"] if name == "host" else ["arm-none-eabi-gcc", "qemu-system-arm"]
+    if any(shutil.which(tool) is None for tool in needed):
+        pytest.skip(f"needs {' and '.join(needed)}")
+    return load_target(name)
+
+
+def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
+    """Random inputs in every way; the two extremes, and every stored value, in the first."""
+    context = Context(target, kernels="tinyfuse")
+    low, high, _, random, _, every = inputs_of(op, seed)
+    cases = list(cases_of(op, context, random))
+    for inputs in (low, high, every):
+        cases += list(cases_of(op, context, inputs))[:1]
+    return cases
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", [kind for kind in NAMED if kernels_of(kind)])
+def test_named_cases(kind: str, target: str, tmp_path: Path) -> None:
+    core = target_or_skip(target)
+    assert_exact([case for op in NAMED[kind].values() for case in all_cases(op, core)], core, tmp_path)
+
+
+def drawn(strategy, count: int) -> list[tuple[Op, int]]:
+    """`count` operators, always the same ones, each with a seed for its inputs."""
+    found: list[tuple[Op, int]] = []
+
+    @settings(
+        max_examples=count, deadline=None, derandomize=True, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck), database=None,
+    )  # fmt: skip
+    @given(strategy, seeds)
+    def collect(op: Op, seed: int) -> None:
+        found.append((op, seed))
+
+    collect()
+    return found
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m4"))
+def test_random_cases(target: str, tmp_path: Path) -> None:
+    core = target_or_skip(target)
+    operators = [pair for strategy in RANDOM.values() for pair in drawn(strategy, 3)]
+    assert_exact([case for op, seed in operators for case in all_cases(op, core, seed)], core, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_floats_that_tflm_leaves_undefined(target: str, tmp_path: Path) -> None:
+    """QUANTIZE saturates infinities and what doesn't fit int32; NaN becomes the lowest value."""
+    core = target_or_skip(target)
+    data = np.array([np.inf, 3e38, 1e10, -0.0, np.nan, -1e10, -3e38, -np.inf], np.float32)
+    expected = {"int8": [127, 127, 127, 5, -128, -128, -128, -128],
+                "int16": [32767, 32767, 32767, 5, -32768, -32768, -32768, -32768]}  # fmt: skip
+    cases = []
+    for dtype, values in expected.items():
+        op = operator("QUANTIZE", [tensor((8,), None, dtype="float32")], tensor((8,), 0.5, 5, dtype))
+        cases += list(cases_of(op, Context(core, kernels="tinyfuse"), [data]))
+        (got,) = FAMILIES["QUANTIZE"].reference(op, data)
+        assert got.tolist() == values
+    assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_cast_of_nan_is_zero(target: str, tmp_path: Path) -> None:
+    core = target_or_skip(target)
+    data, cases = np.array([np.nan, -np.nan, 1.9], np.float32), []
+    for dtype in ("int8", "int16", "int32"):
+        op = operator("CAST", [tensor((3,), None, dtype="float32")], tensor((3,), None, dtype=dtype))
+        (got,) = FAMILIES["CAST"].reference(op, data)
+        assert got.tolist() == [0, 0, 1]
+        cases += list(cases_of(op, Context(core, kernels="tinyfuse"), [data]))
+    assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_softmax_beyond_what_tflm_can(target: str, tmp_path: Path) -> None:
+    """Where 512 or more exps of about one add up, TFLM aborts: every probability rounds to zero."""
+    core = target_or_skip(target)
+    shape = (1, 1000)
+    op = operator("SOFTMAX", [tensor(shape, 0.1)], tensor(shape, 1 / 256, -128), Softmax(1.0))
+    data = [np.zeros(shape, np.int8)]
+    (got,) = FAMILIES["SOFTMAX"].reference(op, *data)
+    assert set(got.reshape(-1)) == {-128}
+    assert_exact(list(cases_of(op, Context(core, kernels="tinyfuse"), data)), core, tmp_path)
+
+
+def test_all_headers_together_name_nothing_twice(tmp_path) -> None:
+    """A module may need any of them: with CMSIS-NN's kernels beside ours, other ones than usual."""
+    folder = resource_dir("runtime_c")
+    names = sorted(path.name for path in folder.glob("tinyfuse_*.h"))
+    source = tmp_path / "all.c"
+    source.write_text("".join(f'#include "{name}"\n' for name in names))
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{folder}"]
+    done = subprocess.run(["gcc", *flags, source], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("target", ("cortex-m4", "cortex-m55"))
+def test_add_and_mul_of_far_apart_scales(target: str, tmp_path: Path) -> None:
+    """Every shift of the vector forms, none and the largest among them, and a rest beside the vectors."""
+    core = target_or_skip(target)
+    rng, cases = np.random.default_rng(5), []
+    for scale in (1.0, 0.5, 0.3, 1e-2, 1e-4, 1e-7):
+        for kind in ("ADD", "MUL"):
+            operands = [tensor((3, 17), 1.0, int(rng.integers(-128, 128))), tensor((3, 17), scale, -128)]
+            for out_scale in (scale, 2.0, 300.0):
+                output = tensor((3, 17), out_scale, int(rng.integers(-128, 128)))
+                op = operator(kind, operands, output, Binary(str(rng.choice(["NONE", "RELU"]))))
+                if not broken_rules(op):
+                    cases += all_cases(op, core)
+    assert len(cases) > 60
+    assert_exact(cases, core, tmp_path)

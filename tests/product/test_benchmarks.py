@@ -1,0 +1,70 @@
+"""benchmarks/: the recorded data is sound, and the table and the plot show what was measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from random_graphs import Sketch
+from scripts import scripts_of
+from test_emulation import needs_qemu
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+PEERS = json.loads((BENCHMARKS / "peers.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def scripts():
+    with scripts_of(BENCHMARKS):
+        yield
+
+
+def test_recorded_figures_name_known_models_and_tools():
+    from rows import recorded_rows
+
+    recorded = recorded_rows(PEERS)
+    assert len(recorded) == len(PEERS["rows"]) == len({(r.tool, r.model, r.target) for r in recorded})
+    for row in recorded:
+        assert row.tool in PEERS["tools"] and row.model in PEERS["models"] and row.recorded
+        assert row.instructions > 0 and row.ram_bytes > 0
+
+
+def test_table_and_plot_have_every_row():
+    from plot import plot
+    from rows import Row, recorded_rows
+    from table import markdown
+
+    failed = Row("bakeNN", "cmsis-nn", "kws", "cortex-m4", failure="refused | odd")
+    rows = [*recorded_rows(PEERS), failed]
+    text = markdown(rows, ["How."], PEERS["tools"])
+    assert text.count("(recorded) |  |") == len(PEERS["rows"])
+    assert "none: refused / odd" in text
+    assert "| TFLM (recorded) |  | 7,696,680 | 2.90 |" in text
+    picture = ElementTree.fromstring(plot(rows))
+    titles = list(picture.iter("{http://www.w3.org/2000/svg}title"))
+    assert len(titles) == len(PEERS["rows"])  # a row without figures is no point
+
+
+@needs_qemu
+@pytest.mark.emulated
+def test_a_model_is_measured(tmp_path, monkeypatch, capsys):
+    import run
+
+    sketch = Sketch(4)
+    x = sketch.value((1, 6, 6, 3), 0.05, 3)
+    path = tmp_path / "ad01_int8.tflite"
+    path.write_bytes(sketch.build([x], [sketch.conv(x, 4, (3, 3))]))
+    monkeypatch.setattr("tinyfuse_runs.SETTINGS", ({"kernels": "tinyfuse", "fusion": "rows"},))
+    arguments = ["--models", tmp_path, "--targets", "cortex-m4", "--corners", "2", "--no-bakenn", "--output", tmp_path]
+    monkeypatch.setattr(sys, "argv", ["run.py", *map(str, arguments)])
+    assert run.main() == 0
+    (row,) = [r for r in json.loads((tmp_path / "results.json").read_text())["rows"] if r["tool"] == "tinyfuse"]
+    assert row["exact"] and row["instructions"] > 0 and row["arena_bytes"] > 0
+    assert f"{row['instructions']:,}" in (tmp_path / "results.md").read_text()
+    written = (tmp_path / "results.md").read_text()
+    monkeypatch.setattr(sys, "argv", ["run.py", "--render", "--output", str(tmp_path)])
+    assert run.main() == 0 and (tmp_path / "results.md").read_text() == written
+    assert "[1/1] ad01 cortex-m4 tinyfuse" in capsys.readouterr().err

@@ -1,0 +1,96 @@
+"""examples/digits: the firmware on the emulated Cortex-M4 reads every image as the interpreter does."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scripts import scripts_of
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples" / "digits"
+
+
+@pytest.fixture
+def example():
+    """Imports a script of the example."""
+    with scripts_of(DIGITS):
+        yield __import__
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return json.loads((DIGITS / "expected.json").read_text())
+
+
+def printed(expected):
+    """What a firmware that computes `expected` prints for each image."""
+    rows = enumerate(zip(expected["classes"], expected["scores"], strict=True))
+    return [f"scores {i} {read} {' '.join(map(str, scores))}" for i, (read, scores) in rows]
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("options", [(), ("--fusion", "none")], ids=["default", "unfused"])
+def test_firmware_equals_interpreter_image_for_image(tmp_path, options):
+    done = subprocess.run(
+        [sys.executable, DIGITS / "run.py", "--build-dir", tmp_path / "build", "--", *options],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "accuracy 98.06 % (353 of 360 images)" in done.stdout
+    assert "all 360 images: class and int8 scores equal" in done.stdout
+    assert "arena" in done.stdout.partition("interpreter\n")[2]
+
+
+def test_scripts_of_one_name_do_not_meet():
+    """benchmarks/ has a run.py, too."""
+    for folder in (DIGITS, ROOT / "benchmarks", DIGITS):
+        with scripts_of(folder):
+            assert Path(__import__("run").__file__).parent == folder
+    assert "run" not in sys.modules
+
+
+def test_expected_scores_are_the_interpreters(example):
+    script = example("expected")
+    assert script.EXPECTED.read_text() == script.expected_text()
+
+
+def test_equal_scores_are_accepted(example, expected):
+    assert example("run").differences("\n".join(printed(expected)), expected) == []
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda line: line + "0", id="a score"),
+        pytest.param(lambda line: line.replace("scores 7 ", "scores 7 1"), id="the class"),
+        pytest.param(lambda line: line.rpartition(" ")[0], id="a score is missing"),
+        pytest.param(lambda line: "", id="the image is missing"),
+    ],
+)
+def test_a_difference_in_one_image_is_found(example, expected, spoil):
+    lines = printed(expected)
+    lines[7] = spoil(lines[7])
+    (difference,) = example("run").differences("\n".join(lines), expected)
+    assert difference.startswith("image 7:")
+
+
+def test_the_model_is_what_the_readme_says(expected):
+    assert (DIGITS / "digits.tflite").stat().st_size < 60_000
+    assert expected["correct"] / len(expected["classes"]) > 0.96
+
+
+def test_quickstart_ends_with_commands_that_exist():
+    from tinyfuse.cli.main import main
+
+    _, _, after = (ROOT / "examples" / "quickstart.sh").read_text().partition('examples/digits/run.py "$@"\n')
+    told = re.findall(r"^  tinyfuse (\S+) MODEL.tflite --target cortex-m4", after, re.MULTILINE)
+    assert told == ["report", "gen", "verify"]
+    assert set(re.findall(r"\btinyfuse ([a-z-]+)", after)) <= set(main.commands)
+    assert (ROOT / "docs" / "build-systems.md").is_file() and "docs/build-systems.md" in after

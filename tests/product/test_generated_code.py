@@ -1,0 +1,193 @@
+"""The generated files themselves: the same bytes everywhere, clean under every warning, and safe
+whatever names a model has."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cross_compilers import NAMES, cross_compiler
+from executors import assert_all_exact, plan_of
+from host_program import WARNINGS, compile_c
+from random_graphs import Sketch
+from stream_models import STREAM_MODELS
+from test_ops_network import network
+from tflite_builder import ModelBuilder
+
+from tinyfuse.emit import emit
+from tinyfuse.emit.identifiers import default_module_name, module_name
+from tinyfuse.errors import UsageError
+from tinyfuse.targets import load_target
+from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
+from tinyfuse.verify.selftest import embedded_selftest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def separable() -> bytes:
+    """A fusion group of two convolutions, a residual, and a vector after: per-channel weights."""
+    sketch = Sketch(5)
+    x = sketch.value((1, 9, 7, 8))
+    y = sketch.conv(sketch.depthwise(x, (3, 3)), 8, (1, 1), activation="RELU")
+    z = sketch.fully_connected(sketch.add(x, y), 5)
+    return sketch.build([x], [sketch.softmax(z)])
+
+
+# --- determinism -------------------------------------------------------------------------------
+
+
+def generate(folder: Path, seed: int, target: str, home: Path) -> dict[str, bytes]:
+    """The files of a `gen` of folder/net.tflite, run in that folder."""
+    folder.mkdir(parents=True)
+    (folder / "net.tflite").write_bytes(separable())
+    command = [sys.executable, "-m", "tinyfuse", "gen", str(folder / "net.tflite"), "--target", target, "-o", "out"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed), "HOME": str(home)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m55"])
+def test_the_same_model_and_options_give_the_same_bytes_everywhere(tmp_path: Path, target: str) -> None:
+    one = generate(tmp_path / "here", 1, target, tmp_path)
+    two = generate(tmp_path / "some where" / "el'se", 2, target, tmp_path / "nobody")
+    assert one == two and len(one) > 7
+    for name, data in one.items():
+        text = data.decode("ascii")
+        for place in (str(tmp_path), str(ROOT), str(Path.home()), "some where"):
+            assert place not in text, (name, place)
+        assert not re.search(r"\b(19|20)\d\d[-/.]\d\d?[-/.]\d\d?\b|\b\d\d:\d\d:\d\d\b", text), name
+
+
+# --- warnings ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compiler", NAMES)
+@pytest.mark.parametrize(
+    ("target", "kernels"),
+    [("host", "tinyfuse"), ("cortex-m0plus", "tinyfuse"), ("cortex-m4", "tinyfuse"), ("cortex-m55", "tinyfuse"),
+     ("cortex-m4", "cmsis-nn"), ("cortex-m55", "cmsis-nn")],
+)  # fmt: skip
+def test_no_warning_from_any_compiler(tmp_path: Path, compiler: str, target: str, kernels: str) -> None:
+    """Alone and as one translation unit with the weights, which is how some firmwares build."""
+    tree = find_cmsis_nn(None)
+    if kernels == "cmsis-nn" and (tree is None or tree.version != (4, 0)):
+        pytest.skip("needs CMSIS-NN 4.0, which PyPI's bakenn carries")
+    command = [compiler]
+    if target != "host":
+        command = cross_compiler(compiler, load_target(target))
+    if not shutil.which(command[0]):
+        pytest.skip(f"needs {command[0]}")
+    for number, data in enumerate((separable(), network(), STREAM_MODELS["every kind of state"])):
+        plan = plan_of(data, target, kernels=kernels, cmsis_nn_version="4.0")
+        if plan.uses_cmsis_nn:
+            command += [f"-isystem{folder}" for folder in tree.include_dirs]
+        folder = write(tmp_path / str(number), emit(plan, embedded_selftest(plan)))
+        sources = ["net.c", "net_weights.c", "net_selftest.c"]
+        (folder / "all.c").write_text("".join(f'#include "{name}"\n' for name in sources))
+        compile_c([*command, "-std=gnu11", *WARNINGS, "-fsyntax-only", folder / "all.c"])
+        # some of gcc's warnings come from its optimizer, clang's do not
+        how = ["-fsyntax-only"] if compiler == "clang" else ["-O2", "-c", "-o", folder / "part.o"]
+        for part in sources:
+            compile_c([*command, "-std=c99", *WARNINGS, folder / part, *how])
+
+
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("opt", ["-O2", "-O3"])
+def test_no_warning_whatever_the_length(tmp_path: Path, target: str, opt: str) -> None:
+    """Calls are specialised by constant lengths, and the optimizer warns where it then misreads the loop
+    over the rest: it did for an ADD of 36 elements on Helium."""
+    if not shutil.which("arm-none-eabi-gcc"):
+        pytest.skip("needs arm-none-eabi-gcc")
+    sketch, inputs, outputs = Sketch(1), [], []
+    for length in range(1, 50, 5):  # every rest of a division by eight
+        a, b = sketch.value((1, 1, 1, length)), sketch.value((1, 1, 1, length))
+        inputs += [a, b]
+        outputs += [sketch.add(a, b), sketch.add(a, b, kind="MUL"), sketch.scale_channels(a, "SUB")]
+    folder = write(tmp_path, emit(plan_of(sketch.build(inputs, outputs), target, kernels="tinyfuse", fusion="none")))
+    command = ["arm-none-eabi-gcc", *load_target(target).flags, "-std=c99", *WARNINGS, opt, "-c"]
+    compile_c([*command, folder / "net.c", "-o", folder / "net.o"])
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+# --- names -------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "", "", " ", "_", "__", "a", "A", "a", "a_2", "int", "int", "INT", "if_", "class", "namespace", "NULL", "errno",
+    "main", "bytes", "bytes", "count", "init", "run", "arena", "index", "0", "9lives", "x*/ #error y", "/* open",
+    "// line \\", "end \\", "??/", "??)\n??/", "new\nline #error", "cr\r#error", 'quo"te', "quo'te", "%s%n", "${X}",
+    "$(rm)", "`rm`", "{{ name }}", "{% raw %}", "a;b;c", "\t\v\f", "\u00e9\u00e8", "\u540d\u524d", "\u202egnol",
+    "\U0001f600", "\x1b[2J", "x" * 10_000, "x" * 10_000, "*/" * 5_000, b"\xff\xfe", b"nul\0inside", "INPUT_A_BYTES",
+    "a_bytes", "StatefulPartitionedCall:0", "-1", "_Bool", "_Static_assert", "net_run", "tinyfuse_rows_slide",
+]  # fmt: skip
+
+
+def badly_named() -> bytes:
+    """A RELU for each name, between an input and an output of that name, and a network whose tensors and
+    constants all have such names."""
+    model, inputs, outputs = ModelBuilder(), [], []
+    for name in HOSTILE:
+        inputs.append(model.tensor(name, (1, 3), scale=0.5, zero_point=1))
+        outputs.append(model.tensor(name, (1, 3), scale=0.5, zero_point=1))
+        model.op("RELU", inputs[-1:], outputs[-1:], table=False)
+    for name in HOSTILE[::4]:
+        constant = model.tensor(name, (4, 3), scale=0.5, zero_point=0, data=np.ones((4, 3), np.int8))
+        outputs.append(model.tensor(name, (1, 4), scale=0.5, zero_point=1))
+        model.op("FULLY_CONNECTED", [outputs[-2], constant, -1], outputs[-1:])
+        outputs.append(model.tensor(name, (1, 3), scale=0.5, zero_point=1))
+        constant = model.tensor(name, (3, 4), scale=0.5, zero_point=0, data=np.ones((3, 4), np.int8))
+        model.op("FULLY_CONNECTED", [outputs[-2], constant, -1], outputs[-1:])
+    return model.build(inputs, outputs)
+
+
+def test_hostile_tensor_names_give_exact_clean_c() -> None:
+    """Compiled with every warning an error, and run under sanitizers."""
+    assert_all_exact([plan_of(badly_named())])
+
+
+def test_hostile_tensor_names_stay_in_their_places(tmp_path: Path) -> None:
+    """Printable ASCII alone, no line too long to read; the header is C++ too."""
+    plan = plan_of(badly_named())
+    files = emit(plan, embedded_selftest(plan))
+    for name, text in files.items():
+        assert not set(text) - {"\n", *map(chr, range(32, 127))}, name
+        assert "??" not in text, name
+        assert max(map(len, text.splitlines())) < 400, name
+    folder = write(tmp_path, files)
+    (folder / "main.cpp").write_text('#include "net.h"\nint main() { return net_init(nullptr, 0) == NET_OK; }\n')
+    compile_c(["g++", "-std=c++17", *WARNINGS, "-fsyntax-only", folder / "main.cpp"])
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["int", "1*&", "", ".", "string", "math", "STDINT", "tinyfuse_copy", "tinyfuse", "arm_nnfunctions", "*/", '"',
+     "\u00e9", "a b", "x" * 240, "-", "main", "CMakeLists"],
+)  # fmt: skip
+def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> None:
+    """In one folder with its runtime, found by -I: no name may take that of a header it includes."""
+    name = default_module_name(f"{tmp_path}/{file}.tflite")
+    assert module_name(name) == name
+    plan = plan_of(network(), name=name)
+    files = emit(plan, embedded_selftest(plan))
+    folder = write(tmp_path / "out", files)
+    assert len({path.lower() for path in files}) == len(files)
+    for part in (f"{name}.c", f"{name}_weights.c", f"{name}_selftest.c"):
+        compile_c(["gcc", "-std=c99", *WARNINGS, f"-I{folder}", "-fsyntax-only", folder / part])
+
+
+@pytest.mark.parametrize("name", ["string", "Math", "stdint", "tinyfuse_copy", "tinyfuse_x", "arm_x", "cmsis_gcc"])
+def test_a_name_that_hides_a_header_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="header"):
+        module_name(name)

@@ -1,0 +1,53 @@
+"""`tinyfuse operators` and docs/operators.md: complete, up to date, and only what tests have shown."""
+
+from __future__ import annotations
+
+import case_counts
+from click.testing import CliRunner
+
+from tinyfuse.cli.main import main
+from tinyfuse.ops import FAMILIES
+from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_json, operators_markdown
+
+_REGENERATE = "run: python tests/support/case_counts.py"
+
+
+def _shown(*arguments: str):
+    return CliRunner().invoke(main, ["operators", *arguments])
+
+
+def test_counts_are_those_of_the_tables() -> None:
+    assert TESTED_CASES.read_text() == case_counts.counts_text(), _REGENERATE
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert case_counts.OPERATORS_MD.read_text() == operators_markdown(operators_json()), _REGENERATE
+
+
+def test_every_operator_of_a_file_is_listed_with_tested_cases_everywhere() -> None:
+    listed = {o["kind"]: o for o in operators_json()["operators"]}
+    assert set(listed) == {kind for kind, family in FAMILIES.items() if family.in_files}
+    for kind, operator in listed.items():
+        # the reader takes these two out of the graph, by rules of its own
+        read = kind in ("VAR_HANDLE", "CALL_ONCE")
+        # what follows from shapes is folded: no kernel computes it
+        folded = not FAMILIES[kind].reads_values
+        assert operator["rules"] or read, kind
+        assert operator["kernels"] or read or folded, kind
+        assert all(operator["tested_cases"][place] > 0 for place in (PLACES[:1] if folded else PLACES)), kind
+
+
+def test_summaries_are_one_line() -> None:
+    for family in FAMILIES.values():
+        assert 0 < len(family.summary) <= 100 and "\n" not in family.summary, family.kind
+
+
+def test_a_kind_is_shown_with_its_rules() -> None:
+    text = _shown("add").stdout
+    assert "ADD: a + b" in text and "inputs and output are int8" in text and "tinyfuse_add_s8" in text
+    assert "ADD" in _shown().stdout and "RELU" in _shown().stdout
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    result = _shown("ADD", "NONSENSE")
+    assert result.exit_code == 2 and "NONSENSE" in result.output

@@ -1,0 +1,62 @@
+"""How many cases of each operator the tests compare byte for byte, counted in the tables that they
+iterate over: nobody writes such a number by hand.
+
+    python tests/support/case_counts.py     writes tinyfuse/report/tested_cases.json and docs/operators.md
+
+tests/product/test_operators.py fails while either is out of date. What is tested elsewhere than in
+tests/support/cases adds its table to `case_counts`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+_ROOT = _HERE.parents[1]
+OPERATORS_MD = _ROOT / "docs" / "operators.md"
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
+
+import conv_cases
+import stream_models
+import test_conv_kernels
+from cases import NAMED
+from cases.common import inputs_of
+from op_harness import TARGETS, cases_of
+
+from tinyfuse.kernels.base import Context
+from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_json, operators_markdown
+from tinyfuse.targets import load_target
+
+
+def case_counts() -> dict[str, dict[str, int]]:
+    """kind -> {place: cases}: places are "tflm" and the targets on which kernels run."""
+    counts: dict[str, dict[str, int]] = {}
+    contexts = {name: Context(load_target(name), kernels="tinyfuse") for name in TARGETS}
+    for kind, ops in NAMED.items():
+        counts[kind] = {"tflm": len(ops)}
+        for name, context in contexts.items():
+            run = [op for op in ops.values() if any(cases_of(op, context, inputs_of(op)[0]))]
+            counts[kind][name] = len(run)
+    for kind in conv_cases.FAMILIES:
+        counts[kind] = {"tflm": sum(len(conv_cases.tflm_cases(kind, extreme)) for extreme in (False, True))}
+        for name in TARGETS:
+            cases = test_conv_kernels.random_cases(kind, load_target(name))
+            counts[kind][name] = len({case.op for case in cases})
+    for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
+        counts[kind] = dict.fromkeys(PLACES, len(models))
+    return counts
+
+
+def counts_text() -> str:
+    """The file's text: a line an operator, so that changes of several don't collide."""
+    lines = (f'  "{kind}": {json.dumps(places)}' for kind, places in sorted(case_counts().items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    TESTED_CASES.write_text(counts_text())
+    OPERATORS_MD.write_text(operators_markdown(operators_json()))

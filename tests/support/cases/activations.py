@@ -1,0 +1,122 @@
+"""Int8 functions of one value: nearly every case has room for all 256 stored values."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
+from tinyfuse.ir import Op
+from tinyfuse.ops.activations import LeakyRelu
+
+_ALL = (1, 4, 8, 8)  # 256 elements
+
+
+#: outputs whose quantization is that of the function
+_FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
+
+
+def _op(kind: str, shape, in_scale, in_zero, out_scale, out_zero, alpha: float | None = None) -> Op:
+    attributes = None if alpha is None else LeakyRelu(f32(alpha))
+    return operator(kind, [tensor(shape, in_scale, in_zero)], tensor(shape, out_scale, out_zero), attributes)
+
+
+def _saturating(kind: str) -> dict[str, Op]:
+    """LOGISTIC and TANH: from an input that is all zero to one that is all saturated."""
+    return {
+        f"scale {scale:.3g}, zero point {zero_point}": _op(kind, _ALL, scale, zero_point, *_FIXED[kind])
+        for scale in (2.0**-28, 1e-4, 1 / 256, f32(0.0235), 0.1, 0.5, 1.0, 15.0, 16.0, 100.0, 2.0**30)
+        for zero_point in (-128, 0, 127)
+    }
+
+
+def _rescaling(kind: str, *alpha: float) -> dict[str, Op]:
+    """What every function with an output quantization of its own must take."""
+    return {
+        "same quantization": _op(kind, _ALL, 0.05, -20, 0.05, -20, *alpha),
+        "finer output": _op(kind, _ALL, 0.05, 3, 0.021, -128, *alpha),
+        "coarser output": _op(kind, _ALL, 0.05, 100, 0.3, -100, *alpha),
+        "zero point at the low end": _op(kind, _ALL, 0.024, -128, 0.02, -128, *alpha),
+        "zero point at the high end": _op(kind, _ALL, 0.024, 127, 0.02, 127, *alpha),
+        "rank 2": _op(kind, (3, 5), 0.05, 3, 0.021, -128, *alpha),
+        "rank 0": _op(kind, (), 0.05, 3, 0.021, -128, *alpha),
+        "rank 5": _op(kind, (2, 1, 3, 2, 2), 0.05, 3, 0.021, -128, *alpha),
+        "batch 2": _op(kind, (2, 4, 8, 4), 0.05, 3, 0.021, -128, *alpha),
+    }
+
+
+@st.composite
+def _random(draw, kind: str) -> Op:
+    shape = draw(shapes)
+    source = (draw(scales), draw(zero_points))
+    result = draw(st.one_of(st.just(source), st.tuples(scales, zero_points)))
+    alpha = draw(st.floats(-3, 3)) if kind == "LEAKY_RELU" else None
+    if kind == "RSQRT":
+        source = (source[0], -128)
+    return _op(kind, shape, *source, *_FIXED.get(kind, result), alpha)
+
+
+NAMED = {
+    "RELU": {
+        "same quantization": _op("RELU", _ALL, 0.05, -20, 0.05, -20),
+        "full range": _op("RELU", _ALL, 0.05, -128, 0.05, -128),
+        "other zero point": _op("RELU", _ALL, 0.05, 3, 0.05, -128),
+        "finer output": _op("RELU", _ALL, 0.05, 3, 0.021, -128),
+        "coarser output": _op("RELU", _ALL, 0.05, 100, 0.3, -100),
+        "widest multiplier": _op("RELU", _ALL, 2.0**21 - 0.5, 0, 1.0, 0),
+        "multiplier of zero": _op("RELU", _ALL, 1e-20, 0, 1e10, 7),
+        "rank 2": _op("RELU", (3, 5), 0.05, 3, 0.021, -128),
+    },
+    "RELU6": {
+        "six inside": _op("RELU6", _ALL, 0.05, -100, 0.05, -100),
+        "six beyond": _op("RELU6", _ALL, 6 / 255, -128, 6 / 255, -128),
+        "half way": _op("RELU6", _ALL, 12 / 5, 0, 12 / 5, 0),
+        "output quantization is not looked at": _op("RELU6", _ALL, 0.05, -100, 0.5, 3),
+    },
+    "LOGISTIC": _saturating("LOGISTIC"),
+    "TANH": _saturating("TANH"),
+    "LEAKY_RELU": {
+        **_rescaling("LEAKY_RELU", 0.2),
+        "alpha of zero": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.04, -20, 0.0),
+        "alpha of one": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.05, 3, 1.0),
+        "alpha above one": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.07, 20, 1.7),
+        "negative alpha": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.04, -20, -0.3),
+        "tiny alpha": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.04, -20, 1e-12),
+        "alpha that saturates": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.04, -20, 4e5),
+        "widest multiplier": _op("LEAKY_RELU", _ALL, 2.0**21 - 0.5, 0, 1.0, 0, 0.01),
+    },
+    "HARD_SWISH": {
+        **_rescaling("HARD_SWISH"),
+        **{
+            f"scale {scale:.3g}": _op("HARD_SWISH", _ALL, scale, zero_point, scale * ratio, 11)
+            for scale, zero_point, ratio in (
+                (2.0**-22, 0, 1.0),
+                (1e-3, -100, 0.01),
+                (6 / 255, -20, 0.6),
+                (0.1, 3, 2.0),
+                (1.5, -8, 7.0),
+                (40.0, 0, 100.0),
+                (1000.0, 0, 511.0),
+                (2.0**24, 9, 1.0),
+            )
+        },
+        "finest output": _op("HARD_SWISH", _ALL, 1.0, 0, 1 / 127, 0),
+    },
+    "ELU": {
+        **_rescaling("ELU"),
+        "steep": _op("ELU", _ALL, 1.0, 0, 0.01, -27),
+        "flat": _op("ELU", _ALL, 1e-6, 0, 0.1, 5),
+    },
+    "ABS": {**_rescaling("ABS"), "widest multiplier": _op("ABS", _ALL, 2.0**21 - 0.5, 0, 1.0, 0)},
+    "RSQRT": {
+        f"scale {scale:.3g}, output {out:.3g}": _op("RSQRT", shape, scale, -128, out, zero_point)
+        for scale, out, zero_point, shape in (
+            (1.0, 1 / 127, 0, _ALL),
+            (0.05, 0.02, -128, _ALL),
+            (1e-4, 0.5, 127, (2, 4, 8, 4)),
+            (3.0, 1e-3, 5, (3, 5)),
+            (2.0**-40, 2.0**-9, 0, _ALL),
+            (2.0**12, 2.0**6, 9, ()),
+        )
+    },
+}
+RANDOM = {kind: _random(kind).filter(lambda op: not broken_rules(op)) for kind in NAMED}

@@ -1,0 +1,33 @@
+"""CAST between every pair of dtypes, and functions of floats."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from cases.common import operator, shapes, tensor
+from tinyfuse.ir import Op
+from tinyfuse.ops.cast import RESULTS, SOURCES
+
+_IMAGE = (1, 3, 4, 5)
+
+
+def _op(kind: str, source: str, result: str, shape=_IMAGE) -> Op:
+    return operator(kind, [tensor(shape, None, dtype=source)], tensor(shape, None, dtype=result))
+
+
+@st.composite
+def _random(draw, kind: str, sources=("float32",), results=("float32",)) -> Op:
+    return _op(kind, draw(st.sampled_from(sources)), draw(st.sampled_from(results)), draw(shapes))
+
+
+_FLOATS = {"image": _IMAGE, "rank 0": (), "rank 2": (5, 3), "batch 2": (2, 3, 4, 5)}
+
+NAMED = {
+    "CAST": {f"{a} to {b}": _op("CAST", a, b) for a in SOURCES for b in RESULTS}
+    | {"rank 0": _op("CAST", "bool", "int8", ()), "batch 2": _op("CAST", "float32", "int8", (2, 3, 4, 5))},
+    **{
+        kind: {name: _op(kind, "float32", "float32", shape) for name, shape in _FLOATS.items()}
+        for kind in ("NEG", "SQUARE")
+    },
+}
+RANDOM = {"CAST": _random("CAST", SOURCES, RESULTS), "NEG": _random("NEG"), "SQUARE": _random("SQUARE")}

@@ -1,0 +1,42 @@
+"""SOFTMAX: to int8 and int16, betas, long rows."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
+from tinyfuse.ir import Op
+from tinyfuse.ops.softmax import Softmax
+
+
+def _op(shape, scale=0.1, zero_point=3, beta=1.0, out="int8") -> Op:
+    output = tensor(shape, 1 / 256, -128) if out == "int8" else tensor(shape, 1 / 65536, -32768, "int16")
+    return operator("SOFTMAX", [tensor(shape, scale, zero_point)], output, Softmax(f32(beta)))
+
+
+@st.composite
+def _random(draw) -> Op:
+    shape = draw(shapes | st.tuples(st.integers(1, 3), st.integers(1, 300)))
+    beta = draw(st.sampled_from([1.0, 1.0, 0.5, 2.0, 17.0]))
+    return _op(shape, draw(scales), draw(zero_points), beta, draw(st.sampled_from(["int8", "int16"])))
+
+
+NAMED = {
+    "SOFTMAX": {
+        "ten classes": _op((1, 10)),
+        "two classes": _op((1, 2), 0.05),
+        "one class": _op((1, 1)),
+        "rank 1": _op((12,)),
+        "pixels": _op((1, 3, 4, 5)),
+        "to int16": _op((2, 12), out="int16"),
+        "fine input": _op((1, 33), 1e-5),
+        "finest input": _op((1, 33), 2.0**-25),
+        "coarse input": _op((1, 33), 3.0),
+        "beyond the clamp": _op((1, 33), 1e4),
+        "beta of a half": _op((1, 12), beta=0.5),
+        "beta of ten": _op((1, 12), beta=10.0, out="int16"),
+        "as long as TFLM can": _op((1, 511), 2.0**-20),
+        "long, to int16": _op((1, 4095), 2.0**-20, out="int16"),
+    }
+}
+RANDOM = {"SOFTMAX": _random().filter(lambda op: not broken_rules(op))}

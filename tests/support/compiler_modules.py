@@ -1,0 +1,95 @@
+"""Small modules that together call every kernel of ours, each on every path that a core takes: what
+test_compilers.py compiles with all flags, and test_any_cpu.py on this machine.
+
+    plans = modules(target)          each with a module name of its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from batch_module import named_apart
+from cases import NAMED, common
+from conv_cases import FAMILIES as CONVOLUTIONS
+from conv_cases import Shape, make_op, options_of
+from executors import plan_of
+from stream_models import STREAM_MODELS
+from test_sliding_rings import chain
+from test_split_full_height import SPLIT
+from tflite_builder import ModelBuilder
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.select import whole_kernel
+from tinyfuse.targets import load_target
+
+#: for every form of the packed kernels, with rests of channels and of pixels
+SHAPES = (
+    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 4, 5, 8, 6, (2, 3)), Shape("CONV_2D", 2, 7, 12, 7),
+    Shape("CONV_2D", 3, 1, 20, 9), Shape("CONV_2D", 4, 5, 6, 4, (3, 3), groups=2),
+    Shape("DEPTHWISE_CONV_2D", 5, 6, 10, 10, (3, 3)), Shape("DEPTHWISE_CONV_2D", 6, 3, 9, 9, (5, 2)),
+    Shape("DEPTHWISE_CONV_2D", 5, 4, 3, 6, (3, 3), multiplier=2), Shape("FULLY_CONNECTED", 2, 1, 36, 9),
+    Shape("FULLY_CONNECTED", 1, 1, 300, 4), Shape("FULLY_CONNECTED", 2, 1, 37, 66, per_channel=False),
+    Shape("FULLY_CONNECTED", 1, 1, 20, 5, per_channel=False, weights_zero_point=3),
+)  # fmt: skip
+
+
+#: operators of a module: few, for each one's inputs and outputs are alive all the time
+_OPERATORS = 8
+
+
+@cache
+def modules(target: str) -> list[Plan]:
+    """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
+    streams; rows that are fed."""
+    one_each = _one_each(target)
+    apart = {"kernels": "tinyfuse", "fusion": "none"}
+    chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
+    parts = [one_each[i : i + _OPERATORS] for i in range(0, len(one_each), _OPERATORS)]
+    return named_apart([
+        *(plan_of(side_by_side(part), target, **apart) for part in parts),
+        plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
+        plan_of(side_by_side(chosen), target, optimize="ram", kernels="tinyfuse"),
+        plan_of(STREAM_MODELS["every kind of state"], target, kernels="tinyfuse"),
+        *(plan_of(SPLIT[name][0], target, kernels="tinyfuse", optimize="ram") for name in ("depthwise", "mean", "convolution")),
+        plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
+    ])  # fmt: skip
+
+
+def side_by_side(operators: Iterable[Op]) -> bytes:
+    """The .tflite of all those operators, none of which reads what another one writes."""
+    builder, inputs, outputs = ModelBuilder(), [], []
+    for op in operators:
+        options = options_of(op) if op.kind in CONVOLUTIONS else common.options_of(op)
+        reads, writes = common.add_operator(builder, op, options)
+        inputs, outputs = inputs + reads, outputs + writes
+    return builder.build(inputs, outputs)
+
+
+def convolutions() -> Iterator[Op]:
+    """Layers of SHAPES in each form: on a step line, in the bounded form, and with a weight that no lane takes."""
+    rng = np.random.default_rng(2)
+    for shape in SHAPES:
+        op = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            quant = replace(op.output.quant, zero_point=(zero_point,))
+            op = replace(op, outputs=(replace(op.output, quant=quant),))
+            yield op
+        weights = op.inputs[1].data.copy()
+        weights.reshape(-1)[0] = -128
+        yield replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
+
+
+def _one_each(target: str) -> list[Op]:
+    """The first operator of the cases for each kernel, and for each of its paths."""
+    context, found = Context(load_target(target), kernels="tinyfuse"), {}
+    for op in (*convolutions(), *(op for ops in NAMED.values() for op in ops.values())):
+        if kernels_of(op.kind):
+            kernel, by_row = whole_kernel(op, context)
+            found.setdefault((kernel.name, kernel.path(op, by_row, context)), op)
+    return list(found.values())

@@ -1,0 +1,115 @@
+"""Ways to run a model in tests: TFLM, the numpy references, and generated C on the host or emulated.
+
+A test hands over .tflite bytes; every executor gives, for each input set, the list of outputs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from batch_module import apart, together, write_batch
+from host_program import HostProgram
+
+from tinyfuse.compiler import compile_graph, plan_groups, prepare
+from tinyfuse.emit.header import stack_bound
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Graph
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.targets import Target, load_target
+from tinyfuse.verify.comparison import compare
+from tinyfuse.verify.emulation import build, build_firmware, find_emulator
+from tinyfuse.verify.emulation.build import find_compiler
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.oracle import ReferenceOracle, make_oracle
+from tinyfuse.verify.streams import default_frames, join, split
+
+
+def plan_of(data: bytes, target: str = "host", name: str = "net", **options) -> Plan:
+    """The plan of a model given as bytes; options are those of Options."""
+    return compile_graph(read_tflite("model.tflite", data), load_target(target), Options(name, **options))
+
+
+def grouped_plan(data: bytes, lengths: Sequence[int], target: str = "host", **options) -> Plan:
+    """The plan whose fusion groups have these numbers of operators, whatever a search would take."""
+    source, named = read_tflite("model.tflite", data), Options("net", **options)
+    graph, context = prepare(source, load_target(target), named)
+    operators = iter(graph.ops)
+    groups = [[next(operators) for _ in range(length)] for length in lengths]
+    assert not list(operators)
+    return plan_groups(source, graph, groups, context, named)
+
+
+def assert_reference_is_tflm(data: bytes, runs: int = 5, seed: int = 0) -> None:
+    """Our numpy references compute what TFLM's interpreter computes; with state, in streams."""
+    graph = read_tflite("model.tflite", data)
+    inputs = split(input_set(graph, runs, seed), _frames(graph, runs))
+    expected = make_oracle("tflm", data, graph).run_streams(inputs)
+    for wanted, found in zip(expected, ReferenceOracle(graph).run_streams(inputs), strict=True):
+        for frame, (outputs, ours) in enumerate(zip(wanted, found, strict=True)):
+            for a, b in zip(outputs, ours, strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=f"frame {frame}")
+
+
+def _frames(graph: Graph, runs: int) -> int | None:
+    return default_frames(runs) if graph.states else None
+
+
+def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: bool = False) -> None:
+    """The generated C computes what the references compute, on the plan's target (natively under
+    sanitizers, also with `on_host`, or in QEMU), and writes nothing outside its arena."""
+    inputs, frames = input_set(plan.source, runs, seed), _frames(plan.source, runs)
+    expected = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
+    native = on_host or plan.context.target.cpu is None
+    machine = find_emulator("host" if native else "qemu", plan.context.target)
+    with (
+        tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder,
+        patch.object(build, "find_compiler", _compiler),
+    ):
+        firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1)
+        outcome = machine.run(firmware, 30)
+    result = compare(plan, expected, outcome.outputs)
+    assert result.mismatches == 0, f"{result.first}\n{plan.graph}"
+    assert not outcome.guards, outcome.guards
+
+
+def _compiler(target: Target, emulator: str, opt: str) -> build.Compiler:
+    """`verify`'s own, but natively without optimization: the sanitizers' checks are many, and take a third of the
+    time to compile then. At every level modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
+    found = find_compiler(target, emulator, opt)
+    if emulator != "host":
+        return found
+    return replace(found, opt="O0", flags=tuple("-O0" if flag == "-O1" else flag for flag in found.flags))
+
+
+#: what the functions of tests/support/batch_module.py take besides a module's own stack
+_BATCH_STACK = 128
+
+
+def assert_all_exact(
+    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False
+) -> None:
+    """assert_exact for many plans of one target, none of which calls CMSIS-NN, in one program; natively, they
+    take turns in one arena with `shared`, and may be for several targets."""
+    target = plans[0].context.target
+    inputs = [input_set(plan.source, runs, seed) for plan in plans]
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
+        work = Path(folder)
+        if on_host or target.cpu is None:
+            computed = HostProgram(work, plans, shared).run(inputs)
+        else:
+            module, fed = write_batch(work / "batch", plans), together(inputs)
+            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1")
+            outcome = find_emulator("qemu", target).run(firmware, 60)
+            assert not outcome.guards, outcome.guards
+            assert outcome.stack_bytes <= max(stack_bound(plan, optimized=True) for plan in plans) + _BATCH_STACK
+            computed = apart(plans, outcome.outputs)
+    for plan, fed, found in zip(plans, inputs, computed, strict=True):
+        result = compare(plan, ReferenceOracle(plan.source).run_all(fed), found)
+        assert result.mismatches == 0, f"{result.first}\n{plan.graph}"

@@ -1,0 +1,215 @@
+"""Compiles hostile files in a process of its own, with the limits that a user is promised:
+
+    python hostile_worker.py SECONDS SEED FOLDER [EXACT]
+
+For SECONDS it makes mutants of many small models and compiles each for some target, as `gen` does. What is
+neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
+a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
+sanitizers, and is compared with the references. The last line is JSON: {files, read, compiled, c_checked,
+exact, finds}.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_ROOT), *(str(_ROOT / "tests" / name) for name in ("support", "hostile", "exact"))]
+
+from cases import NAMED
+from cases.common import model_of
+from executors import assert_exact, plan_of
+from random_graphs import Sketch
+from stream_models import STREAM_MODELS
+from test_hostile_files import assert_clear, assert_sound, sample
+from test_ops_network import network
+from tflite_mutations import mutants
+from tflite_structure import structural_mutants
+
+from tinyfuse.compiler import compile_graph
+from tinyfuse.emit import emit
+from tinyfuse.errors import CompileError, TinyfuseError
+from tinyfuse.frontend.check import MOST_ROWS
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Graph
+from tinyfuse.options import FUSION, KERNELS, Options
+from tinyfuse.report.report_json import report_json
+from tinyfuse.report.text import report_text
+from tinyfuse.targets import load_target
+
+SECONDS_A_FILE = 10
+#: rows of images that are planned in that time
+ROWS_A_FILE = 1 << 15
+BYTES_A_FILE = 1 << 30
+#: of so many compiled modules one is given to a C compiler
+_C_CHECKED = 25
+_TARGETS = ("host", "cortex-m0plus", "cortex-m4", "cortex-m55")
+
+
+class TooLong(Exception):
+    """Compiling took more than SECONDS_A_FILE."""
+
+
+def starting_points() -> dict[str, bytes]:
+    """Small models that together have every operator family."""
+    found = {"sample": sample(), "network": network(), "convolutions": _convolutions()}
+    found |= {f"stream {name}": data for name, data in STREAM_MODELS.items()}
+    for kind, cases in NAMED.items():
+        for name, op in islice(cases.items(), 2):
+            found[f"{kind} {name}"] = model_of(op)
+    return found
+
+
+def _convolutions() -> bytes:
+    sketch = Sketch(5)
+    x = sketch.value((1, 9, 7, 3))
+    y = sketch.conv(x, 8, (3, 3), (2, 2), activation="RELU6")
+    z = sketch.conv(sketch.depthwise(y, (3, 3), activation="RELU"), 8, (1, 1))
+    y = sketch.fully_connected(sketch.add(y, z), 11, "RELU")
+    return sketch.build([x], [y])
+
+
+def files(seed: int) -> Iterator[tuple[str, bytes]]:
+    """(what it was made of, file), endless: of each starting point in turn a few variants of both sorts."""
+    made = []
+    for number, (name, data) in enumerate(sorted(starting_points().items())):
+        made.append((f"{name}, structure", structural_mutants(data, seed * 1000 + number)))
+        made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
+    while True:
+        for name, variants in made:
+            for data in islice(variants, 3 if name.endswith("structure") else 1):
+                yield name, data
+
+
+def compiled(data: bytes, chance: random.Random) -> dict[str, str] | bool:
+    """The module's files; False where the file was not even read, True where it was and is refused."""
+    read = False
+    try:
+        graph = read_tflite("m.tflite", data)
+        read = True
+        _more_time(graph)
+        assert_sound(graph)
+        target = load_target(chance.choice(_TARGETS))
+        options = Options("net", chance.choice(KERNELS), chance.choice(FUSION))
+        plan = compile_graph(graph, target, options)
+        report_text(plan, report_json(plan, plan.arena_bytes, None))
+        return emit(plan)
+    except CompileError as error:
+        assert_clear(error)
+    except TinyfuseError:
+        pass
+    return read
+
+
+def _more_time(graph: Graph) -> None:
+    """A plan is played row by row: of tall images it may take longer, in proportion."""
+    rows = sum(t.shape[1] for op in graph.ops for t in op.outputs if len(t.shape) == 4)
+    if ROWS_A_FILE < rows <= MOST_ROWS:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE * rows / ROWS_A_FILE)
+
+
+def limited(data: bytes, chance: random.Random) -> dict[str, str] | bool:
+    """The same; TooLong or MemoryError beyond the limits: of CPU time, as the machine may be busy."""
+
+    def too_long(*_) -> None:
+        raise TooLong
+
+    signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS_A_FILE)
+    try:
+        with limited_memory():
+            return compiled(data, chance)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """An allocation that would take the process over what it has now by BYTES_A_FILE fails."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES_A_FILE, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def c_problem(module: dict[str, str]) -> str | None:
+    """What a C compiler says of a module that calls no CMSIS-NN; None where it is content."""
+    if any("arm_nnfunctions.h" in text for text in module.values()):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in module.items():
+            Path(folder, name).write_text(text)
+        flags = [
+            "-std=c99",
+            "-fsyntax-only",
+            "-DTINYFUSE_ANY_CPU",
+            "-Wall",
+            "-Wextra",
+            "-Wconversion",
+            "-Wpedantic",
+            "-Werror",
+        ]
+        done = subprocess.run(["gcc", *flags, "net.c", "net_weights.c"], cwd=folder, capture_output=True, text=True)
+    return done.stderr[:2000] if done.returncode else None
+
+
+def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
+    end = time.monotonic() + seconds
+    figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
+    finds: dict[str, str] = {}
+
+    def keep(what: str, name: str, data: bytes, details: str) -> None:
+        if what not in finds:
+            path = folder / f"{what}-{seed}-{figures['files']}.tflite"
+            path.write_bytes(data)
+            path.with_suffix(".txt").write_text(f"{name}\n{details}")
+            finds[what] = f"{path}: of {name}: {details.strip().splitlines()[-1]}"
+
+    for name, data in files(seed):
+        if time.monotonic() > end:
+            break
+        figures["files"] += 1
+        try:
+            result = limited(data, random.Random(figures["files"]))
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            keep(
+                f"{type(error).__name__}-{Path(frame.filename).stem}-{frame.lineno}", name, data, traceback.format_exc()
+            )
+            continue
+        figures["read"] += bool(result)
+        if isinstance(result, dict):
+            figures["compiled"] += 1
+            if figures["compiled"] % _C_CHECKED == 0:
+                figures["c_checked"] += 1
+                problem = c_problem(result)
+                if problem:
+                    keep("C", name, data, problem)
+            if exact and figures["compiled"] % exact == 0:
+                figures["exact"] += 1
+                try:
+                    assert_exact(plan_of(data, "host"), runs=4)
+                except Exception as error:
+                    keep(f"inexact-{type(error).__name__}", name, data, traceback.format_exc())
+    print(json.dumps(figures | {"finds": list(finds.values())}))
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))

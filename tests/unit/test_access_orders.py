@@ -1,0 +1,129 @@
+"""Calls, whole or of a row, that write over what they have read of their input: access orders, distances, plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from executors import assert_all_exact, grouped_plan, plan_of
+from hypothesis import given
+from hypothesis import strategies as st
+from random_graphs import Sketch
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.kernels.base import AccessOrder
+from tinyfuse.options import OPTIMIZE
+from tinyfuse.plan import Plan
+from tinyfuse.plan.checker import verify_plan
+
+
+def played_distance(access_order: AccessOrder, source: int, output: int) -> int:
+    """The least distance with which no byte is written that is read later, iteration by iteration, byte by byte."""
+    iterations = range(-(-source // access_order.read))
+    for distance in range(output + 1):
+        for iteration in iterations:
+            written = range(iteration * access_order.written, min((iteration + 1) * access_order.written, output))
+            unread = range((iteration + access_order.buffered) * access_order.read, source)
+            if {at - distance for at in written} & set(unread):
+                break
+        else:
+            return distance
+    raise AssertionError("even apart they meet")
+
+
+@given(
+    st.integers(1, 6), st.integers(0, 5), st.integers(1, 9), st.integers(1, 9), st.integers(0, 8), st.booleans()
+)  # fmt: skip
+def test_the_distance_is_the_least_that_keeps_what_is_unread(
+    iterations: int, short: int, read: int, written: int, cut: int, buffered: bool
+) -> None:
+    source = max(1, iterations * read - min(short, read - 1))
+    output = iterations * written - min(cut, written - 1)
+    access_order = AccessOrder(read, written, buffered)
+    assert access_order.distance(source, output) == played_distance(access_order, source, output)
+
+
+def keyword_chain(seed: int = 2) -> bytes:
+    """Rows of one pixel, as streaming keyword spotters have: depthwise and pointwise layers in turn."""
+    sketch = Sketch(seed)
+    x = image = sketch.value((1, 30, 1, 40))
+    for filters, taps in ((96, 3), (96, 5), (96, 8), (60, 3)):
+        x = sketch.conv(sketch.depthwise(x, (taps, 1), padding="VALID"), filters, (1, 1), activation="RELU")
+    return sketch.build([image], [x])
+
+
+def dense_batches(seed: int = 2) -> bytes:
+    """Layers of three batches: wider, equal, narrower."""
+    sketch = Sketch(seed)
+    x = rows = sketch.value((3, 40))
+    for units in (64, 64, 24, 31):
+        x = sketch.dense(x, units, activation="RELU")
+    return sketch.build([rows], [x])
+
+
+def one_by_one(data: bytes, target: str, **options) -> Plan:
+    """The plan without any fusion group of two operators."""
+    count = len(plan_of(data, target, fusion="none").graph.ops)
+    return grouped_plan(data, [1] * count, target, **options)
+
+
+@pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
+def test_a_pointwise_layer_writes_over_its_input(target: str) -> None:
+    plan = one_by_one(keyword_chain(), target)
+    largest = max(t.bytes + plan.graph.producer[t].input.bytes for t in plan.storage if t in plan.graph.producer)
+    assert plan.arena_bytes < 0.75 * largest
+
+
+def test_padding_takes_no_scratch_where_no_window_reaches_into_it() -> None:
+    plan = one_by_one(keyword_chain(), "cortex-m4")
+    depthwise = [s for group in plan.groups for s in group.stages if s.op.kind == "DEPTHWISE_CONV_2D"]
+    assert [s.scratch_bytes for s in depthwise] == [16, 24, 32, 16]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ("host", "cortex-m4", "cortex-m55"))
+def test_they_are_exact(target: str) -> None:
+    plans = [
+        one_by_one(data, target, optimize=optimize)
+        for data in (keyword_chain(), dense_batches())
+        for optimize in OPTIMIZE
+    ]
+    assert_all_exact(plans, runs=2)
+
+
+@pytest.mark.parametrize("target", ("cortex-m4", "cortex-m55"))
+def test_a_depthwise_layer_of_single_columns_works_in_place(target: str) -> None:
+    plan = one_by_one(keyword_chain(), target)
+    for group in plan.groups:
+        (stage,) = group.stages
+        if stage.op.kind == "DEPTHWISE_CONV_2D":
+            source, output = (plan.storage[t].buffer for t in (stage.op.input, stage.op.output))
+            (overlap,) = (o for o in plan.overlaps if (o.below, o.above) == (output, source))
+            assert overlap.distance == 0
+
+
+@pytest.mark.parametrize("target", ("cortex-m4", "cortex-m55"))
+def test_verify_plan_finds_an_output_that_comes_before_its_input_is_read(target: str) -> None:
+    plan = one_by_one(keyword_chain(), target)
+    kinds = []
+    for group in plan.groups:
+        (stage,) = group.stages
+        source, output = (plan.storage[t].buffer for t in (stage.op.input, stage.op.output))
+        if stage.op.output.shape[3] < stage.op.input.shape[3]:
+            continue  # a few bytes nearer would do no harm
+        (overlap,) = (o for o in plan.overlaps if (o.below, o.above) == (output, source))
+        apart = {name: (k + 1) << 14 for k, name in enumerate(plan.placement.offsets)}
+        offsets = apart | {source: 1 << 12, output: (1 << 12) - overlap.distance + 4}
+        arena = max(offsets.values()) + (1 << 14)
+        moved = replace(plan, placement=replace(plan.placement, offsets=offsets, arena_bytes=arena), overlaps=())
+        with pytest.raises(InternalFault, match="overwrites .* before iteration|overwritten"):
+            _play(moved)
+        kinds.append(stage.op.kind)
+    assert kinds == ["DEPTHWISE_CONV_2D", "CONV_2D"] * 3 + ["DEPTHWISE_CONV_2D"]
+
+
+def _play(plan: Plan) -> None:
+    """verify_plan without its first look at the offsets alone, which finds the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tinyfuse.plan.checker.check_placement", lambda *_: None)
+        verify_plan(plan)

@@ -1,0 +1,130 @@
+"""Cost tables: the fit on made-up data, the counts, and predictions against measurements."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from random_graphs import Sketch
+from test_emulation import needs_qemu
+
+from tinyfuse.cli.profile import profile
+from tinyfuse.cli.request import Request
+from tinyfuse.compiler import plan_groups
+from tinyfuse.cost import cost_table
+from tinyfuse.cost.fit import fit, nnls
+from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.table import loop_features
+from tinyfuse.errors import ToolMissing
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
+from tinyfuse.options import Options, ProfileOptions
+from tinyfuse.plan import Plan
+from tinyfuse.plan.rows import Stream
+from tinyfuse.targets import all_targets, load_target
+
+
+def test_the_fit_finds_the_factors_that_made_the_data() -> None:
+    rng = np.random.default_rng(1)
+    truth = {"calls": 70.0, "pixels": 12.0, "macs": 0.6, "useless": 0.0}
+    samples = []
+    for _ in range(60):
+        counts = {name: float(rng.integers(1, 2000)) for name in truth}
+        samples.append((counts, sum(factor * counts[name] for name, factor in truth.items())))
+    found = fit(samples)
+    assert set(found.factors) == {"calls", "pixels", "macs"}
+    for name, factor in found.factors.items():
+        assert factor == pytest.approx(truth[name], rel=0.01)
+    assert found.worst < 0.01
+
+
+def test_the_fit_never_gives_a_negative_factor_and_says_its_error() -> None:
+    counts = [{"calls": 1.0, "rows": float(n)} for n in range(1, 20)]
+    found = fit([(c, 50_000 - 1000 * c["rows"]) for c in counts])
+    assert all(factor > 0 for factor in found.factors.values())
+    assert found.mean > 0.05
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nnls_is_the_best_of_all_choices_of_columns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(12, 5)), rng.normal(size=12)
+    a[:, 4] = 2 * a[:, 3]  # of two alike, one will do
+    best = np.inf
+    for size in range(6):
+        for columns in itertools.combinations(range(5), size):
+            x = np.zeros(5)
+            if columns:
+                x[list(columns)] = np.linalg.lstsq(a[:, columns], b, rcond=None)[0]
+            if (x >= 0).all():
+                best = min(best, np.linalg.norm(a @ x - b))
+    x = nnls(a, b)
+    assert (x >= 0).all() and np.linalg.norm(a @ x - b) == pytest.approx(best)
+
+
+def separable() -> bytes:
+    sketch = Sketch(1)
+    x = sketch.value((1, 20, 12, 16))
+    y = sketch.conv(sketch.depthwise(x, (3, 3), activation="RELU"), 24, (1, 1), activation="RELU")
+    y = sketch.conv(y, 16, (3, 3), (2, 2), activation="RELU")
+    y = sketch.pool(y, "AVERAGE_POOL_2D", y.shape[1:3], (1, 1))
+    return sketch.build([x], [sketch.softmax(sketch.fully_connected(y, 10))])
+
+
+def test_rows_are_calls_and_the_loop_asks_every_stage_behind() -> None:
+    sketch = Sketch(2)
+    x = sketch.value((1, 5, 4, 8))
+    data = sketch.build([x], [sketch.relu(sketch.relu(x, same=False), same=False)])
+    graph = read_tflite("model.tflite", data)
+    plan = plan_groups(graph, graph, [list(graph.ops)], Context(load_target("cortex-m4")), Options("net"))
+    (group,) = plan.groups
+    stream = Stream(group.stages, frozenset(group.outputs))
+    assert group.stages[0].kernel.counts(group.ops[0], by_row=False)["calls"] == 1
+    assert group.stages[0].kernel.counts(group.ops[0], by_row=True)["calls"] == 5
+    # ten turns; the first stage is asked in the five in which the second can't run
+    assert [counts["checks"] for counts in loop_features(group.stages, stream)] == [5, 10]
+
+
+def test_a_kernel_that_was_not_measured_has_no_prediction(monkeypatch) -> None:
+    graph = read_tflite("model.tflite", separable())
+
+    def predicted(target: str) -> list:
+        context = Context(load_target(target))
+        plan: Plan = plan_groups(graph, graph, [[op] for op in graph.ops], context, Options("net"))
+        return sum(plan_stages(plan), [])
+
+    assert known_total(predicted("cortex-m4")) > 0
+    assert set(predicted("host")) == {None} and known_total([1.0, None]) is None
+    table = cost_table("cortex-m4")
+    monkeypatch.delitem(table.kernels, "tinyfuse_softmax_s8")
+    assert predicted("cortex-m4").count(None) == 1
+
+
+def test_every_target_that_names_a_table_has_one() -> None:
+    for target in all_targets().values():
+        assert (cost_table(target.cost_table) is None) == (target.cost_table is None)
+
+
+def test_a_table_that_is_not_there_is_an_error() -> None:
+    """An installation without tables would make other plans, silently."""
+    assert cost_table(None) is None
+    with pytest.raises(ToolMissing, match="targets/costs/cortex-m9.toml was not found: .* install it again"):
+        cost_table("cortex-m9")
+
+
+@pytest.mark.slow
+@pytest.mark.emulated
+@needs_qemu
+@pytest.mark.parametrize("target", ["cortex-m4"])
+@pytest.mark.parametrize("optimize", ["speed", "ram"])
+def test_predictions_are_what_is_measured(target: str, optimize: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(separable())
+    request = Request(str(path), target, kernels="tinyfuse", optimize=optimize, fusion="rows")
+    data = profile(request, lambda text: None, ProfileOptions(emulator="qemu", timeout=60))
+    assert data["predicted_instructions"] == pytest.approx(data["instructions"], rel=0.1)
+    assert sum(g["predicted_instructions"] for g in data["groups"]) == pytest.approx(
+        data["predicted_instructions"], abs=len(data["groups"])
+    )

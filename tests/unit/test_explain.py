@@ -1,0 +1,167 @@
+"""`tinyfuse explain`: fusions taken and refused, with costs both ways, and advice; `report --pareto`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from random_graphs import Sketch
+from test_recompute import far_readers
+
+from tinyfuse.compiler import compile_graph, plan_groups
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.explain.advice import advice
+from tinyfuse.explain.explain_json import explain_json
+from tinyfuse.explain.fusions import Cost, _gain, fusions
+from tinyfuse.explain.text import explain_text
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.report.pareto import pareto_json, pareto_lines
+from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.targets import load_target
+
+M4 = load_target("cortex-m4")
+
+
+def plan_of(data: bytes, target: str = "cortex-m4", **options) -> Plan:
+    return compile_graph(read_tflite("model.tflite", data), load_target(target), Options("net", **options))
+
+
+def separable() -> bytes:
+    sketch = Sketch(1)
+    x = sketch.value((1, 24, 16, 8))
+    y = sketch.conv(sketch.depthwise(sketch.conv(x, 16, (1, 1)), (3, 3)), 8, (1, 1))
+    return sketch.build([x], [sketch.fully_connected(y, 4)])
+
+
+def branches() -> bytes:
+    """Two residual blocks: neighbours in the graph that are none in the order of execution."""
+    sketch = Sketch(8)
+    x = sketch.value((1, 20, 16, 3))
+    y = sketch.conv(x, 8, (3, 3))
+    for _ in range(2):
+        y = sketch.add(sketch.conv(sketch.conv(y, 8, (3, 3)), 8, (3, 3)), y)
+    return sketch.build([x], [sketch.fully_connected(y, 4)])
+
+
+def test_every_group_and_every_border_is_told_with_its_costs() -> None:
+    plan = plan_of(separable(), optimize="ram")
+    found = list(fusions(plan))
+    taken = [fusion for fusion in found if fusion.taken]
+    assert [fusion.groups for fusion in taken] == [(g.index,) for g in plan.groups if len(g.ops) > 1] != []
+    for fusion in taken:
+        # a part of a layer can't run alone
+        assert fusion.apart.ram_bytes is None or fusion.fused.ram_bytes < fusion.apart.ram_bytes
+        assert None not in (fusion.fused.instructions, fusion.apart.instructions)
+    assert all(fusion.reason for fusion in found)
+
+
+def test_a_border_says_what_a_group_in_its_place_would_cost() -> None:
+    graph = read_tflite("model.tflite", separable())
+    plan = plan_groups(graph, graph, [[op] for op in graph.ops], Context(M4), Options("net"))
+    first = next(fusions(plan))
+    assert not first.taken and first.groups == (0, 1)
+    assert first.fused.ram_bytes != first.apart.ram_bytes
+    data = plan_envelope(plan) | explain_json(plan)
+    text = explain_text(data)
+    assert "refused  groups 0, 1: CONV_2D + DEPTHWISE_CONV_2D" in text
+    assert f"{first.fused.instructions:,} instructions" in text
+
+
+def topics(data: bytes, **options) -> list[str]:
+    return [found.topic for found in advice(plan_of(data, **options))]
+
+
+def test_a_model_without_faults_gets_no_advice() -> None:
+    assert topics(separable()) == []
+
+
+def test_a_padding_of_another_zero_point_is_told() -> None:
+    sketch = Sketch(2)
+    x = sketch.value((1, 8, 8, 4), 0.05, 3)
+    padded = sketch.value((1, 10, 10, 4), 0.05, 5)
+    amounts = sketch.model.tensor("amounts", (4, 2), "int32", data=np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    sketch.model.op("PAD", [x.index, amounts], [padded.index])
+    data = sketch.build([x], [sketch.conv(padded, 8, (3, 3), padding="VALID")])
+    (found,) = advice(plan_of(data))
+    assert found.topic == "padding" and "another scale or zero point" in found.message
+
+
+def test_what_is_left_of_a_batch_normalization_is_told() -> None:
+    sketch = Sketch(3)
+    x = sketch.value((1, 8, 8, 4))
+    y = sketch.scale_channels(sketch.scale_channels(sketch.conv(x, 8, (3, 3)), "MUL"), "ADD")
+    assert topics(sketch.build([x], [y])) == ["batch normalization"] * 2
+
+
+def test_an_activation_that_rescales_is_told() -> None:
+    sketch = Sketch(4)
+    x = sketch.value((1, 8, 8, 4))
+    assert topics(sketch.build([x], [sketch.relu(sketch.conv(x, 8, (3, 3)), same=False)])) == ["activation"]
+
+
+def test_dead_channels_are_told() -> None:
+    sketch = Sketch(5, dead=0.5)
+    x = sketch.value((1, 8, 8, 8))
+    y = sketch.conv(sketch.conv(x, 32, (1, 1)), 8, (1, 1))
+    assert "dead channels" in topics(sketch.build([x], [y]))
+
+
+@pytest.mark.parametrize(("target", "channels", "told"), [
+    ("cortex-m4", 5, True), ("cortex-m4", 6, False), ("cortex-m55", 5, True), ("cortex-m55", 8, False),
+])  # fmt: skip
+def test_idle_lanes_are_told_but_not_of_the_last_layer(target: str, channels: int, told: bool) -> None:
+    sketch = Sketch(6)
+    x = sketch.value((1, 8, 8, 8))
+    y = sketch.conv(sketch.conv(x, channels, (3, 3)), 5, (3, 3))
+    assert topics(sketch.build([x], [sketch.relu(y)]), target=target).count("idle lanes") == told
+
+
+def test_a_general_kernel_is_told_with_its_reason() -> None:
+    sketch = Sketch(7)
+    x = sketch.value((1, 8, 8, 4))
+    (found,) = advice(plan_of(sketch.build([x], [sketch.depthwise(x, (3, 3), multiplier=2)])))
+    assert found.topic == "general kernel" and "depth multiplier" in found.message
+
+
+def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
+    plan = plan_of(separable())
+    front = pareto_json(plan)
+    arenas = [point["arena_bytes"] for point in front]
+    speeds = [point["predicted_instructions"] for point in front]
+    assert arenas == sorted(set(arenas)) and speeds == sorted(set(speeds), reverse=True)
+    assert front[-1]["slower"] == 0 and "ram" in front[0]["optimize"] and "speed" in front[-1]["optimize"]
+    for optimize in ("speed", "balanced", "ram"):
+        gen = plan_of(separable(), optimize=optimize)
+        (point,) = [point for point in front if optimize in point["optimize"]]
+        assert (point["arena_bytes"], point["predicted_instructions"]) == (gen.arena_bytes, predicted_total(gen))
+    lines = pareto_lines(front)
+    assert len(lines) == len(front) + 1 and f"{arenas[0]:,}" in lines[1]
+
+
+@pytest.mark.slow
+def test_the_front_has_what_optimize_takes_where_that_is_improved_behind_the_search() -> None:
+    """Here an operator runs again, which no candidate of the search does."""
+    plan = plan_of(far_readers(), optimize="ram", feed_rows=True)
+    front = pareto_json(plan)
+    assert [point["arena_bytes"] for point in front if "ram" in point["optimize"]] == [plan.arena_bytes]
+    assert {name for point in front for name in point["optimize"]} == {"speed", "balanced", "ram"}
+
+
+def test_a_fusion_that_takes_more_ram_says_so() -> None:
+    assert _gain(Cost(100, 328), Cost(150, 200)) == "takes 128 bytes more RAM while it runs, -50 instructions"
+    assert _gain(Cost(100, 200), Cost(150, 328)) == "saves 128 bytes of RAM while it runs, -50 instructions"
+    assert _gain(Cost(100, 200), Cost(90, 200)) == "takes as much RAM, +10 instructions"
+    assert _gain(Cost(None, None), Cost(90, 200)) == "not predicted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "optimize"), [
+    ("cortex-m4", "balanced"), ("cortex-m4", "ram"), ("host", "balanced"),
+])  # fmt: skip
+def test_an_explanation_has_no_unknowns_and_no_negative_savings(target: str, optimize: str) -> None:
+    for data in (separable(), branches()):
+        plan = plan_of(data, target, optimize=optimize)
+        text = explain_text(plan_envelope(plan) | explain_json(plan))
+        assert "?" not in text and "saves -" not in text and "None" not in text, text

@@ -1,0 +1,173 @@
+"""The row loop: what is computed for all its events at once against playing it iteration by iteration, and how much is played."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from random_graphs import Sketch, networks
+from test_branchy_graphs import branchy
+from test_search import long_network
+
+from tinyfuse import compiler
+from tinyfuse.compiler import compile_graph
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import Context
+from tinyfuse.options import OPTIMIZE, Options
+from tinyfuse.plan import loop
+from tinyfuse.plan.loop import StageRows
+from tinyfuse.plan.places import is_alias
+from tinyfuse.plan.rows import Stream
+from tinyfuse.rewrite import rewrite
+from tinyfuse.schedule import order
+from tinyfuse.schedule.legality import Legality
+from tinyfuse.schedule.lower import make_stages
+from tinyfuse.schedule.order import _Units, least_peak
+from tinyfuse.targets import load_target
+
+M4 = load_target("cortex-m4")
+
+
+class Played:
+    """A loop iteration by iteration, straight from the definitions in tinyfuse/plan/rows.py."""
+
+    def __init__(self, stages: tuple[StageRows, ...]):
+        self.stages, self.done, self.order = stages, [0] * len(stages), []
+        self.snapshots: list[list[int]] = []
+        while (s := next((s for s in reversed(range(len(stages))) if self.can_run(s)), None)) is not None:
+            self.snapshots.append(list(self.done))
+            self.order.append(s)
+            self.done[s] += 1
+
+    def readers(self, s: int):
+        return [(c, window) for c, stage in enumerate(self.stages) for maker, window in stage.reads if maker == s]
+
+    def can_run(self, s: int) -> bool:
+        stage, row = self.stages[s], self.done[s]
+        wanted = stage.leaves or any(
+            self.done[c] < self.stages[c].height and window.needed(self.done[c], stage.height) > row
+            for c, window in self.readers(s)
+        )
+        there = row < stage.height and all(
+            self.done[maker] >= window.needed(row, self.stages[maker].height) for maker, window in stage.reads
+        )
+        return wanted and there
+
+    def oldest(self, s: int, done: list[int]) -> int | None:
+        rows = [window.first(done[c]) for c, window in self.readers(s) if done[c] < self.stages[c].height]
+        return min(rows, default=None)
+
+    def ring(self, s: int) -> int:
+        held = [1]
+        for computes, done in zip(self.order, self.snapshots, strict=True):
+            oldest = self.oldest(s, done)
+            if computes == s and oldest is not None:
+                held.append(done[s] + 1 - oldest)
+        return max(held)
+
+    def held(self, s: int, slides: bool) -> list[int]:
+        found = []
+        for computes, done in zip(self.order, self.snapshots, strict=True):
+            oldest, writes, stage = self.oldest(s, done), computes == s, self.stages[s]
+            if stage.leaves:
+                found.append(done[s] + writes)
+            elif slides:
+                found.append((0 if oldest is None else max(0, done[s] - oldest)) + writes)
+            else:
+                there = oldest is not None and done[s] > 0 and (oldest < done[s] or stage.accumulates)
+                found.append(self.ring(s) if there or writes else 0)
+        return found
+
+    def moved(self, s: int) -> int:
+        """Rows that the ring of `s` moves down after rows of its readers."""
+        first = total = 0
+        for computes, done in zip(self.order, self.snapshots, strict=True):
+            if computes in {c for c, _ in self.readers(s)}:
+                after = [rows + (number == computes) for number, rows in enumerate(done)]
+                oldest = self.oldest(s, after)
+                oldest = after[s] if oldest is None else min(oldest, after[s])
+                if oldest > first:
+                    total, first = total + after[s] - oldest, oldest
+        return total
+
+
+def check(data: bytes) -> None:
+    graph, context = rewrite(read_tflite("model.tflite", data), "rows", "auto", "ram"), Context(M4)
+    ops, legality = [op for op in graph.ops if not is_alias(op)], Legality(graph, context)
+    for i in range(0, len(ops), 2):
+        group = next((ops[i:j] for j in range(min(len(ops), i + 7), i, -1) if not legality.refusal(ops[i:j])), [])
+        stages = make_stages(group, context) if group else ()
+        if not stages or not stages[0].by_row:
+            continue
+        found = Stream(stages, legality.leaving(group)).loop
+        played = Played(found.stages)
+        assert found.order.tolist() == played.order
+        assert found.rings == {s: played.ring(s) for s, stage in enumerate(found.stages) if not stage.leaves}
+        for sliding in (frozenset(), found.sliding):
+            columns = found.live_rows(sliding).T.tolist()
+            assert columns == [played.order, *(played.held(s, s in sliding) for s in range(len(stages)))]
+        for s in found.sliding:
+            assert sum(moves.get(s, 0) for moves in found.slides.values()) == played.moved(s)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(networks())
+def test_loops_of_networks_are_what_playing_them_gives(data: bytes) -> None:
+    check(data)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(branchy(most_operators=16))
+def test_loops_of_branches_are_what_playing_them_gives(data: bytes) -> None:
+    check(data)
+
+
+# --- work, counted ---------------------------------------------------------------------------
+
+
+def rows_played(blocks: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Rows that are played iteration by iteration to compile a network of so many equal blocks."""
+    rows, play = [], loop._play
+    monkeypatch.setattr(loop, "_play", lambda *of: rows.append(order := play(*of)) or order)
+    loop.play.cache_clear()
+    compile_graph(read_tflite("model.tflite", long_network(blocks)), M4, Options("net"))
+    monkeypatch.undo()
+    return sum(map(len, rows))
+
+
+@pytest.mark.slow
+def test_blocks_that_repeat_are_played_once(monkeypatch) -> None:
+    few, many = rows_played(9, monkeypatch), rows_played(18, monkeypatch)
+    assert 0 < few and many <= 1.3 * few
+
+
+def test_plans_that_are_only_compared_are_not_verified(monkeypatch) -> None:
+    verified, check_plan = [], compiler.verify_plan
+    monkeypatch.setattr(compiler, "verify_plan", lambda plan: verified.append(plan) or check_plan(plan))
+    source = read_tflite("model.tflite", long_network(2))
+    for fusion in ("none", "rows"):
+        verified.clear()
+        plan = compile_graph(source, M4, Options("net", fusion=fusion))
+        assert [p.placement for p in verified] == [plan.placement]
+
+
+def test_aims_that_rewrite_alike_share_their_graph() -> None:
+    source, known = read_tflite("model.tflite", long_network(2)), {}
+    balanced, ram = (
+        rewrite(source, "rows", "auto", objective, known=known) for objective in OPTIMIZE if objective != "speed"
+    )
+    assert balanced is ram and balanced is not rewrite(source, "rows", "auto", "ram")
+
+
+def test_the_least_peak_looks_at_a_bounded_number_of_ways(monkeypatch) -> None:
+    sketch = Sketch(1)
+    image = sketch.value((1, 2, 2, 1))
+    branches = [sketch.conv(image, 1 + k % 5, (1, 1)) for k in range(60)]
+    graph = read_tflite("model.tflite", sketch.build([image], branches))
+    looked, new_bytes = [], order._Step.new_bytes
+    monkeypatch.setattr(order._Step, "new_bytes", lambda step, ran: looked.append(ran) or new_bytes(step, ran))
+    monkeypatch.setattr(order, "MOST_WAYS", 6_000)
+    units = _Units(graph, lambda a, b: False)
+    found, _, proven = least_peak(units)
+    assert sorted(found) == list(range(60)) and not proven
+    # a hundred ways for each number of operators, and those from the start
+    assert len(looked) <= 6_000 + 60

@@ -1,0 +1,89 @@
+"""Options are declared once: flags, requests, JSON, docs and the printed command follow from the declaration."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+from tinyfuse.cli import verify as verify_command
+from tinyfuse.cli.main import main
+from tinyfuse.cli.reference import options_markdown
+from tinyfuse.cli.request import Request, command_line
+from tinyfuse.errors import UsageError
+from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions, flags
+
+ROOT = Path(__file__).resolve()
+while not (ROOT / "pyproject.toml").is_file():
+    ROOT = ROOT.parent
+
+#: another value than the default of every option, as it is typed
+OTHERS = {
+    "name": "net", "kernels": "tinyfuse", "fusion": "basic", "optimize": "ram", "weights": "unpacked",
+    "feed_rows": True, "plugins": ("a b.py", "c.py"), "cmsis_nn_version": "6.0", "max_ram": "20K", "max_flash": "1M",
+    "emulator": "renode", "oracle": "litert", "runs": 8, "frames": 2, "seed": 7, "compiler_opt": "Os", "timeout": 9.5,
+}  # fmt: skip
+
+
+def parsed(command: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[Request, VerifyOptions]:
+    """What `verify` is asked by a command line."""
+    asked = []
+
+    def seen(request: Request, progress: object, how: VerifyOptions) -> None:
+        asked.append((request, how))
+
+    monkeypatch.setattr(verify_command, "verify", seen)
+    monkeypatch.setattr(verify_command, "show", lambda answer, as_json: 0)
+    monkeypatch.setattr("tinyfuse.cli.flags.plugins", lambda paths: memoryview(b""))  # not loaded
+    assert main.commands["verify"].main(command, standalone_mode=False) == 0
+    return asked[0]
+
+
+def test_docs_have_what_is_declared() -> None:
+    page = (ROOT / "docs" / "options.md").read_text()
+    assert page == options_markdown(), "run: python -m tinyfuse.cli.reference docs/options.md"
+    for declared in (Options, VerifyOptions, RunOptions, ProfileOptions):
+        for flag in flags(declared).values():
+            assert f"| `{flag.flag}" in page
+
+
+def test_every_option_that_was_given_is_in_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert OTHERS.keys() == flags(Options).keys() | flags(VerifyOptions).keys()
+    given = {name: OTHERS[name] for name in flags(Options)}
+    request = Request("a model.tflite", "cortex-m4", cmsis_nn_path="/sources", **given)
+    how = VerifyOptions(**{name: OTHERS[name] for name in flags(VerifyOptions)})
+    program, command, *words = shlex.split(command_line("verify", request, how))
+    assert (program, command) == ("tinyfuse", "verify")
+    again, how_again = parsed(words, monkeypatch)
+    assert how_again == how
+    assert vars(again) == vars(request)
+    assert again.options == request.options
+
+
+def test_defaults_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "tinyfuse verify m.tflite --target host"
+    assert command_line("verify", Request("m.tflite", "host"), VerifyOptions()) == command
+    request, how = parsed(["m.tflite", "--target", "host"], monkeypatch)
+    assert command_line("verify", request, how) == command
+    assert (request.options, how) == (Options("m"), VerifyOptions())
+
+
+def test_a_request_settles_what_depends_on_the_model() -> None:
+    request = Request("dir/my net.tflite", "host", plugins=("x/p.py",), max_ram="20K", max_flash=7)
+    assert request.options == Options("my_net", plugins=("p.py",), max_ram=20480, max_flash=7)
+    assert request.but(name="n", max_ram=None).options == Options("n", plugins=("p.py",), max_flash=7)
+    assert request.options.cmsis_nn_version == "7.0"
+    assert request.cmsis_nn_version is None
+    with pytest.raises(UsageError, match="'much' is not a size"):
+        _ = request.but(max_ram="much").options
+    with pytest.raises(TypeError, match="there is no option fusoin"):
+        Request("m.tflite", "host", fusoin="rows")
+
+
+def test_every_field_but_what_a_tree_lacks_has_a_flag() -> None:
+    assert {field.name for field in fields(Options)} - flags(Options).keys() == {"cmsis_nn_lacks"}
+    for declared in (VerifyOptions, RunOptions, ProfileOptions):
+        assert [field.name for field in fields(declared)] == list(flags(declared))
+        assert replace(declared()) == declared(**{name: flag.default for name, flag in flags(declared).items()})

@@ -1,0 +1,149 @@
+"""What verify_plan holds plans to, tinyfuse/plan/contracts.py, against the references, the kernels and the C."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import NAMED
+from cases.common import random_data
+from conv_cases import FAMILIES as CONV_FAMILIES
+from conv_cases import Shape, make_op, random_shape
+from host_program import compile_c
+from hypothesis import HealthCheck, given, settings
+from resizing_graphs import resizing_chains
+
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.ops import FAMILIES
+from tinyfuse.options import OPTIMIZE
+from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES, QUAD_BYTES, rows_read, scratch_needed
+from tinyfuse.resources import resource_dir
+from tinyfuse.schedule.select import candidates
+from tinyfuse.targets import load_target
+
+#: which row changes what is probed so often with other numbers; images are small
+PROBES = 3
+
+
+def convolutions(count: int) -> Iterator[Op]:
+    for kind in CONV_FAMILIES:
+        rng = np.random.default_rng(7)
+        for _ in range(count):
+            yield make_op(random_shape(kind, rng), rng)
+    for channels in (4, 8):
+        yield make_op(Shape("CONV_2D", 5, 6, channels, 6, (1, 1)), np.random.default_rng(8))
+
+
+def streaming(ops: Iterator[Op]) -> list[tuple[Op, int]]:
+    """Operators with the inputs of which a row window tells the rows."""
+    return [
+        (op, i)
+        for op in ops
+        for i, tensor in enumerate(op.inputs)
+        if op.output.is_image and _at_run_time(tensor) and tensor.is_image and FAMILIES[op.kind].row_window(op, i)
+    ]
+
+
+def _at_run_time(tensor: Tensor | None) -> bool:
+    return tensor is not None and not tensor.is_constant and not tensor.is_state
+
+
+def influences(op: Op, index: int) -> list[set[int]]:
+    """Of each output row, the rows of the input that were seen to change it."""
+    found: list[set[int]] = [set() for _ in range(op.output.shape[1])]
+    for probe in range(PROBES):
+        rng = np.random.default_rng(probe)
+        values = [t and (t.data if t.is_constant else _numbers(t, rng)) for t in op.inputs]
+        before = FAMILIES[op.kind].reference(op, *values)[0]
+        for row in range(op.inputs[index].shape[1]):
+            changed = values[index].copy()
+            changed[:, row] = _numbers(op.inputs[index], rng)[:, row]
+            after = FAMILIES[op.kind].reference(op, *values[:index], changed, *values[index + 1 :])[0]
+            for y in np.unique(np.nonzero(after != before)[1]):
+                found[y].add(row)
+    return found
+
+
+def _numbers(tensor: Tensor, rng: np.random.Generator) -> np.ndarray:
+    if tensor.dtype == "float32":
+        return rng.normal(size=tensor.shape).astype(np.float32)
+    return random_data(tensor.shape, rng, tensor.dtype)
+
+
+def check_rows(op: Op, index: int) -> None:
+    """What changes an output row is read for it, and what is read lies in the schedule's window."""
+    rows, height = rows_read(op, index), op.inputs[index].shape[1]
+    window = FAMILIES[op.kind].row_window(op, index)
+    for y, (read, seen) in enumerate(zip(rows, influences(op, index), strict=True)):
+        assert seen <= set(read) or op.kind in ("ROW_SUM", "ROW_MACS"), f"{op} {op.attributes}: row {y}"
+        if read:
+            planned = range(window.first(y), window.needed(y, height))
+            assert planned.start <= read.start and read.stop <= planned.stop, f"{op} {op.attributes}: row {y}"
+
+
+_CASES = streaming(op for ops in NAMED.values() for op in ops.values())
+_IDS = [f"{op.kind}{number}" for number, (op, _) in enumerate(_CASES)]
+
+
+@pytest.mark.parametrize(("op", "index"), _CASES, ids=_IDS)
+def test_what_changes_a_row_is_read_for_it(op: Op, index: int) -> None:
+    check_rows(op, index)
+
+
+def test_what_changes_a_row_of_a_convolution_is_read_for_it() -> None:
+    found = streaming(convolutions(40))
+    assert len(found) > 40
+    for op, index in found:
+        check_rows(op, index)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(resizing_chains())
+def test_what_changes_a_row_of_a_random_layer_is_read_for_it(data: bytes) -> None:
+    for op, index in streaming(iter(read_tflite("model.tflite", data).ops)):
+        check_rows(op, index)
+
+
+def test_every_operator_that_streams_has_a_contract() -> None:
+    streams = {kind for kind, family in FAMILIES.items() if any(kernel.by_row for kernel in kernels_of(family.kind))}
+    assert streams - {"FEED_ROWS"} == _OF_ELEMENTS | set(_ROWS)
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
+    """Of ours to the byte: tests/exact/test_op_kernels.py runs each in just the bytes that it asks for. What a function of
+    CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
+    asked = set()
+    ops = [*(op for ops in NAMED.values() for op in ops.values()), *convolutions(25)]
+    for optimize in OPTIMIZE:
+        context = Context(load_target(target), optimize=optimize)
+        for op in ops:
+            for kernel in candidates(op, context):
+                for by_row in {not kernel.whole, kernel.by_row and op.output.is_image}:
+                    told, needed = kernel.scratch(op, context), scratch_needed(op, kernel, by_row, context)
+                    assert told == needed if kernel.library == "tinyfuse" else told >= needed, f"{kernel.name}: {op}"
+                    asked.add(kernel.name if needed else None)
+    mve = {name for name in _SCRATCH if "mve" in name}
+    assert set(_SCRATCH) - asked == (set() if "55" in target else mve)
+
+
+@pytest.mark.parametrize(("compiler", "word"), [("gcc", 8), ("arm-none-eabi-gcc", 4)])
+def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, word: int) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"needs {compiler}")
+    source = tmp_path / "size.c"
+    source.write_text(
+        '#include "tinyfuse_depthwise_3x3.h"\n'
+        f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
+        f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"
+        f"typedef char quad_fits[sizeof(void *) > 4 || sizeof(tinyfuse_quad) == {QUAD_BYTES} ? 1 : -1];\n"
+        f"typedef char pointers_are[TINYFUSE_POINTER_BYTES == {POINTER_BYTES} ? 1 : -1];\n"
+    )
+    flags = ["-mcpu=cortex-m4", "-mthumb"] if compiler.startswith("arm") else []
+    compile_c([compiler, "-std=c99", *flags, f"-I{resource_dir('runtime_c')}", "-fsyntax-only", source])

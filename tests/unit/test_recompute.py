@@ -1,0 +1,53 @@
+"""Cheap operators run again for later readers where that takes less RAM."""
+
+from __future__ import annotations
+
+import pytest
+from executors import assert_exact, plan_of
+from random_graphs import Sketch
+from test_rewrites import assert_same, graph_of, kinds
+
+from tinyfuse.rewrite.recompute import recomputable, recompute
+from tinyfuse.schedule import recomputing
+
+
+def far_readers(outputs: bool = False) -> bytes:
+    """A requantized image is read at once and, with the image itself, far after."""
+    sketch = Sketch(1)
+    x = sketch.value((1, 40, 8, 8))
+    b = sketch.requantize(x)
+    y = sketch.conv(b, 8, (1, 1))
+    for _ in range(3):
+        y = sketch.depthwise(y, (5, 3))
+    z = sketch.add(sketch.add(y, b), x)
+    last = sketch.pool(z, "AVERAGE_POOL_2D", (40, 8), (1, 1))
+    return sketch.build([x], [last, b] if outputs else [last])
+
+
+def test_each_later_reader_gets_a_copy() -> None:
+    graph = graph_of(far_readers())
+    (op,) = recomputable(graph)
+    after = recompute(graph, op)
+    assert kinds(after).count("QUANTIZE") == 2 and kinds(graph).count("QUANTIZE") == 1
+    assert after.ops[kinds(after).index("ADD") - 1].kind == "QUANTIZE"
+    assert [saving.rewrite for saving in after.savings] == ["recompute"]
+    assert_same(graph, after)
+
+
+def test_what_the_caller_wants_or_takes_work_is_kept() -> None:
+    assert not recomputable(graph_of(far_readers(outputs=True)))
+    sketch = Sketch(2)
+    x = sketch.value((1, 8, 4, 4))
+    y = sketch.conv(x, 4, (3, 3))
+    assert not recomputable(graph_of(sketch.build([x], [sketch.add(y, sketch.depthwise(y, (3, 3)))])))
+
+
+@pytest.mark.slow
+def test_it_is_done_where_it_takes_less_ram(monkeypatch) -> None:
+    data = far_readers()
+    plan = plan_of(data, optimize="ram", feed_rows=True)
+    assert "recompute" in [saving.rewrite for saving in plan.graph.savings]
+    assert_exact(plan)
+    assert kinds(plan_of(data, optimize="balanced").graph).count("QUANTIZE") == 1
+    monkeypatch.setattr(recomputing, "MOST_RECOMPUTED", 0)
+    assert plan.arena_bytes < plan_of(data, optimize="ram", feed_rows=True).arena_bytes

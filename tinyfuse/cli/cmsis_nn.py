@@ -1,0 +1,55 @@
+"""`tinyfuse cmsis-nn`: where CMSIS-NN's sources are, and how to get them."""
+
+from __future__ import annotations
+
+import click
+
+from tinyfuse.cli.flags import json_flag
+from tinyfuse.cli.planning import cmsis_nn_functions
+from tinyfuse.cli.terminal import Answer, progress, show, versioned
+from tinyfuse.errors import ToolMissing
+from tinyfuse.report.report_json import Facts
+from tinyfuse.toolchain.cmsis_nn import HOW_TO_GET, Tree, find_cmsis_nn
+from tinyfuse.toolchain.cmsis_nn.install import install as install_pack
+
+
+@click.group("cmsis-nn")
+def command() -> None:
+    """Find or install CMSIS-NN's sources, which verify and gen --bundle need."""
+
+
+@command.command("where")
+@json_flag()
+def where(as_json: bool) -> int:
+    """Say which CMSIS-NN is used without --cmsis-nn, its version, and what it lacks."""
+    tree = find_cmsis_nn(None)
+    if tree is None:
+        raise ToolMissing("CMSIS-NN", HOW_TO_GET)
+    return show(_answer(tree), as_json)
+
+
+@command.command("install")
+@click.option("--version", metavar="X.Y", help="4.0 to 7.0; default: the latest.")
+@json_flag()
+def install(version: str | None, as_json: bool) -> int:
+    """Download Arm's CMSIS-Pack of CMSIS-NN, through cmsis-pack-manager."""
+    return show(_answer(install_pack(version, progress)), as_json)
+
+
+def _answer(tree: Tree) -> Answer:
+    data = tree_json(tree)
+    lines = [f"CMSIS-NN {data['version']} at {data['path']} ({data['found_by']})"]
+    if data["lacks"]:
+        lines.append(f"it lacks {', '.join(data['lacks'])}: other kernels take their place")
+    return Answer(data, lines)
+
+
+def tree_json(tree: Tree) -> Facts:
+    """What is told of a tree; `lacks`: functions that tinyfuse would call."""
+    return versioned(
+        path=str(tree.path),
+        version=".".join(map(str, tree.version)),
+        found_by=tree.found_by,
+        core_include=str(tree.core_include) if tree.core_include else None,
+        lacks=sorted(tree.missing(cmsis_nn_functions())),
+    )

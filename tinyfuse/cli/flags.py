@@ -1,0 +1,117 @@
+"""Flags of the command line, made from the declarations in tinyfuse/options.py."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import progress
+from tinyfuse.errors import UsageError
+from tinyfuse.options import Flag, Options, flags
+from tinyfuse.plugin import plugins
+from tinyfuse.toolchain.devices import find_device
+
+Command = Callable[..., int]
+Decorator = Callable[[Command], Command]
+
+
+def json_flag(help: str = "Print JSON alone.") -> Decorator:
+    """--json, as the argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def generation_flags(command: Command) -> Command:
+    """MODEL and all that changes the code. The command gets a Request, `as_json` and its own flags' values, and
+    runs with the plugins of the request."""
+
+    def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
+        given = {name: values.pop(name) for name in (*flags(Options), "cmsis_nn_path")}
+        target = _chosen_target(target, device, given, as_json)
+        request = Request(model, target, **given)
+        with plugins(request.plugins):
+            return command(request, as_json, **values)
+
+    return _with(_generation_parameters(), functools.wraps(command)(wrapped))
+
+
+def flags_of(declared: type) -> Decorator:
+    """The flags of a dataclass; the command gets one of it, as `how`."""
+
+    def decorate(command: Command) -> Command:
+        def wrapped(*arguments: Any, **values: Any) -> int:
+            how = declared(**{name: values.pop(name) for name in flags(declared)})
+            return command(*arguments, how=how, **values)
+
+        made = [_click_option(name, flag) for name, flag in flags(declared).items()]
+        return _with(made, functools.wraps(command)(wrapped))
+
+    return decorate
+
+
+def _with(parameters: Sequence[Decorator], command: Command) -> Command:
+    """The command with these parameters, shown in their order."""
+    for parameter in reversed(parameters):
+        command = parameter(command)
+    return command
+
+
+def _generation_parameters() -> list[Decorator]:
+    parameters: list[Decorator] = [
+        click.argument("model", type=click.Path()),
+        click.option("--target", metavar="T", help="A core of `tinyfuse targets`."),
+        click.option(
+            "--device",
+            metavar="NAME",
+            help="A microcontroller in the target's place: core, and limits of RAM and flash, from CMSIS-Packs.",
+        ),
+    ]
+    for name, flag in flags(Options).items():
+        parameters.append(_click_option(name, flag))
+        if name == "cmsis_nn_version":  # where the tree lies changes no code, so it is no field of Options
+            help = "A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn."
+            parameters.append(click.option("--cmsis-nn", "cmsis_nn_path", metavar="PATH", type=click.Path(), help=help))
+    return [*parameters, json_flag("Print JSON alone on stdout (docs/json.md).")]
+
+
+def _click_option(name: str, flag: Flag) -> Decorator:
+    if flag.is_switch:
+        return click.option(flag.flag, name, is_flag=True, help=flag.help)
+    return click.option(
+        flag.flag,
+        name,
+        type=_click_type(flag),
+        default=None if flag.is_repeated else flag.default,
+        multiple=flag.is_repeated,
+        metavar=flag.metavar,
+        show_default=True,
+        help=flag.help if flag.otherwise is None else f"{flag.help}  [default: {flag.otherwise}]",
+    )
+
+
+def _click_type(flag: Flag) -> Any:
+    if flag.choices:
+        return click.Choice(flag.choices)
+    if flag.limits is not None:
+        return (click.FloatRange if isinstance(flag.default, float) else click.IntRange)(*flag.limits)
+    return click.Path() if flag.is_file else click.STRING
+
+
+def _chosen_target(target: str | None, device: str | None, given: dict[str, Any], as_json: bool) -> str:
+    """The target that was given, or a device's; its limits go into `given` where no others are there."""
+    if device is None:
+        if target is None:
+            raise UsageError("Missing option '--target' (or '--device')")
+        return target
+    if target is not None:
+        raise UsageError("give --target or --device, not both")
+    found = find_device(device, progress)
+    if not as_json:
+        click.echo(found, err=True)
+    for option, limit in (("max_ram", found.ram), ("max_flash", found.flash)):
+        if given[option] is None and limit:
+            given[option] = str(limit)
+    return found.target

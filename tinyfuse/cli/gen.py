@@ -1,0 +1,91 @@
+"""`tinyfuse gen`: writes the module's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tinyfuse.cli.flags import generation_flags
+from tinyfuse.cli.planning import make_plan, plan_facts
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer, progress, show
+from tinyfuse.emit import emit
+from tinyfuse.emit.depfile import depfile_text
+from tinyfuse.emit.manifest import MANIFEST, digest, manifest_text
+from tinyfuse.emit.output_folder import write_file, write_folder
+from tinyfuse.errors import UsageError
+from tinyfuse.report.report_json import Facts, plan_envelope, report_json
+from tinyfuse.report.text import report_text, summary_lines
+from tinyfuse.schedule.progress import Progress
+from tinyfuse.toolchain import cmsis_nn
+from tinyfuse.verify.selftest import embedded_selftest
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse gen kws.tflite --target cortex-m4
+  tinyfuse gen kws.tflite --target cortex-m55 -o third_party/kws --bundle
+  tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
+"""
+
+
+@click.command("gen", epilog=_EXAMPLES)
+@generation_flags
+@click.option("-o", "--output", type=click.Path(), metavar="DIR", help="Output folder; default: NAME_tinyfuse.")
+@click.option("--bundle", is_flag=True, help="Copy the CMSIS-NN files it needs, with their licence.")
+@click.option(
+    "--selftest", is_flag=True, help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board."
+)
+@click.option(
+    "--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since."
+)
+@click.option(
+    "--depfile",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.",
+)
+def command(
+    request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, force: bool, depfile: str | None
+) -> int:
+    """Generate the C module of MODEL, and print a short report."""
+    return show(generate(request, output, bundle, force, progress, selftest, depfile), as_json)
+
+
+def generate(
+    request: Request, output: str | None, bundle: bool, force: bool, progress: Progress, selftest: bool = False,
+    depfile: str | None = None,
+) -> Answer:  # fmt: skip
+    """Writes the module's folder, and its depfile after it. DoesNotFit, before anything is written, where
+    a limit is broken."""
+    if output == "":
+        raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
+    plan, tree = make_plan(request, progress, needs_tree=bundle)
+    data = plan_envelope(plan) | plan_facts(plan, tree, progress)
+    files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
+    # what the folder holds is a function of the model and the options, so it has no measured figure
+    pure = report_json(plan, data["unfused_arena_bytes"], None)
+    # nor the place where the model lay
+    told = replace_path(plan_envelope(plan))
+    files["report.txt"] = report_text(plan, pure).encode()
+    bundled: dict[str, Path] = {}
+    if bundle and plan.uses_cmsis_nn:
+        assert tree is not None
+        bundled = cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+        files |= {name: path.read_bytes() for name, path in bundled.items()}
+    files[MANIFEST] = manifest_text(told, files).encode()
+    folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
+    progress(f"writing {folder}")
+    write_folder(folder, files, force)
+    if depfile is not None:
+        sources = [Path(request.model), *map(Path, request.plugins), *bundled.values()]
+        write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
+    hashes = {name: digest(data) for name, data in sorted(files.items())}
+    lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
+    lines += [f"warning: {warning}" for warning in plan.warnings]
+    return Answer(data | {"output": str(folder), "files": hashes}, lines)
+
+
+def replace_path(data: Facts) -> Facts:
+    """The facts with the model's file name in place of its path: a folder must not tell the machine."""
+    return data | {"model": Path(data["model"]).name}

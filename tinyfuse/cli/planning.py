@@ -1,0 +1,156 @@
+"""The plan of a request, and what every command about a model says of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from tinyfuse.cli.fitting import what_would_fit
+from tinyfuse.cli.request import Request
+from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
+from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.registry import kernels_for, kernels_of
+from tinyfuse.ops import FAMILIES
+from tinyfuse.options import CMSIS_NN_VERSIONS
+from tinyfuse.plan import Plan
+from tinyfuse.report.report_json import Facts, estimated_code_bytes, report_json
+from tinyfuse.schedule.progress import Progress
+from tinyfuse.targets import load_target
+from tinyfuse.toolchain import cmsis_nn
+from tinyfuse.toolchain.cmsis_nn import Tree
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
+
+
+def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
+    """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
+
+    Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
+    else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram.
+    """
+    plan, tree = _plan_for_tree(request, progress, needs_tree)
+    plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
+    limit = plan.options.max_ram
+    if limit is not None and plan.ram_bytes > limit:
+        state = f" and the state {plan.state_bytes:,}" if plan.states else ""
+        raise DoesNotFit(
+            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows "
+            f"{limit:,} (lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,})"
+            f"{what_would_fit(plan, progress)}"
+        )
+    return plan, tree
+
+
+def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
+    target = load_target(request.target)
+    options = request.options
+    if request.cmsis_nn_path:  # wrong even where nothing is called in the end
+        cmsis_nn.named_tree(request.cmsis_nn_path)
+    progress(f"reading {request.model}")
+    graph = read_tflite(request.model)
+    progress(f"planning for {target.name}")
+    plan = compile_graph(graph, target, options, progress)
+    if not plan.uses_cmsis_nn:
+        return plan, None
+    asked = request.cmsis_nn_version
+    tree = cmsis_nn.find_cmsis_nn(request.cmsis_nn_path, CMSIS_NN_VERSIONS[asked] if asked else None)
+    if not needs_tree:
+        matches = tree is not None and tree.version == plan.context.cmsis_nn
+        return plan, tree if matches else None
+    if tree is None:
+        raise ToolMissing("CMSIS-NN", cmsis_nn.HOW_TO_GET)
+    if tree.version != plan.context.cmsis_nn:
+        found = ".".join(map(str, tree.version))
+        if request.cmsis_nn_version is not None or found not in CMSIS_NN_VERSIONS:
+            raise ToolMissing(
+                f"CMSIS-NN {options.cmsis_nn_version}",
+                f"found {found} at {tree.path}; give --cmsis-nn PATH, or --cmsis-nn-version {found}",
+            )
+        warning = (
+            f"generated for CMSIS-NN {found}, the tree that was found; gen without --bundle takes "
+            f"{options.cmsis_nn_version} unless --cmsis-nn-version says otherwise"
+        )
+        graph = replace(graph, warnings=(*graph.warnings, warning))
+        options = replace(options, cmsis_nn_version=found)
+        plan = compile_graph(graph, target, options)
+    lacking = tree.missing(plan.cmsis_nn_functions)
+    if lacking:
+        warning = f"this copy of CMSIS-NN lacks {', '.join(sorted(lacking))}: other kernels take their place"
+        graph = replace(graph, warnings=(*graph.warnings, warning))
+        # of all functions that tinyfuse calls: another one must not take the place that is missing too
+        lacking = tree.missing(cmsis_nn_functions())
+        plan = compile_graph(graph, target, replace(options, cmsis_nn_lacks=tuple(sorted(lacking))))
+    return plan, tree
+
+
+def _lacking_in_version(plan: Plan) -> list[str]:
+    """With --kernels cmsis-nn: a sentence for each operator that only a later version has a function for."""
+    context, found = plan.context, []
+    if context.kernels != "cmsis-nn":
+        return []
+    for stage in (stage for group in plan.groups for stage in group.stages):
+        if stage.kernel.library == "cmsis-nn":
+            continue
+        for version, number in CMSIS_NN_VERSIONS.items():
+            later = replace(context, cmsis_nn=number)
+            fitting = [
+                kernel.name
+                for kernel in kernels_for(stage.op)
+                if kernel.library == "cmsis-nn" and kernel.name not in context.lacks and kernel.accepts(stage.op, later)
+            ]
+            if number > context.cmsis_nn and fitting:
+                found.append(
+                    f"{stage.op}: {fitting[0]} of CMSIS-NN {plan.options.cmsis_nn_version} can't compute it, that of "
+                    f"{version} can: {stage.kernel.name} takes its place"
+                )
+                break
+    return found
+
+
+def plan_facts(plan: Plan, tree: Tree | None, progress: Progress) -> Facts:
+    """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash."""
+    code_bytes = _measured_code(plan, tree, progress)
+    check_flash(plan, code_bytes)
+    return report_json(plan, _unfused_arena(plan), code_bytes)
+
+
+def _unfused_arena(plan: Plan) -> int:
+    """Arena of the same model under --fusion none, by the same planner and target."""
+    if plan.options.fusion == "none":
+        return plan.arena_bytes
+    return arena_bytes_by_rule(plan.source, plan.context.target, replace(plan.options, fusion="none", feed_rows=False))
+
+
+def check_flash(plan: Plan, code_bytes: int | None) -> None:
+    """DoesNotFit where weights and code (None: not measured, so estimated) exceed --max-flash."""
+    limit, sort = plan.options.max_flash, "estimated" if code_bytes is None else "measured"
+    code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
+    flash = plan.weight_bytes + code_bytes
+    if limit is not None and flash > limit:
+        raise DoesNotFit(
+            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
+            f"take {flash:,} bytes, --max-flash allows {limit:,}"
+        )
+
+
+def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> int | None:
+    """Linked code bytes of the module and of CMSIS-NN, None where they can't be measured here."""
+    if plan.context.target.cpu is None or (plan.uses_cmsis_nn and tree is None):
+        return None
+    if importlib.util.find_spec("elftools") is None:
+        return None
+    progress("measuring the code with the cross compiler")
+    try:
+        with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
+            inputs = input_set(plan.source, 1, 0)
+            return build_module(plan, tree, inputs, "qemu", "O2", Path(work), only_size=True).code_bytes
+    except TinyfuseError:
+        return None
+
+
+def cmsis_nn_functions() -> set[str]:
+    """All functions of CMSIS-NN that tinyfuse may call."""
+    return {k.name for f in FAMILIES.values() for k in kernels_of(f.kind) if k.library == "cmsis-nn"}

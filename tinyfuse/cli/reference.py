@@ -1,0 +1,63 @@
+"""docs/options.md, made from the commands' own declarations: python -m tinyfuse.cli.reference docs/options.md"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from tinyfuse.cli.main import main
+from tinyfuse.emit.output_folder import write_file
+from tinyfuse.report.operators import escaped
+
+_HEAD = """\
+# Options
+
+Every option of every command, written by `python -m tinyfuse.cli.reference docs/options.md` from the declarations
+in `tinyfuse/options.py` and `tinyfuse/cli/`; `tinyfuse COMMAND --help` prints the same.
+
+| option | of | default | |
+|---|---|---|---|
+"""
+
+
+def options_markdown() -> str:
+    """The page: a line an option, with the commands that have it alike."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for name, command in _commands(main):
+        for option in command.params:
+            if isinstance(option, click.Option):
+                rows.setdefault((_spelling(option), _default(option), option.help or ""), []).append(name)
+    lines = [
+        f"| `{option}` | {', '.join(names)} | {default} | {escaped(help)} |\n"
+        for (option, default, help), names in rows.items()
+    ]
+    return _HEAD + "".join(lines)
+
+
+def _commands(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            yield before + name, command
+
+
+def _spelling(option: click.Option) -> str:
+    """As it is typed, with its values."""
+    flag = ", ".join(option.opts)
+    if option.is_flag:
+        return flag
+    values = "\\|".join(option.type.choices) if isinstance(option.type, click.Choice) else option.metavar or "N"
+    return f"{flag} {values}"
+
+
+def _default(option: click.Option) -> str:
+    """What is taken without the option, where that is a value."""
+    return f"`{option.default}`" if option.show_default and isinstance(option.default, str | int | float) else ""
+
+
+if __name__ == "__main__":
+    write_file(Path(sys.argv[1]), options_markdown())

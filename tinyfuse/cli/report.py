@@ -1,0 +1,83 @@
+"""`tinyfuse report`: what a model will cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinyfuse.arena.svg import arena_svg
+from tinyfuse.cli.flags import generation_flags
+from tinyfuse.cli.planning import make_plan, plan_facts
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer, progress, show
+from tinyfuse.emit.output_folder import write_file
+from tinyfuse.errors import UsageError
+from tinyfuse.report.costs import costs_facts, costs_lines
+from tinyfuse.report.pareto import pareto_json, pareto_lines
+from tinyfuse.report.passes import passes_facts, passes_lines
+from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.report.rows_svg import rows_svg as rows_picture
+from tinyfuse.report.text import report_text
+from tinyfuse.schedule.progress import Progress
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse report kws.tflite --target cortex-m4
+  tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
+  tinyfuse report kws.tflite --target cortex-m4 --pareto
+  tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
+  tinyfuse report kws.tflite --target cortex-m4 --dump-passes | less
+"""
+
+
+@click.command("report", epilog=_EXAMPLES)
+@generation_flags
+@click.option(
+    "--pareto",
+    is_flag=True,
+    help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.",
+)
+@click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
+@click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
+@click.option(
+    "--dump-passes",
+    is_flag=True,
+    help="Also the graph as it was read and after each rewrite that changed it, and the fusion groups.",
+)
+@click.option(
+    "--costs", is_flag=True, help="Also what adds up to the predicted instructions, by the target's cost table."
+)
+def command(request: Request, as_json: bool, **also: Any) -> int:
+    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing but pictures."""
+    return show(report(request, progress, **also), as_json)
+
+
+def report(
+    request: Request, progress: Progress, *, pareto: bool = False, svg: str | None = None, rows_svg: str | None = None,
+    dump_passes: bool = False, costs: bool = False,
+) -> Answer:  # fmt: skip
+    """The report of a model, nothing written but pictures, into the files `svg` and `rows_svg`; with `pareto` all
+    plans that no other one beats in both arena and instructions, and those that --optimize takes; with `dump_passes`
+    the graph's way to the plan; with `costs` what adds up to its predicted instructions. DoesNotFit where a limit is
+    broken."""
+    plan, tree = make_plan(request, progress, needs_tree=False)
+    data = plan_envelope(plan) | plan_facts(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
+    lines = report_text(plan, data).splitlines()
+    if pareto:
+        if plan.options.fusion != "rows":
+            raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
+        data["pareto"] = pareto_json(plan, progress)
+        lines += ["", *pareto_lines(data["pareto"])]
+    if dump_passes:
+        data["passes"] = passes_facts(plan)
+        lines += ["", *passes_lines(data["passes"])]
+    if costs:
+        data["costs"] = costs_facts(plan)
+        lines += ["", *costs_lines(data["costs"])]
+    if svg:
+        write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))
+    if rows_svg:
+        write_file(Path(rows_svg), rows_picture(plan))
+    return Answer(data, lines)

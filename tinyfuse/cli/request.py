@@ -1,0 +1,66 @@
+"""What a user asked for, and the command line that asks for it again."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tinyfuse.emit.identifiers import default_module_name, module_name
+from tinyfuse.options import Options, flags, parse_size
+
+
+class Request:
+    """A model, a target and options, by the names that Options and CMSIS_NN_PATH have.
+
+    model: the file's path; target: its name; given: the options that were given, as their flags give them: plugins
+    are paths, sizes as parse_size reads them; `cmsis_nn_path` is the folder of --cmsis-nn, which changes no code.
+    """
+
+    def __init__(self, model: str, target: str, **given: Any) -> None:
+        unknown = given.keys() - flags(Options).keys() - {"cmsis_nn_path"}
+        if unknown:
+            raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
+        self.model, self.target, self.given = model, target, given
+
+    def but(self, **given: Any) -> Request:
+        """The same with these options."""
+        return Request(self.model, self.target, **{**self.given, **given})
+
+    @cached_property
+    def options(self) -> Options:
+        """What the plan is made with. UsageError for a name or a size that can't be one."""
+        known = flags(Options)
+        settled = {key: value for key, value in self.given.items() if key in known and value is not None}
+        settled |= {key: parse_size(str(value)) for key, value in settled.items() if known[key].is_size}
+        name = settled.get("name")
+        settled["name"] = default_module_name(self.model) if name is None else module_name(name)
+        settled["plugins"] = tuple(Path(path).name for path in self.plugins)
+        return Options(**settled)
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """Paths of the plugin files."""
+        return tuple(self.given.get("plugins", ()))
+
+    @property
+    def cmsis_nn_path(self) -> str | None:
+        return self.given.get("cmsis_nn_path")
+
+    @property
+    def cmsis_nn_version(self) -> str | None:
+        """None: the latest, or that of the tree that is found."""
+        return self.given.get("cmsis_nn_version")
+
+
+def command_line(command: str, request: Request, how: object) -> str:
+    """What is typed for a request; `how` has the command's own options (VerifyOptions)."""
+    words = ["tinyfuse", command, request.model, "--target", request.target]
+    for name, flag in flags(Options).items():
+        words += flag.words(request.given.get(name, flag.default))
+    if request.cmsis_nn_path:
+        words += ["--cmsis-nn", request.cmsis_nn_path]
+    for name, flag in flags(type(how)).items():
+        words += flag.words(getattr(how, name))
+    return shlex.join(words)

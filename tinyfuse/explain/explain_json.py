@@ -1,0 +1,41 @@
+"""An explanation as JSON-able data; docs/json.md documents every key."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.explain.advice import advice
+from tinyfuse.explain.fusions import fusions
+from tinyfuse.ir import Op
+from tinyfuse.plan import Plan
+from tinyfuse.report.report_json import Facts, reordering_json
+
+
+def explain_json(plan: Plan) -> Facts:
+    """Why the plan is as it is."""
+    return {
+        "arena_bytes": plan.arena_bytes,
+        "macs": plan.macs,
+        "predicted_instructions": predicted_total(plan),
+        "reordering": reordering_json(plan),
+        "fusions": [
+            {
+                "taken": fusion.taken,
+                "groups": list(fusion.groups),
+                "operators": [_operator(op) for op in fusion.ops],
+                "fused": asdict(fusion.fused) if fusion.fused else None,
+                "apart": asdict(fusion.apart),
+                "reason": fusion.reason,
+            }
+            for fusion in fusions(plan)
+        ],
+        "advice": [
+            {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
+            for found in advice(plan)
+        ],
+    }
+
+
+def _operator(op: Op) -> Facts:
+    return {"kind": op.kind, "index": op.index, "name": op.output.name if op.outputs else ""}

@@ -1,0 +1,20 @@
+"""Numbers that runtime_c/ gives a name: the C is the one place for them, and asserts those that are sizes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.resources import resource_dir
+
+
+@cache
+def c_constant(header: str, name: str) -> int:
+    """The value of `enum { name = value };` or `#define name value` in a header of runtime_c/; InternalFault where
+    it has none."""
+    text = (resource_dir("runtime_c") / header).read_text()
+    found = re.search(rf"^(?:enum {{ {name} = |#define {name} )(\d+)\b", text, re.MULTILINE)
+    if found is None:
+        raise InternalFault("the kernels", f"runtime_c/{header} gives {name} no value")
+    return int(found[1])

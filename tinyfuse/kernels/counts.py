@@ -1,0 +1,204 @@
+"""How often the loops of kernels run: what their instructions depend on, linearly.
+
+A kernel is loops in loops, so its instructions are a sum of (times a loop's body runs) x (instructions
+of the body). Each kernel declares its counts (`Kernel.counts`), most of them by a function below, which has
+those of all kernels of its sort; a target's cost table has a factor for the few that matter to the kernel and
+nothing for the rest (tinyfuse/cost/fit.py).
+
+All counts are of one inference, rounded up the way the kernels round: "words" are four input terms,
+"pairs" and "quads" two and four output channels, a "block" is the pixels that one pass over the
+weights serves (three in portable code, two with Helium).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tinyfuse.ir import Op
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import clamp_range, geometry
+from tinyfuse.ops.pooling import Pool2D
+
+Counts = Mapping[str, float]
+
+# What these functions give is kept, and not to be changed: plans are compared by what their kernels take, the same
+# ones again and again. `by_row`: the operator is computed by one call an output row, else by one call.
+_kept = lru_cache(maxsize=8192)
+
+
+def _calls(op: Op, by_row: bool) -> int:
+    return op.output.shape[1] if by_row else 1
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step)
+
+
+def _signed(op: Op) -> int:
+    """Outputs that may be below the zero point: their requantization takes an instruction more."""
+    return op.output.elements if clamp_range(op)[0] < op.output.zero_point else 0
+
+
+def _clamped(op: Op) -> int:
+    """Outputs whose clamp is narrower than int8: some kernels pass over them once more."""
+    return op.output.elements if clamp_range(op) != (-128, 127) else 0
+
+
+@_kept
+def layer_counts(op: Op, by_row: bool) -> Counts:
+    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer."""
+    calls, convolution = _calls(op, by_row), FAMILIES[op.kind].convolution
+    weights = op.operand(1)
+    out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
+    pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
+    kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
+    taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
+    inner = _inner_taps(op) if convolution else pixels
+    run = kernel_w * in_c  # terms that are neighbours in the input
+    blocks, twos = calls * _up(pixels // calls, 3), calls * _up(pixels // calls, 2)
+    pairs, quads, words = _up(out_c, 2), _up(out_c, 4), _up(depth, 4)
+    terms = pixels * depth
+    border_pixels = _border_pixels(op) if convolution else 0
+    odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
+    return {
+        "calls": calls,
+        "pixels": pixels,
+        "tap_rows": tap_rows,
+        "taps": taps,
+        "border_taps": taps - inner,
+        "terms": terms,
+        "border_terms": (taps - inner) * in_c,
+        "border_pixel_rows": border_pixels * kernel_h,
+        "border_pixel_taps": border_pixels * kernel_h * kernel_w,
+        "byte_border_taps": border_pixels * kernel_h * kernel_w * odd_c,
+        "byte_terms": terms * odd_c,
+        "byte_pixels": pixels * odd_c,
+        "byte_words": pixels * words * odd_c,
+        "byte_runs": inner_runs * odd_c,
+        "byte_run_words": inner_runs * (run // 4) * odd_c,
+        "byte_run_rests": inner_runs * (run % 4) * odd_c,
+        "long_byte_runs": inner_runs * odd_c * (run > 16),
+        "outputs": pixels * out_c,
+        "signed_outputs": _signed(op),
+        "clamped_outputs": _clamped(op),
+        "macs": terms * out_c,
+        "inner_taps": inner * out_c,
+        "inner_macs": inner * weights.shape[-1] * out_c,
+        "pair_words": pixels * pairs * words,
+        "odd_words": pixels * (out_c % 2) * words,
+        "quads": pixels * quads,
+        "quad_words": pixels * quads * words,
+        "blocks": blocks,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "odd_pixel_words": calls * (pixels // calls % 2) * pairs * words,
+        "four_pair_words": calls * (pixels // calls // 4) * pairs * words,
+        "twos": twos,
+        "two_quads": twos * quads,
+        "two_quad_vectors": twos * quads * (depth // 16),
+        "two_quad_rests": twos * quads * (depth % 16 > 0),
+    }
+
+
+@_kept
+def depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution."""
+    calls, g = _calls(op, by_row), geometry(op)
+    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
+    fours, eights, sixteens = _up(g.out_c, 4), _up(g.out_c, 8), _up(g.out_c, 16)
+    pairs = _up(taps, 2)
+    return {
+        "calls": calls,
+        "fours": calls * fours,
+        "four_columns": calls * fours * (g.out_w - 1) * g.stride_w + 3 * calls * fours,
+        "pixels": pixels,
+        "tap_rows": pixels * g.kernel_h,
+        "taps": pixels * taps,
+        "pairs": pixels * pairs,
+        "border_taps": pixels * taps - inner,
+        "outputs": pixels * g.out_c,
+        "signed_outputs": _signed(op),
+        "clamped_outputs": _clamped(op),
+        "inner_macs": inner * g.out_c,
+        "macs": pixels * taps * g.out_c,
+        "quads": pixels * fours,
+        "quad_pairs": pixels * fours * pairs,
+        "rest_quads": pixels * (g.out_c % 4 > 0),
+        "eights": pixels * eights,
+        "eight_pairs": pixels * eights * pairs,
+        "rests": pixels * (g.out_c % 8 > 0),
+        "rest_pairs": pixels * (g.out_c % 8 > 0) * pairs,
+        "sixteens": pixels * sixteens,
+        "sixteen_taps": pixels * sixteens * taps,
+    }
+
+
+def _inner_taps(op: Op) -> int:
+    """Of all output pixels together: taps that are not in the padding."""
+    g = geometry(op)
+    rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return rows * _inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+
+
+def _border_pixels(op: Op) -> int:
+    """Output pixels whose window has columns in the padding."""
+    g = geometry(op)
+    span = (g.kernel_w - 1) * g.dilation_w
+    return g.out_h * (g.out_w - _multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))
+
+
+def _inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+    """The same along one axis, of `count` windows."""
+    starts = (before - k * dilation for k in range(kernel))
+    return sum(_multiples(count, stride, start, start + dim) for start in starts)
+
+
+def _multiples(count: int, step: int, low: int, high: int) -> int:
+    """How many of the first `count` multiples of `step` are from `low` to below `high`."""
+    first, after = max(0, -(-low // step)), min(count, -(-high // step))
+    return max(0, after - first)
+
+
+@_kept
+def pool_counts(op: Op, by_row: bool) -> Counts:
+    """Of a pooling."""
+    channels = op.input.shape[3]
+    _, out_h, out_w, _ = op.output.shape
+    pool = op.attributes_as(Pool2D)
+    window_h, window_w = pool.filter
+    pixels, taps = out_h * out_w, window_h * window_w
+    return {
+        "calls": _calls(op, by_row),
+        "pixels": pixels,
+        "taps": pixels * taps,
+        "outputs": pixels * channels,
+        "macs": pixels * taps * channels,
+        "words": pixels * (channels // 4),
+        "word_taps": pixels * taps * (channels // 4),
+        "rests": pixels * (channels % 4),
+        "rest_taps": pixels * taps * (channels % 4),
+        "vectors": pixels * _up(channels, 16),
+        "vector_taps": pixels * taps * _up(channels, 16),
+    }
+
+
+@_kept
+def element_counts(op: Op, by_row: bool) -> Counts:
+    """Of an operator without window or weights: rows of the innermost dimension, and elements."""
+    calls = _calls(op, by_row)
+    inputs = sum(tensor.elements for tensor in op.activations)
+    result = (op.outputs or op.states)[0]  # what has no output writes a state
+    depth = result.shape[-1] if result.shape else 1
+    rows = result.elements // max(1, depth)
+    call = result.elements // calls
+    return {
+        "calls": calls,
+        "rows": rows,
+        "inputs": inputs,
+        "outputs": result.elements,
+        "call_words": calls * _up(call, 4),
+        "call_vectors": calls * _up(call, 16),
+        "row_words": rows * _up(depth, 4),
+        "row_vectors": rows * _up(depth, 16),
+    }

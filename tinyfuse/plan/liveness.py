@@ -1,0 +1,141 @@
+"""Which tensors hold bytes when: over the steps of an order of execution, or over sets of steps whose order is open.
+
+The tensors here are roots (places.py): what lies in another tensor is no tensor of its own. A root has its bytes from
+the first step that makes any part of it to the last that makes or reads one. What the caller brings is there before
+the first step, what he takes is kept after the last.
+
+Which rows a ring holds inside a step, plan/loop.py says; what lies where meanwhile, arena/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.plan.places import Places
+
+#: the step at which the caller brings the graph's inputs
+BEFORE = -1
+
+
+class Liveness:
+    """The lifetimes of a graph's roots, where step s runs the operators `steps[s]`. An operator that is in no step only
+    names bytes anew, as `places` knows.
+
+    after  the number of the step at which the caller takes the graph's outputs
+    uses    per root the steps that make or read a part of it, rising, BEFORE and `after` among them
+    makers  per root the steps that make a part of it, rising
+    inner   roots that one step alone makes and reads: they need not exist whole
+    """
+
+    def __init__(self, graph: Graph, steps: Sequence[Iterable[Op]], places: Places):
+        self.after = len(steps)
+        self.uses: dict[Tensor, list[int]] = {places.root(tensor): [BEFORE] for tensor in graph.inputs}
+        self.makers: dict[Tensor, list[int]] = {}
+        readers: dict[Tensor, list[int]] = {}
+        for step, ops in enumerate(steps):
+            for op in ops:
+                for tensor in op.activations:
+                    _note(step, places.root(tensor), self.uses, readers)
+                for tensor in op.outputs:
+                    _note(step, places.root(tensor), self.uses, self.makers)
+        for root in map(places.root, graph.outputs):
+            if root in self.uses:  # no constant
+                _note(self.after, root, self.uses)
+        self.inner = frozenset(
+            root
+            for root, uses in self.uses.items()
+            if len(uses) == 1 and uses == self.makers.get(root) == readers.get(root)
+        )
+
+    def first(self, root: Tensor) -> int:
+        """The step from which on a root has bytes."""
+        return self.uses[root][0]
+
+    def last(self, root: Tensor) -> int:
+        """The last step that needs a root's bytes."""
+        return self.uses[root][-1]
+
+    @property
+    def brought(self) -> list[Tensor]:
+        """The roots whose bytes are there before the first step."""
+        return [root for root in self.uses if self.first(root) == BEFORE]
+
+    @cached_property
+    def touched(self) -> list[list[Tensor]]:
+        """Per step the roots that it makes or reads, but for inner ones."""
+        found: list[list[Tensor]] = [[] for _ in range(self.after)]
+        for root, uses in self.uses.items():
+            for step in uses:
+                if BEFORE < step < self.after and root not in self.inner:
+                    found[step].append(root)
+        return found
+
+    @cached_property
+    def passing(self) -> list[list[Tensor]]:
+        """Per step the roots that are there before it and needed after it."""
+        found: list[list[Tensor]] = [[] for _ in range(self.after)]
+        for root in self.uses:
+            for step in range(self.first(root) + 1, self.last(root)):
+                found[step].append(root)
+        return found
+
+    @cached_property
+    def alive(self) -> np.ndarray:
+        """Bytes of all roots that are alive at BEFORE, at each step and after the last one; int64 [steps + 2]."""
+        found = np.zeros(self.after + 2, np.int64)
+        for root, uses in self.uses.items():
+            found[span(uses)] += root.bytes
+        return found
+
+    def join(self, parts: Iterable[Tensor], whole: Tensor, uses: list[int]) -> None:
+        """From now on these roots are parts of the root `whole`, which has these uses; `alive` follows."""
+        for root in parts:
+            self.alive[span(self.uses.pop(root))] -= root.bytes
+        self.uses[whole] = uses
+        self.alive[span(uses)] += whole.bytes
+
+
+def _note(step: int, root: Tensor, *found: dict[Tensor, list[int]]) -> None:
+    for steps in (lists.setdefault(root, []) for lists in found):
+        if not steps or steps[-1] != step:
+            steps.append(step)
+
+
+def span(uses: Iterable[int]) -> slice:
+    """The entries of `Liveness.alive` from the first of these uses to the last."""
+    found = list(uses)
+    return slice(min(found) + 1, max(found) + 2)
+
+
+class Change:
+    """What running a step changes about the bytes that are alive where the order of the steps is open. Sets of steps
+    that have run are bit sets."""
+
+    def __init__(self, live: Liveness, step: int):
+        touched = [root for root in live.touched[step] if root.bytes]
+        makers = {root: _bits(live.makers.get(root, ())) for root in touched}
+        begun = [root for root in touched if live.first(root) != BEFORE and makers[root] >> step & 1]
+        users = {root: _bits(live.uses[root]) for root in touched if live.last(root) != live.after}
+        # what the step alone makes, or uses, needs no look at the others
+        self._new = sum(root.bytes for root in begun if makers[root] == 1 << step)
+        self._begun = [(makers[root], root.bytes) for root in begun if makers[root] != 1 << step]
+        self._freed = sum(root.bytes for root in users if users[root] == 1 << step)
+        self._over = [(users[root], root.bytes) for root in users if users[root] != 1 << step]
+
+    def new_bytes(self, ran: int) -> int:
+        """Bytes of the roots that begin with the step, where `ran` have run before it."""
+        return self._new + sum([size for makers, size in self._begun if not makers & ran]) if self._begun else self._new
+
+    def freed_bytes(self, ran: int) -> int:
+        """Bytes that nobody needs after the step, where it has run as the last of `ran`."""
+        return (
+            self._freed + sum([size for users, size in self._over if not users & ~ran]) if self._over else self._freed
+        )
+
+
+def _bits(steps: Iterable[int]) -> int:
+    return sum(1 << step for step in steps if step != BEFORE)

@@ -1,0 +1,143 @@
+"""A profile as JSON-able data; docs/json.md documents every key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.profile.image import REGIONS
+from tinyfuse.profile.measure import Profile, Usage
+from tinyfuse.report.report_json import Facts, op_name
+from tinyfuse.verify.emulation.result import Firmware, Outcome
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A build of a model and its run; `profile` is None where nothing counted single instructions,
+    `cycles_source` where no table of the core's timing is known."""
+
+    plan: Plan
+    firmware: Firmware
+    outcome: Outcome
+    profile: Profile | None
+    cycles_source: str | None
+
+
+def profile_json(measured: Measured) -> Facts:
+    """The figures of one build, groups and operators included."""
+    plan, outcome, profile = measured.plan, measured.outcome, measured.profile
+    predicted = plan_stages(plan)
+    return {
+        **_usage(profile.total if profile else None, plan.macs, None),
+        "instructions": outcome.instructions,
+        "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
+        "macs": plan.macs,
+        "predicted_instructions": known_total([each for stages in predicted for each in stages]),
+        "cycles_source": measured.cycles_source,
+        "arena_bytes": plan.arena_bytes,
+        "ram_bytes": measured.firmware.ram_bytes,
+        "stack_bytes": outcome.stack_bytes,
+        "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],
+        "outside_groups": _usage(profile.outside if profile else None, None, None),
+    }
+
+
+def _group(measured: Measured, group: Group, predicted: list[float | None]) -> Facts:
+    profile = measured.profile
+    usage = profile.groups.get(group.index) if profile else None
+    return {
+        "name": f"{measured.plan.options.name}_group_{group.index}",
+        "macs": group.macs,
+        "output_elements": sum(tensor.elements for tensor in group.outputs),
+        **_usage(usage, group.macs, sum(tensor.elements for tensor in group.outputs)),
+        "predicted_instructions": known_total(predicted),
+        "stack_bytes": _stack(measured, usage),
+        "operators": [
+            _operator(measured, group, stage, instructions)
+            for stage, instructions in zip(group.stages, predicted, strict=True)
+        ],
+    }
+
+
+def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> Facts:
+    profile = measured.profile
+    usage, functions = None, None
+    if profile:
+        number = group.stages.index(stage)
+        parts = {
+            part.function: used for part, used in profile.parts.get(group.index, {}).items() if part.stage == number
+        }
+        usage = total(parts.values())
+        functions = [
+            {"name": name or None, "instructions": used.instructions, "estimated_cycles": _whole(used.cycles)}
+            for name, used in sorted(parts.items(), key=lambda part: -part[1].instructions)
+        ]
+    elements = sum(tensor.elements for tensor in stage.op.outputs)
+    return {
+        "kind": stage.op.kind,
+        "index": stage.op.index,
+        "name": op_name(stage.op),
+        "kernel": stage.kernel.name,
+        "macs": stage.macs,
+        "output_elements": elements,
+        **_usage(usage, stage.macs, elements),
+        "predicted_instructions": known_total([predicted]),
+        "functions": functions,
+    }
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """The sum of several usages, which were all measured on one core."""
+    usages = list(usages)
+    cycles = [used.cycles for used in usages if used.cycles is not None]
+    zeros = (0,) * len(REGIONS)
+    return Usage(
+        instructions=sum(used.instructions for used in usages),
+        loaded=tuple(map(sum, zip(zeros, *(used.loaded for used in usages), strict=True))),
+        stored=tuple(map(sum, zip(zeros, *(used.stored for used in usages), strict=True))),
+        calls=sum(used.calls for used in usages),
+        cycles=sum(cycles) if len(cycles) == len(usages) else None,
+        lowest=min((used.lowest for used in usages if used.lowest is not None), default=None),
+    )
+
+
+def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> Facts:
+    """The keys that a build, a group and an operator share."""
+    if usage is None:
+        keys = (
+            "instructions",
+            "instructions_per_mac",
+            "instructions_per_output",
+            "loaded_bytes",
+            "stored_bytes",
+            "calls",
+            "estimated_cycles",
+        )
+        return dict.fromkeys(keys)
+    return {
+        "instructions": usage.instructions,
+        "instructions_per_mac": _ratio(usage.instructions, macs),
+        "instructions_per_output": _ratio(usage.instructions, elements),
+        "loaded_bytes": dict(zip(REGIONS, usage.loaded, strict=True)),
+        "stored_bytes": dict(zip(REGIONS, usage.stored, strict=True)),
+        "calls": usage.calls,
+        "estimated_cycles": _whole(usage.cycles),
+    }
+
+
+def _stack(measured: Measured, usage: Usage | None) -> int | None:
+    """The stack a group takes, counted like that of the whole inference: the deepest group's."""
+    deepest = measured.profile.total.lowest if measured.profile else None
+    if usage is None or usage.lowest is None or deepest is None or measured.outcome.stack_bytes is None:
+        return None
+    return max(0, measured.outcome.stack_bytes - (usage.lowest - deepest))
+
+
+def _ratio(instructions: int | None, unit: int | None) -> float | None:
+    return round(instructions / unit, 3) if instructions is not None and unit else None
+
+
+def _whole(cycles: float | None) -> int | None:
+    return None if cycles is None else round(cycles)

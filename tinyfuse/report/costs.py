@@ -1,0 +1,64 @@
+"""`report --costs`: where the predicted instructions come from, entry by entry of the target's cost table."""
+
+from __future__ import annotations
+
+from tinyfuse.cost.predict import group_stream
+from tinyfuse.cost.table import CostTable, cost_table, entry_name, loop_features
+from tinyfuse.kernels.counts import Counts
+from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.report.report_json import Facts
+
+
+def costs_facts(plan: Plan) -> Facts | None:
+    """The JSON of --costs: the table's name and measurement, and every operator with the terms that its kernel and
+    the loop of its group add up. None where the target has no table."""
+    name = plan.context.target.cost_table
+    table = cost_table(name)
+    if table is None:
+        return None
+    operators = [each for group in plan.groups for each in _group(plan, group, table)]
+    return {"table": name, "about": table.about, "operators": operators}
+
+
+def _group(plan: Plan, group: Group, table: CostTable) -> list[Facts]:
+    loops = loop_features(group.stages, group_stream(plan, group))
+    return [_operator(plan, group, stage, table, loop) for stage, loop in zip(group.stages, loops, strict=True)]
+
+
+def _operator(plan: Plan, group: Group, stage: Stage, table: CostTable, loop: Counts) -> Facts:
+    entry = entry_name(stage.op, stage.kernel, stage.by_row, plan.context)
+    factors = table.kernels.get(entry)
+    terms = None if factors is None else _terms(factors, stage.kernel.counts(stage.op, stage.by_row))
+    in_loop = _terms(table.loop, loop)
+    return {
+        "group": group.index,
+        "operator": str(stage.op),
+        "entry": entry,
+        "instructions": None if terms is None else round(sum(t["count"] * t["factor"] for t in (*terms, *in_loop))),
+        "terms": terms,
+        "loop": in_loop,
+    }
+
+
+def _terms(factors: dict[str, float], counts: Counts) -> list[Facts]:
+    """What isn't counted adds nothing, so it is left out."""
+    return [
+        {"feature": name, "count": counts[name], "factor": factor}
+        for name, factor in factors.items()
+        if counts.get(name)
+    ]
+
+
+def costs_lines(costs: Facts | None) -> list[str]:
+    """What a person is shown of them."""
+    if costs is None:
+        return ["no cost table: nothing was measured on this target"]
+    about = costs["about"]
+    lines = [f"costs of {costs['table']}, measured {about['date']} with {about['compiler']}: count x instructions"]
+    for each in costs["operators"]:
+        total = "not measured" if each["instructions"] is None else f"{each['instructions']:,} instructions"
+        lines.append(f"group {each['group']}, {each['operator']}: {each['entry']}: {total}")
+        for term in (*(each["terms"] or ()), *each["loop"]):
+            value = term["count"] * term["factor"]
+            lines.append(f"  {term['feature']:<22} {term['count']:>11,} x {term['factor']:>9,g}  {value:>14,.0f}")
+    return lines

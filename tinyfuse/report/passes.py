@@ -1,0 +1,53 @@
+"""`report --dump-passes`: the graph from the file to the plan, for whoever looks at a rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tinyfuse.ir import Graph
+from tinyfuse.ir.text import graph_text, op_text
+from tinyfuse.plan import Group, Plan
+from tinyfuse.report.report_json import Facts
+from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.schedule.variants import Variants
+
+
+def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
+    """The graph as it was read, after each rewrite that changed it, with the rewrite's name, and as the schedule
+    took it, where that is another: in another order, or with operators that run again for later readers.
+
+    The rewrites are run once more as they were for this plan: with the objective whose kernels it has, and its views.
+    """
+    yield "read", plan.source
+    graph = fold_constants(plan.source)
+    if graph is not plan.source:
+        yield fold_constants.__name__, graph
+    variants = Variants(graph, plan.context.target, plan.options)
+    for name, rewritten in variants.steps(plan.context.optimize, any(op.view for op in plan.graph.ops)):
+        yield name, rewritten
+        graph = rewritten
+    if graph_text(graph) != graph_text(plan.graph):
+        yield "schedule", plan.graph
+
+
+def passes_facts(plan: Plan) -> list[Facts]:
+    """The JSON of --dump-passes: every step as text, and last the fusion groups."""
+    found = [{"pass": name, "text": graph_text(graph)} for name, graph in steps(plan)]
+    return [*found, {"pass": "groups", "text": groups_text(plan)}]
+
+
+def groups_text(plan: Plan) -> str:
+    """The operators of each fusion group with their kernels; what runs nothing (views, RESHAPE) is in none."""
+    return "".join(_group_text(plan, group) for group in plan.groups)
+
+
+def _group_text(plan: Plan, group: Group) -> str:
+    how = "row by row" if group.stages[0].by_row else "whole"
+    lines = [f"{plan.options.name}_group_{group.index}, {how}"]
+    lines += [f"  {op_text(stage.op)}: {stage.kernel.name}" for stage in group.stages]
+    return "\n".join(lines) + "\n"
+
+
+def passes_lines(passes: list[Facts]) -> list[str]:
+    """What a person is shown of them."""
+    return [line for each in passes for line in (f"--- {each['pass']}", *each["text"].splitlines(), "")]

@@ -1,0 +1,197 @@
+"""The report as JSON-able data; docs/json.md documents every key."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from tinyfuse import __version__
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.emit.header import tensor_symbols
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import Plan, Storage, constant_key
+
+SCHEMA_VERSION = 1
+
+#: what is printed as JSON: its keys are in docs/json.md
+Facts: TypeAlias = dict[str, Any]
+
+
+def envelope(model: str, sha256: str | None, target: str, options: Facts, warnings: list[str]) -> Facts:
+    """The keys that every JSON answer about a model begins with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tinyfuse_version": __version__,
+        "model": model,
+        "model_sha256": sha256,
+        "target": target,
+        "options": options,
+        "warnings": warnings,
+    }
+
+
+def plan_envelope(plan: Plan) -> Facts:
+    """The keys that every JSON answer about a plan begins with."""
+    return envelope(
+        plan.graph.path,
+        plan.graph.sha256,
+        plan.context.target.name,
+        asdict(plan.options),
+        list(plan.warnings),
+    )
+
+
+def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> Facts:
+    """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
+    return {
+        "macs": plan.macs,
+        "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
+        "predicted_instructions": predicted_total(plan),
+        "arena_bytes": plan.arena_bytes,
+        "arena_lower_bound": plan.arena_lower_bound,
+        "placement_optimal": plan.arena_lower_bound == plan.arena_bytes,
+        "unfused_arena_bytes": unfused_arena_bytes,
+        "state_bytes": plan.state_bytes,
+        "states": [
+            {
+                "name": tensor.name,
+                "offset": offset,
+                "bytes": tensor.bytes,
+                "dtype": tensor.dtype,
+                "shape": list(tensor.shape),
+                "ring": tensor.cursor is not None,
+            }
+            for tensor, offset in plan.states.items()
+        ],
+        "weight_bytes": plan.weight_bytes,
+        "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
+        "code_bytes_measured": measured_code_bytes is not None,
+        "rewrites": _rewrites(plan),
+        "reordering": reordering_json(plan),
+        "inputs": _ports(plan.source.inputs),
+        "outputs": _ports(plan.source.outputs),
+        "fed_input": plan.fed.name if plan.fed else None,
+        "groups": [
+            {
+                "name": f"{plan.options.name}_group_{group.index}",
+                "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
+                "kernels": [stage.kernel.name for stage in group.stages],
+                "macs": group.macs,
+                "scratch_bytes": group.scratch_bytes,
+                "traffic_bytes": group.traffic_bytes,
+                "unfused_traffic_bytes": group.unfused_traffic_bytes,
+            }
+            for group in plan.groups
+        ],
+        "buffers": [
+            {
+                "name": buffer.name,
+                "offset": plan.placement.offsets[buffer.name],
+                "bytes": buffer.bytes,
+                "first_step": buffer.first_step,
+                "last_step": buffer.last_step,
+                "owner": buffer.owner,
+            }
+            for buffer in plan.buffers
+        ],
+        "views": [
+            {"tensor": tensor.name, "buffer": storage.buffer, "offset": storage.offset, "bytes": tensor.bytes}
+            for tensor, storage in _parts(plan)
+        ],
+    }
+
+
+def _parts(plan: Plan) -> list[tuple[Tensor, Storage]]:
+    """The tensors that views leave inside others."""
+    views = [op for op in plan.graph.ops if op.view]
+    parts = dict.fromkeys(part.part for op in views for part in FAMILIES[op.kind].parts(op))
+    return [(tensor, plan.storage[tensor]) for tensor in parts]
+
+
+def op_name(op: Op) -> str:
+    """An operator's first output, or the state that one without outputs writes."""
+    return (op.outputs + op.states)[0].name
+
+
+def reordering_json(plan: Plan) -> Facts | None:
+    """What another order of the operators than the file's brought, None where they run in that order."""
+    if plan.reordering is None:
+        return None
+    return {
+        "operators_moved": moved_operators([op.index for group in plan.groups for op in group.ops]),
+        "file_order_arena_bytes": plan.reordering.arena_bytes,
+        "file_order_predicted_instructions": plan.reordering.instructions,
+    }
+
+
+def moved_operators(indices: list[int]) -> int:
+    """The fewest operators that another place was given, by their places in the file in the order in which
+    they run: all but a longest increasing subsequence. Those that are not in the file (-1) don't count."""
+    in_file = [index for index in indices if index >= 0]
+    ends: list[int] = []  # per length, the least end of a subsequence; a rewrite may split an operator in two
+    for index in in_file:
+        ends[(at := bisect_right(ends, index)) : at + 1] = [index]
+    return len(in_file) - len(ends)
+
+
+def _rewrites(plan: Plan) -> list[Facts]:
+    """What the rewrites saved, and last what equal constants that are stored once do."""
+    found = [
+        {
+            "pass": saving.rewrite,
+            "what": _operators(saving.operators),
+            "macs_saved": saving.macs,
+            "weight_bytes_saved": saving.weight_bytes,
+            "copied_bytes_saved": saving.copied_bytes,
+        }
+        for saving in plan.graph.savings
+    ]
+    constants = [constant for group in plan.groups for stage in group.stages for constant in stage.constants]
+    shared = sum(constant.data.nbytes for constant in constants) - sum(
+        data.nbytes for data in {constant_key(c): c.data for c in constants}.values()
+    )
+    if shared:
+        what = f"{len(constants) - len(plan.unique_constants)} constants equal to others"
+        found.append(
+            {
+                "pass": "share_constants",
+                "what": what,
+                "macs_saved": 0,
+                "weight_bytes_saved": shared,
+                "copied_bytes_saved": 0,
+            }
+        )
+    return found
+
+
+def _operators(ops: tuple[Op, ...]) -> str:
+    """Such as "2 CONV_2D, PAD"."""
+    counts = Counter(op.kind for op in ops)
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
+
+
+def estimated_code_bytes(plan: Plan) -> int:
+    """Code size without a compiler: a rule of thumb, always called an estimate.
+
+    600 bytes for the API, 250 for each inlined call, 1,200 for each different kernel: averages over
+    the MLPerf Tiny models at -O2.
+    """
+    stages = [stage for group in plan.groups for stage in group.stages]
+    return 600 + 250 * len(stages) + 1200 * len({stage.kernel.name for stage in stages})
+
+
+def _ports(tensors: tuple[Tensor, ...]) -> list[Facts]:
+    return [
+        {
+            "name": tensor.name,
+            "symbol": symbol,
+            "shape": list(tensor.shape),
+            "dtype": tensor.dtype,
+            "scale": tensor.quant.scale[0] if tensor.quant and not tensor.quant.per_channel else None,
+            "zero_point": tensor.quant.zero_point[0] if tensor.quant and not tensor.quant.per_channel else None,
+        }
+        for tensor, symbol in zip(tensors, tensor_symbols(tensors), strict=True)
+    ]

@@ -1,0 +1,61 @@
+"""From groups of operators to a plan: lowered to kernels and buffers, placed in the arena. Not verified: most plans are
+only compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tinyfuse.arena import Placement, plan_arena, plan_arena_within
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.ir import Graph, Op
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
+from tinyfuse.schedule.variants import Variant
+
+#: more than any microcontroller has; the plan's checker takes eight times as much
+MAX_ARENA_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds the plans of one model: `source` is its graph as it was read; `memo` as in lower.make_stages."""
+
+    source: Graph
+    options: Options
+    memo: StageMemo = field(default_factory=dict)
+
+    def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
+        """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no
+        ring slides. CompileError where it takes more memory than there is."""
+        lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
+        plan = self._plan(variant, lowered, plan_arena(lowered.buffers, lowered.overlaps))
+        if plan.arena_bytes > MAX_ARENA_BYTES:
+            message = f"its activations take an arena of {plan.arena_bytes:,} bytes, more than {MAX_ARENA_BYTES:,}"
+            hint = "no microcontroller has that memory: make it smaller"
+            raise CompileError(variant.graph.path, Problem(message, hint=hint))
+        return plan
+
+    def plan_within(
+        self, most: int, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()
+    ) -> Plan | None:
+        """`plan` where its arena takes at most so many bytes, those of another plan; None where it takes more."""
+        lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
+        placement = plan_arena_within(most, lowered.buffers, lowered.overlaps)
+        return None if placement is None else self._plan(variant, lowered, placement)
+
+    def _plan(self, variant: Variant, lowered: Lowered, placement: Placement) -> Plan:
+        return Plan(
+            source=self.source,
+            graph=variant.graph,
+            context=variant.context,
+            options=self.options,
+            groups=lowered.groups,
+            storage=lowered.storage,
+            buffers=lowered.buffers,
+            overlaps=lowered.overlaps,
+            placement=placement,
+            states=place_states(variant.graph),
+            warnings=variant.graph.warnings,
+        )

@@ -1,0 +1,107 @@
+"""Strategy: groups are searched for (search.py), in the order of the file and in others (order.py), for every variant
+of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.errors import CompileError
+from tinyfuse.ir import Graph, Op
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.build import Builder
+from tinyfuse.schedule.choose import Choices, Plans
+from tinyfuse.schedule.estimate import better_orders
+from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.progress import Progress, silent
+from tinyfuse.schedule.search import Candidate, Work, pareto_front
+from tinyfuse.schedule.variants import Variant
+
+
+@dataclass(frozen=True)
+class _Front:
+    """What the search found for one order, and the work that it took."""
+
+    candidates: tuple[Candidate, ...]
+    work: int
+
+
+class Search:
+    """The candidates of a model's variants. One search serves every --optimize: what is found for one of them is not
+    looked for again."""
+
+    def __init__(self, variants: Iterable[Variant], builder: Builder, progress: Progress = silent):
+        """Searches the variants in their own order. CompileError where none of them can be computed."""
+        self._builder, self._say = builder, progress
+        self._in_file_order: list[Candidate] = []
+        self._by_rule: dict[Candidate, Plan] = {}
+        self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
+        self._orders: dict[Variant, list[Graph]] = {}
+        self._fronts: dict[Variant, _Front] = {}
+        refused: CompileError | None = None
+        for variant in variants:
+            try:
+                by_rule = [partition(*variant, fusion) for fusion in ("basic", "rows")]
+            except CompileError as error:  # --feed-rows; what another objective makes of the model may stream
+                refused = error
+            else:
+                self._in_file_order += self._candidates(variant, by_rule)
+        if refused is not None and not self._in_file_order:
+            raise refused
+
+    def choices(self, optimize: str) -> Choices:
+        """What there is to choose from, in other orders of the operators too. There is work for some of these alone:
+        those of the variants for `optimize` come first. No plan in it is verified."""
+        found, work = list(self._in_file_order), Work()
+        for variant in sorted(self._budgets, key=lambda variant: variant.context.optimize != optimize):
+            for order in self._better_orders(variant) if work.left > 0 else ():
+                found += self._front(Variant(order, variant.context), self._budgets[variant], work)
+        return self._offer(found)
+
+    def choices_in_file_order(self) -> Choices:
+        """The same without other orders."""
+        return self._offer(self._in_file_order)
+
+    def _offer(self, candidates: Sequence[Candidate]) -> Choices:
+        """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
+        smaller, must not depend on what was chosen before."""
+        return Choices(candidates, Plans(self._build, self._by_rule))
+
+    def _build(self, candidate: Candidate, most: int | None) -> Plan | None:
+        groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+        return self._builder.plan(*groups) if most is None else self._builder.plan_within(most, *groups)
+
+    def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
+        """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""
+        budget = 0
+        for groups in by_rule:
+            plan = self._builder.plan(variant, groups)
+            partitioned = tuple(map(tuple, groups))
+            found = Candidate(*variant, partitioned, frozenset(), plan.arena_bytes, plan_instructions(plan))
+            self._by_rule[found] = plan
+            budget = max(budget, plan.arena_bytes)
+            yield found
+        if variant.context.kernels != "cmsis-nn":
+            # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
+            # don't take, so the search would trade them for ours.
+            self._budgets[variant] = budget
+            yield from pareto_front(*variant, budget, self._say, memo=self._builder.memo)
+
+    def _better_orders(self, variant: Variant) -> list[Graph]:
+        if variant not in self._orders:
+            budget = self._budgets[variant]
+            self._orders[variant] = better_orders(*variant, budget, self._say, self._builder.memo)
+        return self._orders[variant]
+
+    def _front(self, variant: Variant, budget: int, work: Work) -> Sequence[Candidate]:
+        """The candidates of another order; `work` is used up, whether or not they were found before."""
+        known, before = self._fronts.get(variant), work.left
+        if known is not None and known.work <= work.left:
+            work.left -= known.work
+            return known.candidates
+        found = pareto_front(*variant, budget, self._say, work, self._builder.memo)
+        front = _Front(tuple(replace(candidate, reordered=True) for candidate in found), before - work.left)
+        if work.left >= 0:  # nothing was left out: more work would have found the same
+            self._fronts[variant] = front
+        return front.candidates

@@ -1,0 +1,70 @@
+"""What the rewrites make of one model: several graphs, for it depends on what kernels and groups should spare, and
+on plans whether views do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tinyfuse.errors import UsageError
+from tinyfuse.ir import Graph
+from tinyfuse.kernels.base import Context
+from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
+from tinyfuse.rewrite import Rewritten, rewrite_steps
+from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.targets import Target
+
+
+class Variant(NamedTuple):
+    """A graph that the rewrites made of the model, and what decides about its kernels."""
+
+    graph: Graph
+    context: Context
+
+
+class Variants:
+    """The variants of a graph that was checked. What several have in common is rewritten once, so they may share
+    a graph."""
+
+    def __init__(self, checked: Graph, target: Target, options: Options):
+        self._checked, self._target, self._options = checked, target, options
+        self._known: Rewritten = {}
+
+    def one(self, optimize: str, with_views: bool = True) -> Variant:
+        """The variant for one of OPTIMIZE. UsageError where rows are to be fed to a graph that may not stream."""
+        options = self._options
+        version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
+        context = Context(self._target, version, options.kernels, lacks, optimize, options.weights)
+        steps = list(self.steps(optimize, with_views))
+        return Variant(steps[-1][1] if steps else self._checked, context)
+
+    def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
+        """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
+        options, graph = self._options, self._checked
+        # who feeds rows doesn't want them all kept, however fast that were
+        objective = "balanced" if options.feed_rows and optimize == "speed" else optimize
+        for name, rewritten in rewrite_steps(
+            graph, options.fusion, options.kernels, objective, with_views, self._known
+        ):
+            yield name, rewritten
+            graph = rewritten
+        if options.feed_rows:
+            yield feed_rows.__name__, self._fed(graph)
+
+    def _fed(self, graph: Graph) -> Graph:
+        if self._options.fusion != "rows":
+            raise UsageError(f"--feed-rows needs --fusion rows, not {self._options.fusion}")
+        if (feed_rows, graph) not in self._known:
+            self._known[feed_rows, graph] = feed_rows(graph)
+        return self._known[feed_rows, graph]
+
+    def with_and_without_views(self, optimize: str) -> list[Variant]:
+        """The variant with views and, where there are any, the one without: whether they save RAM, only plans tell."""
+        found = self.one(optimize)
+        viewed = any(op.view for op in found.graph.ops)
+        return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
+
+    def of_every_aim(self) -> list[Variant]:
+        """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
+        *others, smallest = OPTIMIZE
+        return [*map(self.one, others), *self.with_and_without_views(smallest)]
