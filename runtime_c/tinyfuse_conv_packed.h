@@ -39,7 +39,7 @@ TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t
     }
 #else
     while (to < last) {
-        memcpy(to, from, 4);
+        tinyfuse_copy_word(to, from);
         to += 4;
         from += 4;
     }
@@ -91,6 +91,18 @@ TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t
             }
             ix += p->dilation_w;
         }
+    }
+}
+
+/* The input rows of output row y's window; NULL is padding. */
+TINYFUSE_INLINE void tinyfuse_window_rows(const tinyfuse_conv *p, const int8_t *in, int32_t y, const int8_t **rows)
+{
+    int32_t ky;
+    for (ky = 0; ky < p->kernel_h; ++ky) {
+        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+        rows[ky] = iy >= 0 && iy < p->in_h
+                       ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
+                       : NULL;
     }
 }
 
@@ -168,13 +180,8 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
     const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
-    int32_t x, ky;
-    for (ky = 0; ky < p->kernel_h; ++ky) {
-        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-        rows[ky] = iy >= 0 && iy < p->in_h
-                       ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
-                       : NULL;
-    }
+    int32_t x;
+    tinyfuse_window_rows(p, in, y, rows);
     if (!words) {
         memset(bytes + depth - 4, 0, 4);
     }
@@ -194,20 +201,132 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     }
 }
 
-#define TINYFUSE_CONV_PACKED(name, form)                                                         \
+/* Forms of bytes widen nothing, so that a column's inputs are copied to where they go: four to each `step` bytes
+   from `to` where in_c is a multiple of 4 (`words`), else in order. Both are arguments: a struct would take stack. */
+
+/* `count` inputs of the zero point. Returns the next place. */
+TINYFUSE_INLINE int8_t *tinyfuse_fill_bytes(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int words)
+{
+    if (!words) {
+        memset(to, zero_point, (size_t)count);
+        return to + count;
+    }
+    for (; count > 0; count -= 4) {
+        to[0] = to[1] = to[2] = to[3] = (int8_t)zero_point;
+        to += step;
+    }
+    return to;
+}
+
+/* tinyfuse_gather_window for bytes. */
+TINYFUSE_SHARED void tinyfuse_gather_bytes(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
+                                           int32_t step)
+{
+    const int32_t in_c = p->in_c, from = x * p->stride_w - p->pad_left;
+    const int words = (in_c & 3) == 0;
+    int32_t ky, kx;
+    for (ky = 0; ky < p->kernel_h; ++ky) {
+        int32_t ix = from;
+        for (kx = 0; kx < p->kernel_w; ++kx) {
+            if (rows[ky] == NULL || ix < 0 || ix >= p->in_w) {
+                to = tinyfuse_fill_bytes(p->in_zero_point, in_c, to, step, words);
+            } else if (words) {
+                to = tinyfuse_widen(rows[ky] + ix * in_c, in_c / 4, to, step, TINYFUSE_BYTES);
+            } else {
+                memcpy(to, rows[ky] + ix * in_c, (size_t)in_c);
+                to += in_c;
+            }
+            ix += p->dilation_w;
+        }
+    }
+}
+
+/* The window of output column x, which lies inside of the input's columns. */
+TINYFUSE_INLINE void tinyfuse_copy_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
+                                          int32_t step, int words)
+{
+    const int32_t count = p->kernel_w * p->in_c, offset = (x * p->stride_w - p->pad_left) * p->in_c;
+    int32_t ky;
+    for (ky = 0; ky < p->kernel_h; ++ky) {
+        if (rows[ky] == NULL) {
+            to = tinyfuse_fill_bytes(p->in_zero_point, count, to, step, words);
+        } else if (words) {
+            to = tinyfuse_widen(rows[ky] + offset, count / 4, to, step, TINYFUSE_BYTES);
+        } else {
+            if (count <= TINYFUSE_SHORT_ROW) {
+                memcpy(to, rows[ky] + offset, (size_t)count);
+            } else {
+                tinyfuse_copy_words(to, rows[ky] + offset, count);
+            }
+            to += count;
+        }
+    }
+}
+
+/* The windows of `block` output columns from x on; `bytes` as in tinyfuse_windows_of_bytes. */
+TINYFUSE_INLINE void tinyfuse_byte_windows(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int32_t block,
+                                           int8_t *columns, int8_t *bytes, int32_t depth, int words)
+{
+    int32_t i;
+    for (i = 0; i < block; ++i) {
+        int8_t *const column = columns + 4 * i;
+        int8_t *const to = words ? column : bytes;
+        if (tinyfuse_window_inside(p, x + i)) {
+            tinyfuse_copy_window(p, rows, x + i, to, 4 * block, words);
+        } else {
+            tinyfuse_gather_bytes(p, rows, x + i, to, 4 * block);
+        }
+        if (!words) {
+            (void)tinyfuse_widen(bytes, depth / 4, column, 4 * block, TINYFUSE_BYTES);
+        }
+    }
+}
+
+/* tinyfuse_conv_packed_body for bytes. m.out alone says where the next block goes: what multiplies bytes doesn't
+   move it. */
+TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *out_row,
+                                              const int8_t *weights, const void *channels, void *scratch,
+                                              int32_t block_pixels, int form)
+{
+    const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
+    const int8_t **const rows =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
+    int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
+    int8_t *const bytes = columns + block_pixels * depth;
+    tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
+    const int words = (p->in_c & 3) == 0;
+    int32_t x;
+    m.out = out_row;
+    tinyfuse_window_rows(p, in, y, rows);
+    if (!words) {
+        memset(bytes + depth - 4, 0, 4);
+    }
+    for (x = 0; x < p->out_w;) {
+        const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
+        tinyfuse_byte_windows(p, rows, x, block, columns, bytes, depth, words);
+        tinyfuse_matmul_pixels(&m, weights, columns, depth, m.out, p->out_c, block, form);
+        m.out += block * p->out_c;
+        x += block;
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        const int32_t count = p->out_w * p->out_c;
+        tinyfuse_clamp_row(m.out - count, count, p->act_min, p->act_max);
+    }
+}
+
+#define TINYFUSE_CONV_PACKED(name, body, form)                                                   \
     TINYFUSE_SHARED void name(const tinyfuse_conv *p, const int8_t *in, int32_t y,               \
                               int8_t *out_row, const int8_t *weights, const void *channels,      \
                               void *scratch, int32_t block_pixels)                               \
     {                                                                                            \
-        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels,   \
-                                  form);                                                         \
+        body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);                 \
     }
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, TINYFUSE_WIDE)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, TINYFUSE_LANES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, TINYFUSE_STEP_LINE)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_unpacked, TINYFUSE_UNPACKED)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, TINYFUSE_BYTES)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_unpacked, tinyfuse_conv_packed_body, TINYFUSE_UNPACKED)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
+TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
 
 /* Output row y, packed for tinyfuse_matmul.h, whose `form` is a constant. Reads only the input rows of
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
@@ -222,9 +341,11 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const i
                                                  const void *channels, void *scratch,
                                                  int32_t block_pixels, int form)
 {
-    if ((p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW) {
-        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels,
-                                  form);
+    const int own = (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
+    if (own && tinyfuse_of_bytes(form)) {
+        tinyfuse_conv_bytes_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
+    } else if (own) {
+        tinyfuse_conv_packed_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
     } else {
         TINYFUSE_OF_FORM(form, tinyfuse_conv_packed, )(p, in, y, out_row, weights, channels, scratch,
                                                        block_pixels);

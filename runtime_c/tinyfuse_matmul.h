@@ -112,6 +112,20 @@ TINYFUSE_INLINE const void *tinyfuse_matmul_channels(const tinyfuse_matmul *p, i
     return (const void *)(p->before + tinyfuse_channel_bytes(form) - offsetof(tinyfuse_step_line, multiplier));
 }
 
+/* Copies four bytes, wherever they lie. */
+TINYFUSE_INLINE void tinyfuse_copy_word(int8_t *to, const int8_t *from)
+{
+#if defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)
+    /* where compilers would call memcpy */
+    to[0] = from[0];
+    to[1] = from[1];
+    to[2] = from[2];
+    to[3] = from[3];
+#else
+    memcpy(to, from, 4);
+#endif
+}
+
 /* Widens 4 * words bytes, words > 0, as columns want them: four inputs to each `step` bytes from
    `to`. Returns the next place. */
 TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t *to, int32_t step,
@@ -153,7 +167,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 #endif
     for (; words > 0; --words) {
         if (tinyfuse_of_bytes(form)) {
-            memcpy(to, from, 4);
+            tinyfuse_copy_word(to, from);
         } else {
             int16_t wide[4];
             if (tinyfuse_of_inputs(form)) {
