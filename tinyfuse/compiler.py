@@ -80,7 +80,7 @@ def is_searched(options: Options) -> bool:
     return options.fusion == "rows" and (options.kernels != "cmsis-nn" or options.optimize == "speed")
 
 
-# --- parts of the step line alone -----------------------------------------------------------------------------------------
+# --- parts of the line alone ---------------------------------------------------------------------
 
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
