@@ -43,12 +43,12 @@ class Compilation:
         """CompileError names all that isn't supported."""
         self._variants = Variants(checked(source), target, options)
         self._builder = Builder(source, options)
-        self._say = progress
+        self._progress = progress
 
     @cached_property
     def search(self) -> Search:
         """What `--fusion rows` chooses from."""
-        return Search(self._variants.of_every_aim(), self._builder, self._say)
+        return Search(self._variants.of_every_aim(), self._builder, self._progress)
 
     def plan(self, options: Options) -> Plan:
         """The verified plan for these options: those given at first, or others of --optimize and --max-ram."""
@@ -59,10 +59,10 @@ class Compilation:
 
     def _best_found(self, builder: Builder) -> Plan:
         options, choices = builder.options, self.search.choices(builder.options.optimize)
-        self._say("placing the arena")
+        self._progress("placing the arena")
         plan, reordering = in_best_order(choices, options)
         if options.optimize == "ram":
-            plan = recomputing(plan, builder, self._say)
+            plan = recomputing(plan, builder, self._progress)
         return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
 
 

@@ -33,7 +33,7 @@ class Search:
 
     def __init__(self, variants: Iterable[Variant], builder: Builder, progress: Progress = silent):
         """Searches the variants in their own order. CompileError where none of them can be computed."""
-        self._builder, self._say = builder, progress
+        self._builder, self._progress = builder, progress
         self._in_file_order: list[Candidate] = []
         self._by_rule: dict[Candidate, Plan] = {}
         self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
@@ -86,12 +86,12 @@ class Search:
             # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
             # don't take, so the search would trade them for ours.
             self._budgets[variant] = budget
-            yield from pareto_front(*variant, budget, self._say, memo=self._builder.memo)
+            yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
 
     def _better_orders(self, variant: Variant) -> list[Graph]:
         if variant not in self._orders:
             budget = self._budgets[variant]
-            self._orders[variant] = better_orders(*variant, budget, self._say, self._builder.memo)
+            self._orders[variant] = better_orders(*variant, budget, self._progress, self._builder.memo)
         return self._orders[variant]
 
     def _front(self, variant: Variant, budget: int, work: Work) -> Sequence[Candidate]:
@@ -100,7 +100,7 @@ class Search:
         if known is not None and known.work <= work.left:
             work.left -= known.work
             return known.candidates
-        found = pareto_front(*variant, budget, self._say, work, self._builder.memo)
+        found = pareto_front(*variant, budget, self._progress, work, self._builder.memo)
         front = _Front(tuple(replace(candidate, reordered=True) for candidate in found), before - work.left)
         if work.left >= 0:  # nothing was left out: more work would have found the same
             self._fronts[variant] = front
