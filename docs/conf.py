@@ -1,4 +1,4 @@
-"""The documentation site, built strictly (tests/test_site.py does, so that a broken link fails CI):
+"""The documentation site, built strictly (tests/product/test_site.py does, so that a broken link fails CI):
 
     sphinx-build --fail-on-warning --nitpicky -c docs . build/site
 

@@ -5,7 +5,7 @@
 
 #include "tinyfuse_requantize.h"
 
-/* Geometry and quantization of a convolution or depthwise convolution; extents in elements. The
+/* Geometry and quantization of a convolution or depthwise convolution; sizes in elements. The
    input is a ring of in_ring rows (in_h for a whole tensor). Padded positions count as
    in_zero_point. `groups` is not used by depthwise kernels. */
 typedef struct {

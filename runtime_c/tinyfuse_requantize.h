@@ -5,7 +5,7 @@
    for all inputs; tinyfuse_requantize_bounded is shorter, and exact under bounds that the compiler
    proves for every channel (tinyfuse/kernels/packing.py); tinyfuse_requantize_step_line is shorter still,
    and exact where the compiler has compared all its steps with those of the general form
-   (tinyfuse/kernels/step_step_line.py). */
+   (tinyfuse/kernels/step_line.py). */
 #ifndef TINYFUSE_REQUANTIZE_H
 #define TINYFUSE_REQUANTIZE_H
 

@@ -188,7 +188,7 @@ class ModelBuilder:
             version=3,
             operator_codes=write_offsets(builder, [_write_code(builder, *code, deprecated_codes) for code in codes]),
             subgraphs=write_offsets(builder, [first] * subgraphs + others),
-            description=builder.CreateString("tests/tflite_builder.py"),
+            description=builder.CreateString("tests/support/tflite_builder.py"),
             buffers=write_offsets(builder, buffers),
         )
         builder.Finish(model, b"TFL3")

@@ -248,5 +248,5 @@ def proven(layer: _Layer | None) -> _Layer:
 def element_access_orders(op: Op, indexes: Collection[int]) -> dict[int, AccessOrder]:
     """Of inputs with as many elements as the output, that a call goes through element by element."""
     if any(op.operand(i).elements != op.output.elements for i in indexes):
-        raise InternalFault("the paces of kernels", f"{op} has an input of another size than its output")
+        raise InternalFault("the access orders of kernels", f"{op} has an input of another size than its output")
     return {i: AccessOrder(ITEM_BYTES[op.operand(i).dtype], ITEM_BYTES[op.output.dtype]) for i in indexes}

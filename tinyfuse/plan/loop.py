@@ -186,7 +186,7 @@ def _rows_needed(window: RowWindow, rows: int, height: int) -> list[int]:
 
 
 def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> list[int]:
-    """Iteration by iteration the stage nearest to the end that can run (schedule/rows.py says when it can)."""
+    """Iteration by iteration the stage nearest to the end that can run (plan/rows.py says when it can)."""
     heights, done = [stage.height for stage in stages], [0] * len(stages)
     inputs = [
         [(maker, _rows_needed(window, stage.height, heights[maker])) for maker, window in stage.reads]
