@@ -196,7 +196,7 @@ class _Writer:
             start = self._oldest_needed(tensor) if fed else "0"
             self._line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
         self._line()
-        self._line("/* in each turn the stage nearest to the end that has its inputs, and whose row is")
+        self._line("/* in each iteration the stage nearest to the end that has its inputs, and whose row is")
         self._line("   lacking, makes one row */")
         self._line("for (;;) {" if fed else "do {")
         self.depth += 1

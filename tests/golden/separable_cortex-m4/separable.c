@@ -101,7 +101,7 @@ static void separable_group_0(uint8_t *arena)
                 .act_max = 127,
             };
             static const tinyfuse_broadcast nest = {
-                .extent = {1, 1, 6, 4},
+                .dim = {1, 1, 6, 4},
                 .a_stride = {0, 0, 4, 1},
                 .b_stride = {0, 0, 0, 1},
             };
@@ -131,7 +131,7 @@ static void separable_group_0(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_LINE);
+            tinyfuse_conv_packed_row_s8(&p, t0, y0, t3, separable_g0s0_weights, separable_g0s0_channels, scratch0_0, 3, TINYFUSE_STEP_LINE);
             ++y0;
             continue;
         }
@@ -157,7 +157,7 @@ static void separable_group_1(uint8_t *arena)
         .act_min = -28,
         .act_max = 21,
     };
-    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_LINE);
+    tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_STEP_LINE);
 }
 
 /* Group 2 of 6
@@ -194,7 +194,7 @@ static void separable_group_2(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_packed_row_s8(&p, t15, y0, t16 + y0 * 15, separable_g2s0_weights, separable_g2s0_channels, scratch2, 3, TINYFUSE_LINE);
+        tinyfuse_conv_packed_row_s8(&p, t15, y0, t16 + y0 * 15, separable_g2s0_weights, separable_g2s0_channels, scratch2, 3, TINYFUSE_STEP_LINE);
     }
 }
 
