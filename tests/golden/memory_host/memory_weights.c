@@ -27,4 +27,3 @@ MEMORY_WEIGHTS_ATTR MEMORY_ALIGNED(4)
 const int32_t memory_g0s0_offsets[6] = {
     168, -768, 24, -252, -153, -180,
 };
-

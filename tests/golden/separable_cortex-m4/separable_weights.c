@@ -96,4 +96,3 @@ SEPARABLE_WEIGHTS_ATTR SEPARABLE_ALIGNED(4)
 const tinyfuse_dense_scale separable_g4s0_scales[1] = {
     {-318294440, 4},
 };
-
