@@ -229,7 +229,7 @@ def test_without_a_compiler_the_totals_are_left(model, monkeypatch):
     def none() -> Path:
         raise ToolMissing("a C compiler for this machine", "apt-get install gcc")
 
-    monkeypatch.setattr("tinyfuse.cli.profile.build_plugin", none)
+    monkeypatch.setattr("tinyfuse.api.profiling.build_plugin", none)
     request = Request(str(model), "cortex-m4", kernels="tinyfuse", fusion="none")
     data = profile(request, quiet, PROFILED)
     assert data["instructions"] > 0 and data["stack_bytes"] > 0

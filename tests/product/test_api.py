@@ -12,6 +12,7 @@ import typing
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from stream_models import STREAM_MODELS
 import tinyfuse
 from tinyfuse.cli.main import main
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions, flags
 from tinyfuse.verify.oracle import ReferenceOracle
 
 PLUGIN = next(
@@ -84,6 +86,33 @@ def test_every_public_name_is_there_and_documented() -> None:
 def test_every_setting_is_documented() -> None:
     text = inspect.getdoc(tinyfuse.Settings) or ""
     assert all(f"\n{name} " in text for name in typing.get_type_hints(tinyfuse.Settings))
+
+
+def test_settings_are_the_options_of_the_command_line() -> None:
+    settings, declared = typing.get_type_hints(tinyfuse.Settings), flags(Options)
+    assert list(settings) == list(declared)
+    choices = {name: typing.get_args(kind) for name, kind in settings.items() if typing.get_origin(kind) is Literal}
+    assert choices == {
+        name: flag.choices for name, flag in declared.items() if flag.choices and name != "cmsis_nn_version"
+    }
+    assert {name for name, kind in settings.items() if kind is bool} == {
+        name for name, flag in declared.items() if flag.is_switch
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "declared"),
+    [
+        (tinyfuse.Module.verify, VerifyOptions),
+        (tinyfuse.Module.run, RunOptions),
+        (tinyfuse.Module.profile, ProfileOptions),
+    ],
+)
+def test_methods_have_the_defaults_of_the_command_line(method, declared: type) -> None:
+    parameters = inspect.signature(method).parameters
+    found = {name: p.default for name, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    del found["cmsis_nn_path"], found["on_progress"]
+    assert found == {name: flag.default for name, flag in flags(declared).items()}
 
 
 # --- compile -------------------------------------------------------------------------------------
@@ -288,6 +317,10 @@ def test_verify_on_the_host_and_with_state() -> None:
         tinyfuse.compile(small(), "host").verify(oracle="reference", frames=2)
     with pytest.raises(tinyfuse.UsageError, match="compiler_opt='O9'"):
         tinyfuse.compile(small(), "host").verify(compiler_opt="O9")
+    for wrong in ({"runs": 0}, {"runs": -3}, {"runs": 10001}, {"frames": 0}, {"seed": -1}, {"timeout": 0}):
+        ((name, value),) = wrong.items()
+        with pytest.raises(tinyfuse.UsageError, match=f"{name}={value}: give [01] or more"):
+            tinyfuse.compile(small(), "host").verify(oracle="reference", **wrong)
     with pytest.raises(tinyfuse.UsageError, match="unknown emulator 'simulator'"):
         tinyfuse.compile(small(), "host").verify(emulator="simulator")
     with pytest.raises(tinyfuse.UsageError, match="compile with kernels='tinyfuse'"):
@@ -334,6 +367,19 @@ def test_run_computes_what_the_reference_computes() -> None:
     ):
         with pytest.raises(tinyfuse.UsageError, match=message):
             module.run(wrong)
+
+
+def test_run_gives_every_output_of_one_name() -> None:
+    s = Sketch(1)
+    x = s.value((1, 4, 4, 2))
+    y = s.conv(x, 3, (1, 1))
+    module = tinyfuse.compile(s.build([x], [y, y]), "host")
+    found = module.run(np.ones((2, 4, 4, 2), np.int8))
+    assert [port.name for port in module.outputs] == [module.outputs[0].name] * 2
+    assert len(found.in_order) == 2
+    for array in found.in_order:
+        np.testing.assert_array_equal(array, found.arrays[module.outputs[0].name])
+    assert (found.compiler_opt, bool(found.compiler)) == ("O1", True)
 
 
 def test_run_quantizes_floats(model: Path) -> None:

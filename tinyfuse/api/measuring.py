@@ -12,9 +12,10 @@ from tinyfuse.api.results import Outputs, Verification
 from tinyfuse.api.writing import check_flash
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.ir import Tensor
+from tinyfuse.options import RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.run.arrays import ModelInput
-from tinyfuse.schedule.progress import Progress, silent
+from tinyfuse.schedule.progress import Progress
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.comparison import compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
@@ -28,16 +29,16 @@ RUNS, STREAM_RUNS = 8, 64
 
 
 def verify_plan(
-    plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, *, oracle: str = "auto", runs: int | None = None,
-    frames: int | None = None, seed: int = 0, opt: str = "O2", timeout: float = 300.0, progress: Progress = silent,
-) -> Verification:  # fmt: skip
+    plan: Plan, tree: Tree | None, model: bytes, machine: Emulator, how: VerifyOptions, progress: Progress
+) -> Verification:
     """Runs the module on the machine and compares every output element with the oracle, which gets the `model`
     file's bytes.
 
     `runs` None: RUNS, or STREAM_RUNS for a model with state, and more where outputs stay the same; `frames` None:
     two streams for each of two instances (tinyfuse/verify/streams.py). Errors as `Module.verify`.
     """
-    judge = make_oracle(oracle, model, plan.source)
+    runs, frames = how.runs, how.frames
+    judge = make_oracle(how.oracle, model, plan.source)
     given = runs is not None or frames is not None
     if runs is None:
         runs = STREAM_RUNS if plan.states else RUNS
@@ -46,8 +47,8 @@ def verify_plan(
     if frames is None and plan.states:
         frames = default_frames(runs)
     progress(f"asking {judge.name} for {runs} results")
-    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, seed, fixed=given)
-    firmware, outcome = _build_and_run(plan, tree, inputs, machine, opt, timeout, frames or 1, progress)
+    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, how.seed, fixed=given)
+    firmware, outcome = _build_and_run(plan, tree, inputs, machine, how, frames or 1, len(inputs), progress)
     comparison = compare(plan, expected, outcome.outputs)
     broken = problems(plan, firmware.opt, outcome)
     return Verification(
@@ -59,7 +60,7 @@ def verify_plan(
         warnings=(*judge.warnings, *doubts(plan.source, expected)),
         runs=len(inputs),
         frames=frames,
-        seed=seed,
+        seed=how.seed,
         instructions=outcome.instructions,
         stack_bytes=outcome.stack_bytes,
         ram_bytes=firmware.ram_bytes,
@@ -74,35 +75,43 @@ def verify_plan(
 
 
 def run_plan(
-    plan: Plan, tree: Tree | None, given: Sequence[ModelInput], machine: Emulator, *, opt: str = "O2",
-    timeout: float = 300.0, progress: Progress = silent,
-) -> Outputs:  # fmt: skip
+    plan: Plan, tree: Tree | None, given: Sequence[ModelInput], machine: Emulator, how: RunOptions, progress: Progress
+) -> Outputs:
     """The outputs for these inputs, one of each of the model's; several runs of a model with state are the frames
     of a stream. EmulationFailed where the module broke a promise of its header."""
     runs = len(given[0].values)
     fed = [[i.values[number] for i in given] for number in range(runs)]
     if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
         fed = [run for run in fed for _ in range(INSTANCES)]
-    firmware, outcome = _build_and_run(plan, tree, fed, machine, opt, timeout, runs, progress)
+    firmware, outcome = _build_and_run(plan, tree, fed, machine, how, runs, runs, progress)
     broken = problems(plan, firmware.opt, outcome)
     if broken:
         raise EmulationFailed("\n".join(broken))
     results = outcome.outputs[:: INSTANCES if plan.states else 1]
-    arrays = {tensor.name: _joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(plan.source.outputs)}
-    notes = tuple(i.note for i in given if i.note)
-    return Outputs(arrays, notes, outcome.instructions, f"{machine.name} {machine.version}".strip())
+    tensors = plan.source.outputs
+    arrays = tuple(_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors))
+    return Outputs(
+        arrays={tensor.name: array for tensor, array in zip(tensors, arrays, strict=True)},
+        in_order=arrays,
+        notes=tuple(i.note for i in given if i.note),
+        instructions=outcome.instructions,
+        emulator=f"{machine.name} {machine.version}".strip(),
+        compiler=firmware.compiler,
+        compiler_opt=firmware.opt,
+    )
 
 
 def _build_and_run(
-    plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], machine: Emulator, opt: str, timeout: float,
-    frames: int, progress: Progress,
+    plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], machine: Emulator, how: VerifyOptions | RunOptions,
+    frames: int, runs: int, progress: Progress,
 ) -> tuple[Firmware, Outcome]:  # fmt: skip
+    """The firmware for these inputs, in streams of so many frames, and what came out; `runs`: how many a user sees."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, inputs, machine.name, opt, Path(work), frames)
+        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames)
         check_flash(plan, firmware.code_bytes)
-        progress(f"running {len(inputs)} inferences on {machine.name}")
-        return firmware, machine.run(firmware, timeout)
+        progress(f"running {runs} inferences on {machine.name}")
+        return firmware, machine.run(firmware, how.timeout)
 
 
 def _joined(tensor: Tensor, runs: list[bytes]) -> np.ndarray:

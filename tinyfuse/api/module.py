@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -13,8 +13,16 @@ import numpy as np
 
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
-from tinyfuse.api.settings import Model, Request, Settings, make_request
-from tinyfuse.api.writing import check_flash, check_ram, module_files, report, tree_of
+from tinyfuse.api.settings import Model, Request, Settings, checked, make_request
+from tinyfuse.api.writing import (
+    bundled_files,
+    check_flash,
+    check_ram,
+    module_files,
+    report,
+    tree_of,
+    unfused_arena_bytes,
+)
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
 from tinyfuse.emit.header import tensor_symbols
@@ -22,7 +30,7 @@ from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Tensor
-from tinyfuse.options import COMPILER_OPTS, Options
+from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plugin import plugins
 from tinyfuse.report.report_json import estimated_code_bytes, op_name
@@ -192,7 +200,8 @@ class Module:
         """
         tree = tree_of(self.plan, cmsis_nn_path) if bundle else None
         with plugins(self.request.plugins):
-            return module_files(self.plan, tree, selftest)
+            unfused_arena = unfused_arena_bytes(self.plan)
+            return module_files(self.plan, unfused_arena, bundled_files(self.plan, tree), selftest)
 
     def write(
         self, folder: str | os.PathLike[str] | None = None, *, selftest: bool = False, bundle: bool = False,
@@ -229,17 +238,14 @@ class Module:
         ToolMissing      compiler, emulator, oracle or CMSIS-NN are not there
         EmulationFailed  the firmware crashed or hung
         DoesNotFit       weights and measured code exceed max_flash
-        UsageError       a combination that can't run
+        UsageError       a value that an option can't have, a combination that can't run
         """
         from tinyfuse.api.measuring import verify_plan
 
-        _check_opt(compiler_opt)
+        how = checked(VerifyOptions(emulator, oracle, runs, frames, seed, compiler_opt, timeout))
         machine, tree = self._machine(emulator), tree_of(self.plan, cmsis_nn_path)
         with plugins(self.request.plugins):
-            return verify_plan(
-                self.plan, tree, self.request.data, machine, oracle=oracle, runs=runs, frames=frames, seed=seed,
-                opt=compiler_opt, timeout=timeout, progress=on_progress,
-            )  # fmt: skip
+            return verify_plan(self.plan, tree, self.request.data, machine, how, on_progress)
 
     def run(
         self, inputs: np.ndarray | Mapping[str, np.ndarray], *, emulator: str = "auto", compiler_opt: str = "O2",
@@ -256,7 +262,7 @@ class Module:
         """
         from tinyfuse.api.measuring import run_plan
 
-        _check_opt(compiler_opt)
+        how = checked(RunOptions(emulator, compiler_opt, timeout))
         named = list(inputs.items()) if isinstance(inputs, Mapping) else [(None, inputs)]
         with plugins(self.request.plugins):
             given = take_inputs(
@@ -264,7 +270,7 @@ class Module:
                 self.plan.source.inputs,
             )
             machine, tree = self._machine(emulator), tree_of(self.plan, cmsis_nn_path)
-            return run_plan(self.plan, tree, given, machine, opt=compiler_opt, timeout=timeout, progress=on_progress)
+            return run_plan(self.plan, tree, given, machine, how, on_progress)
 
     def profile(
         self, *, emulator: str = "auto", compiler_opt: str = "O2", timeout: float = 300.0,
@@ -273,13 +279,18 @@ class Module:
         """Where the instructions and bytes of one inference go: what `tinyfuse profile --json` prints
         (docs/json.md), beside the same model under fusion="none". Errors as `verify`; UsageError for the target
         "host" and for feed_rows."""
-        from tinyfuse.api.profiling import profile_plan
+        from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
-        _check_opt(compiler_opt)
+        how = checked(ProfileOptions(emulator, compiler_opt, timeout))
+        plan, options = self.plan, replace(self.options, fusion="none", max_ram=None, max_flash=None)
+        counting = find_counting(plan.context.target, options.feed_rows, emulator)
+
+        def unfused() -> Planned:
+            plain = compile_graph(plan.source, plan.context.target, options)
+            return plain, tree_of(plain, cmsis_nn_path)
+
         with plugins(self.request.plugins):
-            return profile_plan(
-                self.plan, lambda plan: tree_of(plan, cmsis_nn_path), emulator, compiler_opt, timeout, on_progress
-            )
+            return profile_plan((plan, tree_of(plan, cmsis_nn_path)), unfused, counting, how, on_progress)
 
     def _machine(self, emulator: str) -> Emulator:
         from tinyfuse.verify.emulation import find_emulator
@@ -322,8 +333,3 @@ def _ports(tensors: tuple[Tensor, ...]) -> tuple[Port, ...]:
             )
         )
     return tuple(found)
-
-
-def _check_opt(compiler_opt: str) -> None:
-    if compiler_opt not in COMPILER_OPTS:
-        raise UsageError(f"compiler_opt={compiler_opt!r}: choose one of {', '.join(COMPILER_OPTS)}")

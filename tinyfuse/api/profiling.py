@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tinyfuse.api.writing import check_flash
-from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.profile.cycles import timing
 from tinyfuse.profile.image import read_image
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
-from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.schedule.progress import Progress
+from tinyfuse.targets import Target
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.emulation import Emulator, find_emulator
 from tinyfuse.verify.emulation.inputs import input_set
@@ -29,34 +29,49 @@ from tinyfuse.verify.emulation.qemu import Qemu
 _INPUTS = 8
 
 
-def profile_plan(
-    plan: Plan, tree_of: Callable[[Plan], Tree | None], emulator: str, opt: str, timeout: float, progress: Progress
-) -> dict[str, Any]:
-    """The JSON of `tinyfuse profile` (docs/json.md), of the plan and of the same model under --fusion none;
-    `tree_of` gives the CMSIS-NN that a plan calls. Errors as `Module.profile`."""
-    target, options = plan.context.target, plan.options
+@dataclass(frozen=True)
+class Counting:
+    """What runs a module and counts. counter: the plugin that counts single instructions, None where there is none,
+    which a warning tells."""
+
+    machine: Emulator
+    counter: Path | None
+    warnings: tuple[str, ...]
+
+
+def find_counting(target: Target, feed_rows: bool, emulator: str) -> Counting:
+    """What counts a module for the target. UsageError where nothing can, ToolMissing without the emulator."""
     if target.cpu is None:
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
-    if options.feed_rows:
+    if feed_rows:
         raise UsageError("profile measures NAME_run, which a module with --feed-rows does not have; leave it out")
     machine = find_emulator(emulator, target)
-    counter: Path | None = None
-    warning = []
-    if isinstance(machine, Qemu):
-        try:
-            counter = build_plugin()
-        except ToolMissing as missing:
-            warning = [f"only totals were counted: {missing}"]
-    else:
-        warning = [f"only totals were counted: {machine.name} has no counter of single instructions"]
-    measured = _measure(plan, tree_of(plan), machine, counter, opt, timeout, progress)
+    try:
+        if isinstance(machine, Qemu):
+            return Counting(machine, build_plugin(), ())
+        reason = f"{machine.name} has no counter of single instructions"
+    except ToolMissing as missing:
+        reason = str(missing)
+    return Counting(machine, None, (f"only totals were counted: {reason}",))
+
+
+#: what a plan is built with: the CMSIS-NN of its calls beside it
+Planned = tuple[Plan, Tree | None]
+
+
+def profile_plan(
+    planned: Planned, make_unfused: Callable[[], Planned], counting: Counting, how: ProfileOptions, progress: Progress
+) -> JsonObject:
+    """The JSON of `tinyfuse profile` (docs/json.md), of the plan and of the same model under --fusion none, which
+    `make_unfused` gives where it is another one. Errors as `Module.profile`."""
+    plan, machine = planned[0], counting.machine
+    measured = _measure(planned, counting, how, progress)
     unfused = None
-    if options.fusion != "none":
-        plain = compile_graph(plan.source, target, replace(options, fusion="none", max_ram=None, max_flash=None))
-        unfused = profile_json(_measure(plain, tree_of(plain), machine, counter, opt, timeout, progress))
+    if plan.options.fusion != "none":
+        unfused = profile_json(_measure(make_unfused(), counting, how, progress))
         del unfused["groups"], unfused["outside_groups"]
     return plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *warning],
+        "warnings": [*plan.warnings, *counting.warnings],
         "emulator": f"{machine.name} {machine.version}".strip(),
         "compiler": measured.firmware.compiler,
         "compiler_opt": measured.firmware.opt,
@@ -65,21 +80,20 @@ def profile_plan(
     }
 
 
-def _measure(
-    plan: Plan, tree: Tree | None, machine: Emulator, counter: Path | None, opt: str, timeout: float, progress: Progress
-) -> Measured:
+def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress: Progress) -> Measured:
+    (plan, tree), machine = planned, counting.machine
     name, core = plan.options.name, plan.context.target
     inputs = input_set(plan.source, _INPUTS, 0)[:2]
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work = Path(folder)
         progress(f"compiling for {core.name}, --fusion {plan.options.fusion}")
-        firmware = build_module(plan, tree, inputs, machine.name, opt, work)
+        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, work)
         check_flash(plan, firmware.code_bytes)
         progress(f"running it on {machine.name}")
-        if counter is None or not isinstance(machine, Qemu):
-            return Measured(plan, firmware, machine.run(firmware, timeout), None, None)
+        if counting.counter is None or not isinstance(machine, Qemu):
+            return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text()
         image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve)
-        outcome, counts = run_counted(machine, firmware, image, counter, timeout)
+        outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout)
         times = timing(core.cpu)
         return Measured(plan, firmware, outcome, measure(counts, image, times), times.source if times else None)

@@ -99,13 +99,17 @@ class Outputs:
     """What `Module.run` computed.
 
     arrays        by output name: the tensor's dtype (stored integers, not real values) and shape; for several runs
-                  these are the batch
+                  these are the batch. Of several outputs of one name, the last
+    in_order      every output's array, in the order of `Module.outputs`
     notes         what was done to the inputs beyond taking them: a sentence for each that was quantized
     instructions  of one inference, counted; None where they can't be
-    emulator      what ran it, with its version
+    emulator, compiler, compiler_opt   what ran and built it, with versions
     """
 
     arrays: dict[str, np.ndarray]
+    in_order: tuple[np.ndarray, ...]
     notes: tuple[str, ...]
     instructions: int | None
     emulator: str
+    compiler: str
+    compiler_opt: str

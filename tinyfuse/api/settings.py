@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import load_file
-from tinyfuse.options import CMSIS_NN_VERSIONS, FUSION, KERNELS, OPTIMIZE, WEIGHTS, Options, parse_size
+from tinyfuse.options import Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags, parse_size
 from tinyfuse.targets import Target, load_target
 
 #: a model: the path of a .tflite file, or its bytes
 Model = str | os.PathLike[str] | bytes | bytearray | memoryview
 
-_LATEST = "7.0"
+How = TypeVar("How", VerifyOptions, RunOptions, ProfileOptions)
 
 
 class Settings(TypedDict, total=False):
@@ -59,64 +59,65 @@ class Request:
     plugins: tuple[str, ...]
 
 
-_CHOICES = {
-    "kernels": KERNELS,
-    "fusion": FUSION,
-    "optimize": OPTIMIZE,
-    "weights": WEIGHTS,
-    "feed_rows": (False, True),
-    "cmsis_nn_version": (None, *CMSIS_NN_VERSIONS),
-}
-
-
 def make_request(model: Model, target: str, settings: Settings) -> Request:
     """The request after the arguments. TypeError for a setting that there is not or a model of another type,
     UsageError for a wrong value, CompileError where the file can't be read."""
+    given = cast(Mapping[str, Any], settings)
     unknown = settings.keys() - Settings.__annotations__.keys()
     if unknown:
         known = ", ".join(Settings.__annotations__)
         raise TypeError(f"there is no setting {', '.join(sorted(unknown))}; there are {known}")
-    for setting, choices in _CHOICES.items():
-        value = settings.get(setting, choices[0])
-        if value not in choices:
-            raise UsageError(f"{setting}={value!r}: choose one of {', '.join(map(repr, choices))}")
+    for setting, flag in flags(Options).items():
+        choices = _choices(flag)
+        if choices and setting in settings and given[setting] not in choices:
+            raise UsageError(f"{setting}={given[setting]!r}: choose one of {', '.join(map(repr, choices))}")
     core = load_target(target)
-    plugins = tuple(os.fspath(path) for path in settings.get("plugins", ()))
-    chosen = settings.get("name")
-    name = module_name(chosen) if chosen is not None else None
     if isinstance(model, (bytes, bytearray, memoryview)):
-        name = name or "model"
-        data, path = bytes(model), f"{name}.tflite"
+        options = settled(given, "model")
+        data, path = bytes(model), f"{options.name}.tflite"
     elif isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
+        options = settled(given, default_module_name(path))
         data = load_file(path)
-        name = name or default_module_name(path)
     else:
         raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
-    options = Options(
-        name=name,
-        plugins=tuple(Path(plugin).name for plugin in plugins),
-        cmsis_nn_version=settings.get("cmsis_nn_version") or _LATEST,
-        max_ram=_size("max_ram", settings.get("max_ram")),
-        max_flash=_size("max_flash", settings.get("max_flash")),
-        **cast(
-            Any,
-            {
-                key: settings[key]
-                for key in ("kernels", "fusion", "optimize", "weights", "feed_rows")
-                if key in settings
-            },
-        ),
-    )
-    return Request(data, path, core, options, plugins)
+    return Request(data, path, core, options, tuple(os.fspath(path) for path in settings.get("plugins", ())))
 
 
-def _size(setting: str, value: int | str | None) -> int | None:
+def _choices(flag: Flag) -> tuple[Any, ...]:
+    """All values that a setting may have, where they are few."""
+    if flag.is_switch:
+        return (False, True)
+    return (None, *flag.choices) if flag.choices and flag.default is None else flag.choices
+
+
+def settled(given: Mapping[str, Any], default_name: str) -> Options:
+    """What a plan is made with, of options as flags or settings give them: plugins are paths, sizes may be text, None
+    is for the default; names that are no option's are passed over. UsageError for a name or a size that can't be
+    one."""
+    known = flags(Options)
+    values = {key: value for key, value in given.items() if key in known and value is not None}
+    values |= {key: _size(key, value) for key, value in values.items() if known[key].is_size}
+    values["name"] = module_name(values["name"]) if "name" in values else default_name
+    values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
+    return Options(**values)
+
+
+def checked(how: How) -> How:
+    """The options of a run as they are. UsageError for a value that the command line refuses; emulators and oracles
+    are checked where they are looked for."""
+    for name, flag in flags(type(how)).items():
+        value = getattr(how, name)
+        if name == "compiler_opt" and value not in flag.choices:
+            raise UsageError(f"{name}={value!r}: choose one of {', '.join(flag.choices)}")
+        least, most = flag.limits or (None, None)
+        if value is not None and ((least is not None and value < least) or (most is not None and value > most)):
+            raise UsageError(f"{name}={value!r}: give {least} or more" + (f", at most {most}" if most else ""))
+    return how
+
+
+def _size(setting: str, value: int | str) -> int | None:
     """Bytes of a limit."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, str, type(None)))
-        or (isinstance(value, int) and value < 0)
-    ):
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, int) and value < 0):
         raise UsageError(f"{setting}={value!r} is not a size; give bytes, or '64K', or '1M'")
     return value if isinstance(value, int) else parse_size(value)

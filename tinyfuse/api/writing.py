@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tinyfuse.compiler import arena_bytes_by_rule
 from tinyfuse.emit import emit
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
 from tinyfuse.errors import DoesNotFit, ToolMissing
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import estimated_code_bytes, plan_envelope, report_json
+from tinyfuse.report.report_json import JsonObject, estimated_code_bytes, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest
 
 
-def module_files(plan: Plan, tree: cmsis_nn.Tree | None, selftest: bool) -> dict[str, bytes]:
-    """Name -> content of every file of the folder, the manifest among them; with CMSIS-NN's files where there is
-    a `tree`. A function of the model and the options: no measured figure, and not the place where the model lay."""
+def module_files(plan: Plan, unfused_arena: int, bundled: Mapping[str, Path], selftest: bool) -> dict[str, bytes]:
+    """Name -> content of every file of the folder, the manifest among them. A function of the model and the options:
+    no measured figure, and not the place where the model lay.
+
+    unfused_arena  `unfused_arena_bytes`, which takes a plan of its own
+    bundled        CMSIS-NN's files that go with it: name in the folder -> where it is (`bundled_files`)
+    """
     files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
-    files["report.txt"] = report_text(plan, report(plan)).encode()
-    if tree is not None:
-        bundled = cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
-        files |= {name: path.read_bytes() for name, path in bundled.items()}
+    files["report.txt"] = report_text(plan, report_json(plan, unfused_arena, None)).encode()
+    files |= {name: path.read_bytes() for name, path in bundled.items()}
     envelope = plan_envelope(plan)
     files[MANIFEST] = manifest_text(envelope | {"model": Path(envelope["model"]).name}, files).encode()
     return files
 
 
-def report(plan: Plan) -> dict[str, Any]:
-    """The figures of report.txt, the code's size estimated."""
-    return report_json(plan, unfused_arena_bytes(plan), None)
+def bundled_files(plan: Plan, tree: cmsis_nn.Tree | None) -> dict[str, Path]:
+    """The files of the tree that what the plan calls needs; none without a tree."""
+    return {} if tree is None else cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
+
+
+def report(plan: Plan, code_bytes: int | None = None) -> JsonObject:
+    """The figures of `tinyfuse report`; `code_bytes`: the code's measured size, None for an estimate."""
+    return report_json(plan, unfused_arena_bytes(plan), code_bytes)
 
 
 def unfused_arena_bytes(plan: Plan) -> int:
@@ -43,14 +50,14 @@ def unfused_arena_bytes(plan: Plan) -> int:
     return arena_bytes_by_rule(plan.source, plan.context.target, options)
 
 
-def check_ram(plan: Plan, advice: str = "") -> None:
-    """DoesNotFit, with `advice` at its end, where arena and state exceed --max-ram."""
+def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> None:
+    """DoesNotFit where arena and state exceed --max-ram; what `advice` says of the plan then ends the message."""
     limit = plan.options.max_ram
     if limit is not None and plan.ram_bytes > limit:
         state = f" and the state {plan.state_bytes:,}" if plan.states else ""
         raise DoesNotFit(
             f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows {limit:,} "
-            f"(lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,}){advice}"
+            f"(lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,}){advice(plan)}"
         )
 
 

@@ -6,20 +6,18 @@ from pathlib import Path
 
 import click
 
+from tinyfuse.api.writing import bundled_files, module_files
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
-from tinyfuse.emit import emit
 from tinyfuse.emit.depfile import depfile_text
-from tinyfuse.emit.manifest import MANIFEST, digest, manifest_text
+from tinyfuse.emit.manifest import MANIFEST, digest
 from tinyfuse.emit.output_folder import write_file, write_folder
 from tinyfuse.errors import UsageError
-from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
-from tinyfuse.report.text import report_text, summary_lines
+from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.report.text import summary_lines
 from tinyfuse.schedule.progress import Progress
-from tinyfuse.toolchain import cmsis_nn
-from tinyfuse.verify.selftest import embedded_selftest
 
 _EXAMPLES = """\b
 Examples:
@@ -62,18 +60,8 @@ def generate(
         raise UsageError("-o '' names no folder; leave it out for NAME_tinyfuse")
     plan, tree = make_plan(request, progress, needs_tree=bundle)
     data = plan_envelope(plan) | plan_json(plan, tree, progress)
-    files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
-    # what the folder holds is a function of the model and the options, so it has no measured figure
-    pure = report_json(plan, data["unfused_arena_bytes"], None)
-    # nor the place where the model lay
-    told = replace_path(plan_envelope(plan))
-    files["report.txt"] = report_text(plan, pure).encode()
-    bundled: dict[str, Path] = {}
-    if bundle and plan.uses_cmsis_nn:
-        assert tree is not None
-        bundled = cmsis_nn.bundle(tree, plan.cmsis_nn_functions)
-        files |= {name: path.read_bytes() for name, path in bundled.items()}
-    files[MANIFEST] = manifest_text(told, files).encode()
+    bundled = bundled_files(plan, tree if bundle else None)
+    files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest)
     folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
     progress(f"writing {folder}")
     write_folder(folder, files, force)
@@ -84,8 +72,3 @@ def generate(
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]
     lines += [f"warning: {warning}" for warning in plan.warnings]
     return Answer(data | {"output": str(folder), "files": hashes}, lines)
-
-
-def replace_path(data: JsonObject) -> JsonObject:
-    """The JSON with the model's file name in place of its path: a folder must not tell the machine."""
-    return data | {"model": Path(data["model"]).name}

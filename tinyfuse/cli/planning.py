@@ -7,16 +7,17 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from tinyfuse.api.writing import check_flash, check_ram, report
 from tinyfuse.cli.fitting import what_would_fit
 from tinyfuse.cli.request import Request
-from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
-from tinyfuse.errors import DoesNotFit, TinyfuseError, ToolMissing
+from tinyfuse.compiler import compile_graph
+from tinyfuse.errors import TinyfuseError, ToolMissing
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.kernels.registry import kernels_for, kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import CMSIS_NN_VERSIONS
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, estimated_code_bytes, report_json
+from tinyfuse.report.report_json import JsonObject
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
@@ -33,14 +34,7 @@ def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[P
     """
     plan, tree = _plan_for_tree(request, progress, needs_tree)
     plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
-    limit = plan.options.max_ram
-    if limit is not None and plan.ram_bytes > limit:
-        state = f" and the state {plan.state_bytes:,}" if plan.states else ""
-        raise DoesNotFit(
-            f"{plan.graph.path}: the arena takes {plan.arena_bytes:,} bytes{state}, --max-ram allows "
-            f"{limit:,} (lower bound of this schedule: {plan.arena_lower_bound + plan.state_bytes:,})"
-            f"{what_would_fit(plan, progress)}"
-        )
+    check_ram(plan, lambda plan: what_would_fit(plan, progress))
     return plan, tree
 
 
@@ -114,26 +108,7 @@ def plan_json(plan: Plan, tree: Tree | None, progress: Progress) -> JsonObject:
     """The report of a plan, its code measured where this machine can. DoesNotFit as check_flash."""
     code_bytes = _measured_code(plan, tree, progress)
     check_flash(plan, code_bytes)
-    return report_json(plan, _unfused_arena(plan), code_bytes)
-
-
-def _unfused_arena(plan: Plan) -> int:
-    """Arena of the same model under --fusion none, by the same planner and target."""
-    if plan.options.fusion == "none":
-        return plan.arena_bytes
-    return arena_bytes_by_rule(plan.source, plan.context.target, replace(plan.options, fusion="none", feed_rows=False))
-
-
-def check_flash(plan: Plan, code_bytes: int | None) -> None:
-    """DoesNotFit where weights and code (None: not measured, so estimated) exceed --max-flash."""
-    limit, sort = plan.options.max_flash, "estimated" if code_bytes is None else "measured"
-    code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
-    flash = plan.weight_bytes + code_bytes
-    if limit is not None and flash > limit:
-        raise DoesNotFit(
-            f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
-            f"take {flash:,} bytes, --max-flash allows {limit:,}"
-        )
+    return report(plan, code_bytes)
 
 
 def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> int | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from tinyfuse.emit.identifiers import default_module_name, module_name
-from tinyfuse.options import Options, flags, parse_size
+from tinyfuse.api.settings import settled
+from tinyfuse.emit.identifiers import default_module_name
+from tinyfuse.options import Options, flags
 
 
 class Request:
@@ -31,13 +31,7 @@ class Request:
     @cached_property
     def options(self) -> Options:
         """What the plan is made with. UsageError for a name or a size that can't be one."""
-        known = flags(Options)
-        settled = {key: value for key, value in self.given.items() if key in known and value is not None}
-        settled |= {key: parse_size(str(value)) for key, value in settled.items() if known[key].is_size}
-        name = settled.get("name")
-        settled["name"] = default_module_name(self.model) if name is None else module_name(name)
-        settled["plugins"] = tuple(Path(path).name for path in self.plugins)
-        return Options(**settled)
+        return settled(self.given, default_module_name(self.model))
 
     @property
     def plugins(self) -> tuple[str, ...]:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
 import numpy as np
 
+from tinyfuse.api.measuring import run_plan
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.machine import machine_for
-from tinyfuse.cli.planning import check_flash, make_plan
+from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_file
-from tinyfuse.errors import EmulationFailed
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.options import RunOptions
 from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.run.arrays import output_file, read_inputs
 from tinyfuse.schedule.progress import Progress
-from tinyfuse.verify.comparison import problems
-from tinyfuse.verify.emulation.module import build_module
-from tinyfuse.verify.streams import INSTANCES
 
 #: outputs with more elements are shown by their range
 _SHOWN = 32
@@ -68,47 +64,25 @@ def run(request: Request, inputs: tuple[str, ...], output: str | None, progress:
     machine, request, warnings = machine_for(request, how.emulator)
     plan, tree = make_plan(request, progress, needs_tree=True)
     given = read_inputs(inputs, plan.source.inputs)
-    runs = len(given[0].values)
-    if output is not None:  # a name that can't be is told before the run
-        output_file(output, plan.source.outputs, [np.zeros(0)] * len(plan.source.outputs))
-    fed = [[i.values[number] for i in given] for number in range(runs)]
-    if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
-        fed = [run for run in fed for _ in range(INSTANCES)]
-    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-        progress(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, fed, machine.name, how.compiler_opt, Path(work), frames=runs)
-        check_flash(plan, firmware.code_bytes)
-        progress(f"running {runs} inferences on {machine.name}")
-        outcome = machine.run(firmware, how.timeout)
-    broken = problems(plan, firmware.opt, outcome)
-    if broken:
-        raise EmulationFailed("\n".join(broken))
     tensors = plan.source.outputs
-    results = outcome.outputs[:: INSTANCES if plan.states else 1]
-    arrays = [_joined(tensor, [run[i] for run in results]) for i, tensor in enumerate(tensors)]
+    if output is not None:  # a name that can't be is told before the run
+        output_file(output, tensors, [np.zeros(0)] * len(tensors))
+    found = run_plan(plan, tree, given, machine, how, progress)
     if output is not None:
-        write_file(Path(output), output_file(output, tensors, arrays))
+        write_file(Path(output), output_file(output, tensors, found.in_order))
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings],
-        "notes": [i.note for i in given if i.note],
-        "emulator": f"{machine.name} {machine.version}".strip(),
-        "compiler": firmware.compiler,
-        "compiler_opt": firmware.opt,
-        "runs": runs,
-        "instructions": outcome.instructions,
+        "notes": list(found.notes),
+        "emulator": found.emulator,
+        "compiler": found.compiler,
+        "compiler_opt": found.compiler_opt,
+        "runs": len(given[0].values),
+        "instructions": found.instructions,
         "arena_bytes": plan.arena_bytes,
         "output": output,
-        "outputs": [_output_json(*each) for each in zip(tensors, tensor_symbols(tensors), arrays, strict=True)],
+        "outputs": [_output_json(*each) for each in zip(tensors, tensor_symbols(tensors), found.in_order, strict=True)],
     }
     return Answer(data, _lines(data))
-
-
-def _joined(tensor: Tensor, runs: list[bytes]) -> Array:
-    """One array of an output: of the tensor's shape for one run, with the runs as the batch for more."""
-    arrays: list[Array] = [np.frombuffer(data, tensor.dtype).reshape(tensor.shape) for data in runs]
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if tensor.shape[:1] == (1,) else np.stack(arrays)
 
 
 def _output_json(tensor: Tensor, symbol: str, array: Array) -> JsonObject:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from tinyfuse.api.measuring import verify_plan
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.machine import machine_for
-from tinyfuse.cli.planning import check_flash, make_plan
+from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
-from tinyfuse.errors import UsageError
 from tinyfuse.options import VerifyOptions
 from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.schedule.progress import Progress
-from tinyfuse.verify.comparison import Comparison, compare, problems
-from tinyfuse.verify.emulation.module import build_module
-from tinyfuse.verify.oracle import make_oracle
-from tinyfuse.verify.streams import default_frames
-from tinyfuse.verify.telling_inputs import doubts, telling_inputs
-
-#: inferences that `verify` compares by default, and of a model with state
-RUNS, STREAM_RUNS = 8, 64
+from tinyfuse.verify.comparison import Mismatch
 
 _EXAMPLES = """\b
 Examples:
@@ -45,66 +37,42 @@ def command(request: Request, as_json: bool, how: VerifyOptions) -> int:
 def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     """Runs the module on an emulated core and compares every output element with the oracle.
 
-    Without `runs`: RUNS, or STREAM_RUNS for a model with state; without `frames`: two streams for each of two
-    instances (tinyfuse/verify/streams.py).
-
     ToolMissing without compiler, emulator, CMSIS-NN or oracle; EmulationFailed where the firmware
     crashed or hung; UsageError for a combination that can't run.
     """
-
     machine, run, warnings = machine_for(request, how.emulator)
     plan, tree = make_plan(run, progress, needs_tree=True)
-    judge = make_oracle(how.oracle, Path(request.model).read_bytes(), plan.source)
-    given = how.runs is not None or how.frames is not None
-    runs, frames = how.runs, how.frames
-    if runs is None:
-        runs = STREAM_RUNS if plan.states else RUNS
-    if frames is not None and not plan.states:
-        raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
-    if frames is None and plan.states:
-        frames = default_frames(runs)
-    progress(f"asking {judge.name} for {runs} results")
-    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, how.seed, fixed=given)
-    runs = len(inputs)
-    with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-        progress(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames or 1)
-        check_flash(plan, firmware.code_bytes)
-        progress(f"running {runs} inferences on {machine.name}")
-        outcome = machine.run(firmware, how.timeout)
-    comparison = compare(plan, expected, outcome.outputs)
-    broken = problems(plan, firmware.opt, outcome)
-    exact = comparison.mismatches == 0 and not broken
+    found = verify_plan(plan, tree, Path(request.model).read_bytes(), machine, how, progress)
     data = plan_envelope(plan) | {
-        "warnings": [*plan.warnings, *warnings, *judge.warnings, *doubts(plan.source, expected)],
-        "emulator": f"{machine.name} {machine.version}".strip(),
-        "oracle": f"{judge.name} {judge.version}".strip(),
-        "runs": runs,
-        "frames": frames,
-        "seed": how.seed,
-        "outputs": comparison.elements,
-        "mismatches": comparison.mismatches,
-        "first_mismatch": asdict(comparison.first) if comparison.first else None,
-        "problems": broken,
-        "exact": exact,
-        "instructions": outcome.instructions,
+        "warnings": [*plan.warnings, *warnings, *found.warnings],
+        "emulator": found.emulator,
+        "oracle": found.oracle,
+        "runs": found.runs,
+        "frames": found.frames,
+        "seed": found.seed,
+        "outputs": found.elements,
+        "mismatches": found.mismatches,
+        "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
+        "problems": list(found.problems),
+        "exact": found.exact,
+        "instructions": found.instructions,
         "macs": plan.macs,
         "arena_bytes": plan.arena_bytes,
         "state_bytes": plan.state_bytes,
-        "ram_bytes": firmware.ram_bytes,
-        "stack_bytes": outcome.stack_bytes,
-        "flash_code_bytes": firmware.code_bytes,
-        "flash_weight_bytes": firmware.weight_bytes,
-        "kernel_symbols": firmware.kernel_symbols,
+        "ram_bytes": found.ram_bytes,
+        "stack_bytes": found.stack_bytes,
+        "flash_code_bytes": found.code_bytes,
+        "flash_weight_bytes": found.weight_bytes,
+        "kernel_symbols": found.kernel_symbols,
         "cmsis_nn": {"path": str(tree.path), "version": ".".join(map(str, tree.version))} if tree else None,
-        "compiler": firmware.compiler,
-        "compiler_opt": firmware.opt,
+        "compiler": found.compiler,
+        "compiler_opt": found.compiler_opt,
         "command": command_line("verify", request, how),
     }
-    return Answer(data, _verify_lines(data, comparison), exact=exact)
+    return Answer(data, _verify_lines(data, found.first_mismatch), exact=found.exact)
 
 
-def _verify_lines(data: JsonObject, comparison: Comparison) -> list[str]:
+def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     def figure(key: str) -> str:
         return "not measured" if data[key] is None else f"{data[key]:,}"
 
@@ -120,8 +88,8 @@ def _verify_lines(data: JsonObject, comparison: Comparison) -> list[str]:
     if data["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {data['cmsis_nn']['version']} at {data['cmsis_nn']['path']}")
     lines += [f"warning: {warning}" for warning in data["warnings"]]
-    if comparison.first:
-        lines.append(str(comparison.first))
+    if first:
+        lines.append(str(first))
     lines += data["problems"]
     if not data["exact"]:
         lines.append(f"repeat with: {data['command']}")

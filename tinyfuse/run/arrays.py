@@ -6,7 +6,7 @@ import io
 import math
 import os
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -168,7 +168,7 @@ def _quantized(tensor: Tensor, array: Array) -> tuple[Array, str]:
     return stored, f"{note}; {outside:,} of {math.prod(array.shape):,} values saturated" if outside else note
 
 
-def output_file(path: str, tensors: tuple[Tensor, ...], arrays: list[np.ndarray]) -> bytes:
+def output_file(path: str, tensors: tuple[Tensor, ...], arrays: Sequence[np.ndarray]) -> bytes:
     """The bytes of a .npy file with the only output, or of a .npz with all of them under the names of
     the C API. UsageError for another file name."""
     suffix = Path(path).suffix.lower()
