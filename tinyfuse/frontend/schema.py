@@ -17,10 +17,10 @@ Scalars with a default other than 0 that are read: the dilations, 1.
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from functools import cache
-
-import tflite
+from pathlib import Path
 
 SIZES = {"bool": 1, "byte": 1, "ubyte": 1, "int": 4, "uint": 4, "float": 4, "long": 8, "ulong": 8}
 #: enumerations and the bytes of one value
@@ -36,8 +36,20 @@ ENUM_SIZES = {
 
 @cache
 def enumerators(enum: str) -> dict[int, str]:
-    """The names of an enumeration of the schema by their values."""
-    return {v: k for k, v in vars(getattr(tflite, enum)).items() if not k.startswith("_")}
+    """The names of an enumeration of the schema by their values.
+
+    Its file of the package alone is run: `import tflite` runs some two hundred, which takes longer than many a model.
+    """
+    package = importlib.util.find_spec("tflite")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError("No module named 'tflite'", name="tflite")
+    described = importlib.util.spec_from_file_location(f"tflite.{enum}", Path(package.origin).with_name(f"{enum}.py"))
+    if described is None or described.loader is None:
+        raise ImportError(f"tflite has no {enum}", name="tflite")
+    module = importlib.util.module_from_spec(described)
+    described.loader.exec_module(module)
+    names: dict[str, int] = vars(getattr(module, enum))
+    return {value: name for name, value in names.items() if not name.startswith("_")}
 
 
 @dataclass(frozen=True)
