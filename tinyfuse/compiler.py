@@ -48,7 +48,7 @@ class Compilation:
     @cached_property
     def search(self) -> Search:
         """What `--fusion rows` chooses from."""
-        return Search(self._variants.of_every_aim(), self._builder, self._progress)
+        return Search(self._variants.of_every_objective(), self._builder, self._progress)
 
     def plan(self, options: Options) -> Plan:
         """The verified plan for these options: those given at first, or others of --optimize and --max-ram."""

@@ -56,7 +56,7 @@ def plan_arena_within(
 def _plan(
     buffers: tuple[Buffer, ...], overlaps: tuple[Overlap, ...], most: int | None, work_limit: int
 ) -> Placement | None:
-    """Both of these, remembered: candidates of several aims often come to the same buffers."""
+    """Both of these, remembered: candidates of several objectives often come to the same buffers."""
     problem = Problem(buffers, overlaps)
     bound = lower_bound(problem, Budget(work_limit // 4), most)
     if most is not None and bound > most:

@@ -56,7 +56,7 @@ def rewrite(
 ) -> Graph:  # fmt: skip
     """The graph after every pass that the fusion level, the kernel library and the objective allow, those that make
     views if `with_views`; it says what each pass that found something saved. `known` keeps what passes made
-    between calls: those of several aims go the same way as far as they can, and may end with the same graph."""
+    between calls: those of several objectives go the same way as far as they can, and may end with the same graph."""
     known = {} if known is None else known
     steps = list(rewrite_steps(graph, fusion, kernels, optimize, with_views, known))
     return steps[-1][1] if steps else graph

@@ -12,6 +12,7 @@ from tinyfuse.ir import Graph, Op
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
+from tinyfuse.schedule.search import Candidate
 from tinyfuse.schedule.variants import Variant
 
 #: more than any microcontroller has; the plan's checker takes eight times as much
@@ -46,6 +47,11 @@ class Builder:
         lowered = lower(variant.graph, groups, variant.context, fixed, self.memo)
         placement = plan_arena_within(most, lowered.buffers, lowered.overlaps, self.work_limit)
         return None if placement is None else self._plan(variant, lowered, placement)
+
+    def candidate(self, candidate: Candidate, most: int | None) -> Plan | None:
+        """A candidate's plan: `plan_within` so many bytes, or `plan` for None (choose.Plans)."""
+        groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
+        return self.plan(*groups) if most is None else self.plan_within(most, *groups)
 
     def _plan(self, variant: Variant, lowered: Lowered, placement: Placement) -> Plan:
         return Plan(

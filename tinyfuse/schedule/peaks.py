@@ -8,14 +8,14 @@ worst moment of the best partition, all groups around operators that alone take 
 
 from __future__ import annotations
 
-from tinyfuse.schedule.search import Weigher, Weight
+from tinyfuse.schedule.search import LONGEST_GROUPS, Weigher, Weight
 
 #: operators that alone take this share of the best partition's bytes are near its peak. Fewer are looked at with a
 #: larger share: with 1, RAM is 7 % too much on MLPerf Tiny's vww_96 and 18 % on its resnet
 _NEAR = 0.6
 
-#: operators of one group, at most, and of those that are weighed everywhere
-_LONGEST, _SHORT = 40, 2
+#: operators of the groups that are weighed everywhere, at most
+_SHORT = 2
 
 #: more bytes than any group takes
 _NEVER = 1 << 62
@@ -33,7 +33,7 @@ def weigh_at_peaks(weigher: Weigher) -> list[list[tuple[int, Weight]]]:
     while peak < before:
         for begin, end in _stretches([bytes_ >= peak * _NEAR for bytes_ in alone]):
             for i in range(max(0, begin - 1), end):
-                for j in range(i + _SHORT + 1, min(end + 1, count, i + _LONGEST) + 1):
+                for j in range(i + _SHORT + 1, min(end + 1, count, i + LONGEST_GROUPS[-1]) + 1):
                     if (i, j) not in weighed:
                         weighed[i, j] = weigher.weigh(i, j)
                     if weighed[i, j] is None or min((w.own for w in weighed[i, j] or ()), default=0) > peak:

@@ -12,21 +12,16 @@ from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.partition import partition
 from tinyfuse.schedule.peaks import weigh_at_peaks
 from tinyfuse.schedule.search import Candidate, Weigher, partitions
-from tinyfuse.schedule.variants import Variant, Variants
+from tinyfuse.schedule.variants import Variants
 
 
 def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
-
-    def build(candidate: Candidate, most: int | None) -> Plan | None:
-        parts = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
-        return builder.plan(*parts) if most is None else builder.plan_within(most, *parts)
-
     found: list[Candidate] = []
     made: dict[Candidate, Plan] = {}
     refused: CompileError | None = None
-    for variant in variants.of_every_aim():
+    for variant in variants.of_every_objective():
         try:
             by_rule = tuple(map(tuple, partition(*variant, "rows")))
         except CompileError as error:  # --feed-rows; what another objective makes of the model may stream
@@ -43,4 +38,4 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
             found += partitions(weigher, weigh_at_peaks(weigher))
     if refused is not None and not found:
         raise refused
-    return Choices(found, Plans(build, made)).choose(options.optimize, options.max_ram)
+    return Choices(found, Plans(builder.candidate, made)).choose(options.optimize, options.max_ram)

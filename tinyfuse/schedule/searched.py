@@ -66,11 +66,7 @@ class Search:
     def _offer(self, candidates: Sequence[Candidate]) -> Choices:
         """What there is to choose from, with plans of its own: which of them are made within limits, and so may be
         smaller, must not depend on what was chosen before."""
-        return Choices(candidates, Plans(self._build, self._by_rule))
-
-    def _build(self, candidate: Candidate, most: int | None) -> Plan | None:
-        groups = (Variant(candidate.graph, candidate.context), candidate.groups, candidate.fixed)
-        return self._builder.plan(*groups) if most is None else self._builder.plan_within(most, *groups)
+        return Choices(candidates, Plans(self._builder.candidate, self._by_rule))
 
     def _candidates(self, variant: Variant, by_rule: Sequence[Sequence[Sequence[Op]]]) -> Iterator[Candidate]:
         """The partitions `by_rule`, and what the search finds that takes no more RAM than they do."""

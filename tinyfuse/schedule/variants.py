@@ -64,7 +64,7 @@ class Variants:
         viewed = any(op.view for op in found.graph.ops)
         return [found, *([self.one(optimize, with_views=False)] if viewed else [])]
 
-    def of_every_aim(self) -> list[Variant]:
+    def of_every_objective(self) -> list[Variant]:
         """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
         *others, smallest = OPTIMIZE
         return [*map(self.one, others), *self.with_and_without_views(smallest)]
