@@ -20,6 +20,7 @@ OPERATORS_MD = _ROOT / "docs" / "operators.md"
 if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
 
+import control_flow_models
 import conv_cases
 import stream_models
 import test_conv_kernels
@@ -47,6 +48,8 @@ def case_counts() -> dict[str, dict[str, int]]:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
+        counts[kind] = dict.fromkeys(PLACES, len(models))
+    for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py
         counts[kind] = dict.fromkeys(PLACES, len(models))
     return counts
 

@@ -111,6 +111,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
         "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat",
         "GatherOptions": "axis:int batch_dims:int",
+        "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
         "L2NormOptions": _ACTIVATION,
         "LeakyReluOptions": "alpha:float",
         "MirrorPadOptions": "mode:MirrorPadMode",
@@ -131,6 +132,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- time_major:bool",
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
+        "WhileOptions": "cond_subgraph_index:int body_subgraph_index:int",
     }.items()
 }
 

@@ -26,6 +26,7 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
     PackedConvRow,
@@ -168,6 +169,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "IF": (If(),),
+    "WHILE": (While(),),
     "ROW_SUM": (RowSumRow(),),
     "AVERAGE_OF_SUM": (AverageOfSumRow(),),
     "ROW_MACS": (RowMacsRow(),),
