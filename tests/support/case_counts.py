@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
 
 import conv_cases
+import layer_cases
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -46,6 +47,9 @@ def case_counts() -> dict[str, dict[str, int]]:
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
+    for kind, ops in layer_cases.NAMED.items():  # in other dtypes
+        for name in PLACES:
+            counts[kind][name] += len(ops)
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
         counts[kind] = dict.fromkeys(PLACES, len(models))
     return counts
