@@ -22,6 +22,7 @@ if __name__ == "__main__":
 
 import control_flow_models
 import conv_cases
+import layer_cases
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -47,6 +48,9 @@ def case_counts() -> dict[str, dict[str, int]]:
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
+    for kind, ops in layer_cases.NAMED.items():  # in other dtypes
+        for name in PLACES:
+            counts[kind][name] += len(ops)
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
         counts[kind] = dict.fromkeys(PLACES, len(models))
     for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py

@@ -106,10 +106,11 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "BatchMatMulOptions": "adj_x:bool adj_y:bool",
         "CallOnceOptions": "init_subgraph_index:int",
         "ConcatenationOptions": f"axis:int {_ACTIVATION}",
-        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION}",
+        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
-        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat",
+        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
+        "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",
         "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
         "L2NormOptions": _ACTIVATION,
