@@ -19,9 +19,11 @@ from cases import (
     movement,
     normalization,
     pad,
+    places,
     pooling,
     quantize,
     reduce,
+    repeated,
     reshape,
     softmax,
 )
@@ -37,9 +39,11 @@ _MODULES = (
     movement,
     normalization,
     pad,
+    places,
     pooling,
     quantize,
     reduce,
+    repeated,
     reshape,
     softmax,
 )
