@@ -26,7 +26,9 @@ CTYPE = {
     "uint8": "uint8_t",
     "int16": "int16_t",
     "int32": "int32_t",
+    "uint32": "uint32_t",
     "int64": "int64_t",
+    "uint64": "uint64_t",
     "float32": "float",
 }
 

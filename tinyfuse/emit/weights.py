@@ -77,10 +77,10 @@ def _rows(data: np.ndarray) -> list[str]:
 
 
 def scalar(value: int | float) -> str:
-    """A C literal. INT32_MIN has none, so it is written as a sum; floats are float32, exact."""
+    """A C literal. INT32_MIN and INT64_MIN have none, so they are written as sums; floats are float32, exact."""
     if isinstance(value, float):
         text = repr(float(f"{value:.9g}"))
         return f"{text}f"
-    if value == -(2**31):
-        return "(-2147483647 - 1)"
-    return str(int(value))
+    if value in (-(2**31), -(2**63)):
+        return f"({int(value) + 1} - 1)"
+    return f"{int(value)}u" if value >= 2**63 else str(int(value))
