@@ -42,7 +42,8 @@ def case_counts() -> dict[str, dict[str, int]]:
             run = [op for op in ops.values() if any(cases_of(op, context, inputs_of(op)[0]))]
             counts[kind][name] = len(run)
     for kind in conv_cases.FAMILIES:
-        counts[kind] = {"tflm": sum(len(conv_cases.tflm_cases(kind, extreme)) for extreme in (False, True))}
+        drawn = (conv_cases.tflm_cases(kind, extreme, dtype) for extreme in (False, True) for dtype in ("int8", "int4"))
+        counts[kind] = {"tflm": sum(map(len, drawn))}
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tinyfuse.ir import Array, Int64s, Op, Tensor
+from tinyfuse.ir import INT4, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,
     clamp,
@@ -243,8 +243,8 @@ TENSOR_RULES = (
         "quantize the model to int8 (full integer quantization)",
     ),
     Rule(
-        "weights are constant int8",
-        lambda op: None if op.operand(1).is_constant and op.operand(1).dtype == "int8" else op.operand(1),
+        "weights are constant int8 or int4",
+        lambda op: None if op.operand(1).is_constant and op.operand(1).dtype in ("int8", INT4) else op.operand(1),
         "quantize the model to int8 (full integer quantization)",
     ),
     Rule(
