@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
 
 import conv_cases
+import decode_encoders
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -47,6 +48,7 @@ def case_counts() -> dict[str, dict[str, int]]:
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
+    counts[decode_encoders.KIND] = {"tflm": len(decode_encoders.CASES)}
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
         counts[kind] = dict.fromkeys(PLACES, len(models))
     return counts

@@ -15,6 +15,7 @@ from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.elementwise import (
     AddOperator,
@@ -130,6 +131,7 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        DecodeOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

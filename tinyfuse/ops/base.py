@@ -140,6 +140,7 @@ class OpFamily(ABC):
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    decodes: bool = False  # all inputs are constants: it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone

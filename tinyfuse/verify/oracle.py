@@ -22,6 +22,7 @@ from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import ORACLES
+from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.verify.emulation.process import run_limited
 
 _TIME_LIMIT = 600.0
@@ -154,7 +155,7 @@ class ReferenceOracle(_Runs):
 
     def __init__(self, graph: Graph):
         self.warnings: tuple[str, ...] = ()
-        self._graph = graph
+        self._graph = fold_constants(graph)  # references read the constants of their operators
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         streams = []
