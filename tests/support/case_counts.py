@@ -21,6 +21,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
 
 import conv_cases
+import signal_models
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -48,6 +49,8 @@ def case_counts() -> dict[str, dict[str, int]]:
             counts[kind][name] = len({case.op for case in cases})
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
         counts[kind] = dict.fromkeys(PLACES, len(models))
+    for kind, operators in signal_models.of_kinds().items():  # everywhere: tests/exact/test_signal.py
+        counts[kind] = dict.fromkeys(PLACES, operators)
     return counts
 
 

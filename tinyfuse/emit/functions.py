@@ -27,6 +27,8 @@ CTYPE = {
     "int16": "int16_t",
     "int32": "int32_t",
     "int64": "int64_t",
+    "uint32": "uint32_t",
+    "uint64": "uint64_t",
     "float32": "float",
 }
 

@@ -22,6 +22,8 @@ ITEM_BYTES = {
     "int16": 2,
     "int32": 4,
     "int64": 8,
+    "uint32": 4,
+    "uint64": 8,
     "float32": 4,
 }
 

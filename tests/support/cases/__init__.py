@@ -23,6 +23,7 @@ from cases import (
     quantize,
     reduce,
     reshape,
+    signal,
     softmax,
 )
 from tinyfuse.ir import Op
@@ -41,6 +42,7 @@ _MODULES = (
     quantize,
     reduce,
     reshape,
+    signal,
     softmax,
 )
 
