@@ -39,6 +39,7 @@ from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.elementwise import COMMON, Parameters, binary_kernels, comparison, prelu, product, rescaled
+from tinyfuse.kernels.ethos_u import EthosUProgram
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
@@ -228,6 +229,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM SignalStacker": (StackerKernel(),),
     "CUSTOM SignalDelay": (DelayKernel(),),
     "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),

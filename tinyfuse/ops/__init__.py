@@ -34,6 +34,7 @@ from tinyfuse.ops.elementwise import (
     SubOperator,
 )
 from tinyfuse.ops.embedding_lookup import EmbeddingLookupOperator
+from tinyfuse.ops.ethos_u import EthosUOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
@@ -193,6 +194,7 @@ FAMILIES: dict[str, OpFamily] = {
         DelayOperator(),
         OverlapAddOperator(),
         DecodeOperator(),
+        EthosUOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them

@@ -142,6 +142,7 @@ class OpFamily(ABC):
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
     folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
     #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
