@@ -124,6 +124,34 @@ def _axes(*axes: int) -> Op:
     return _numbers("MEAN", 1, axes)
 
 
+def _wide_window() -> Op:
+    """An average of more int16 values than add up in 32 bits."""
+    op = NAMED["AVERAGE_POOL_2D"]["int16, two by two"]
+    source, result = replace(op.input, shape=(1, 300, 300, 1)), replace(op.output, shape=(1, 1, 1, 1))
+    return replace(op, inputs=(source,), outputs=(result,), attributes=replace(op.attributes, filter=(300, 300)))
+
+
+def _between_runs() -> Op:
+    """A MEAN over every other of five dimensions."""
+    op = _axes(0, 2, 4)
+    source = replace(op.input, shape=(2, 3, 2, 3, 2))
+    return replace(op, inputs=(source, op.inputs[1]), outputs=(replace(op.output, shape=(3, 3)),))
+
+
+def _named_axes(count: int) -> Op:
+    """A MEAN of floats that names its axes more than once."""
+    op = NAMED["MEAN"]["float32, everything"]
+    axes = replace(op.inputs[1], shape=(count,), data=np.arange(count, dtype=np.int32) % 2)
+    return replace(op, inputs=(op.input, axes))
+
+
+def _all_padded() -> Op:
+    """A PAD on all sides of five dimensions."""
+    op = _input("PAD", 1, shape=(5, 2), data=np.ones((5, 2), np.int32))
+    source, result = replace(op.input, shape=(2,) * 5), replace(op.output, shape=(4,) * 5)
+    return replace(op, inputs=(source, op.inputs[1]), outputs=(result,))
+
+
 def _outputs(kind: str, *shapes) -> Op:
     """A case with outputs of those shapes."""
     op = _case(kind)
@@ -169,7 +197,7 @@ _ANY_QUANTIZATION = {
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
-                  "CAST", "NEG", "SQUARE")  # fmt: skip
+                  "CAST", "NEG", "SQUARE", "L2_POOL_2D", "REDUCE_ALL")  # fmt: skip
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
 _INT8_KINDS = (
     *_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "SUM", "REDUCE_MAX",
@@ -232,6 +260,15 @@ _INT8_KINDS = (
         (_output("MAX_POOL_2D", quant=Quant((0.1,), (3,))), "same scale"),
         (_output("MAX_POOL_2D", shape=(1, 3, 4, 6)), "dimensions"),
         (_attributes("MAX_POOL_2D", activation="SIGN_BIT"), "fused activation"),
+        *((_input(kind, dtype="int8"), "are float32") for kind in ("L2_POOL_2D",)),
+        (_input("REDUCE_ALL", dtype="int8"), "are bool"),
+        (replace(NAMED["AVERAGE_POOL_2D"]["float32, two by two"], outputs=_output("AVERAGE_POOL_2D").outputs), "one dtype"),
+        (_output("AVERAGE_POOL_2D", dtype="int16"), "one dtype"),
+        (_wide_window(), "65535 pixels"),
+        (_between_runs(), "two runs"),
+        (_named_axes(5), "at most four axes"),
+        (_all_padded(), "one is not padded"),
+        (_input("PADV2", 2, dtype="int16"), "the input's dtype"),
         (_input("PAD", 1, data=None), "constant"),
         (_input("PAD", 1, shape=(2, 4), data=np.zeros((2, 4), np.int32)), "constant [rank, 2]"),
         (_input("PAD", 1, data=np.full((4, 2), -1, np.int32)), "from 0"),
@@ -323,7 +360,7 @@ _INT8_KINDS = (
         (_resized_to(62), "beyond the input"),
         *((_input(kind, dtype="uint8"), "one dtype") for kind in indexed.NAMED),
         *((_input(kind, 1, data=None), "constant") for kind in ("MIRROR_PAD", "RESIZE_NEAREST_NEIGHBOR", "PADV2")),
-        (_input("PADV2", 2, data=None), "one constant int8"),
+        (_input("PADV2", 2, data=None), "one constant of the input's dtype"),
         (_input("PADV2", 2, quant=Quant((0.1,), (3,))), "scale and zero point"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (4, 0), (2, 1), (0, 0)]), "there is to reflect"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (-1, 0), (2, 1), (0, 0)]), "there is to reflect"),

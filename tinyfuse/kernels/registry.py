@@ -45,11 +45,11 @@ from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
-from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.normalization import L2Normalize, L2NormalizeFloats, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
-from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
+from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
 from tinyfuse.kernels.softmax import SoftmaxWhole
@@ -128,9 +128,10 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
         PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
     ),
     "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
+    "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
     "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
     "LOG_SOFTMAX": (LogSoftmaxWhole(),),
-    "L2_NORMALIZATION": (L2Normalize(),),
+    "L2_NORMALIZATION": (L2Normalize(), L2NormalizeFloats()),
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
@@ -151,12 +152,13 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
-    "MEAN": (ReduceSum(),),
-    "SUM": (ReduceSum(),),
-    "REDUCE_MAX": (ReduceExtreme(),),
-    "REDUCE_MIN": (ReduceExtreme(),),
-    "ARG_MAX": (ArgExtreme(),),
-    "ARG_MIN": (ArgExtreme(),),
+    "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
+    "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
+    "REDUCE_ALL": (Reduce("all", "bool"),),
+    "ARG_MAX": (ArgExtreme("int8"), ArgExtreme("float32")),
+    "ARG_MIN": (ArgExtreme("int8"), ArgExtreme("float32")),
     "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),

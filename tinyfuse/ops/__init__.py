@@ -35,9 +35,9 @@ from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
-from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
+from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
-from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
+from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.ring_push import RingPushOperator
@@ -70,6 +70,7 @@ FAMILIES: dict[str, OpFamily] = {
         BatchMatMulOperator(),
         AveragePoolOperator(),
         MaxPoolOperator(),
+        L2PoolOperator(),
         SoftmaxOperator(),
         LogSoftmaxOperator(),
         L2NormalizationOperator(),
@@ -101,6 +102,7 @@ FAMILIES: dict[str, OpFamily] = {
         SumOperator(),
         ReduceMaxOperator(),
         ReduceMinOperator(),
+        ReduceAllOperator(),
         ArgMaxOperator(),
         ArgMinOperator(),
         PadOperator(),

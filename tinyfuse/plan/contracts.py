@@ -125,6 +125,7 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
     "DEPTHWISE_CONV_2D": _rows_of_window,
     "AVERAGE_POOL_2D": _rows_of_window,
     "MAX_POOL_2D": _rows_of_window,
+    "L2_POOL_2D": _rows_of_window,
     "TRANSPOSE_CONV": _rows_of_transposed,
     "RESIZE_BILINEAR": _rows_of_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _rows_of_moved,
