@@ -126,6 +126,12 @@ def _axes(*axes: int) -> Op:
     return _numbers("MEAN", 1, axes)
 
 
+def _of_int16(kind: str, scale: float, zero_point: int) -> Op:
+    """A case of int16 whose input has another quantization."""
+    op = next(op for op in NAMED[kind].values() if op.input.dtype == "int16")
+    return replace(op, inputs=(replace(op.input, quant=Quant((scale,), (zero_point,))), *op.inputs[1:]))
+
+
 def _wide_window() -> Op:
     """An average of more int16 values than add up in 32 bits."""
     op = NAMED["AVERAGE_POOL_2D"]["int16, two by two"]
@@ -426,6 +432,12 @@ _INT8_KINDS = (
         (_output("SOFTMAX", shape=(10, 1)), "one shape"),
         (_attributes("SOFTMAX", beta=0.0), "above 2^-26"),
         (_attributes("SOFTMAX", beta=float("nan")), "above 2^-26"),
+        (_of_int16("SOFTMAX", 0.01, 1), "int16 input is 0"),
+        (_of_int16("SOFTMAX", 5.1, 0), "below 5"),
+        (replace(_of_int16("SOFTMAX", 0.01, 0), attributes=Softmax(-1.0)), "not negative"),
+        (_output("CUMSUM", quant=Quant((1e-9,), (0,))), "below 2^19"),
+        (_numbers("CUMSUM", 1, 2), "constant int32"),
+        (_output("CUMSUM", shape=(8, 3)), "one shape"),
     ],
 )  # fmt: skip
 def test_rules(op: Op, message: str) -> None:

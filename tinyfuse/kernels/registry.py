@@ -36,6 +36,7 @@ from tinyfuse.kernels.conv import (
     PointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
+from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.elementwise import COMMON, Parameters, binary_kernels, comparison, prelu, product, rescaled
@@ -56,7 +57,7 @@ from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
-from tinyfuse.kernels.softmax import SoftmaxWhole
+from tinyfuse.kernels.softmax import SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
@@ -68,7 +69,7 @@ from tinyfuse.ops.logic import COMPARISONS
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
-from tinyfuse.ops.resize import bilinear_places, nearest_indexes
+from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
 from tinyfuse.ops.unary import UnaryOperator
 
 
@@ -157,7 +158,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
-    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
+    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), CmsisSoftmax()),
     "LOG_SOFTMAX": (LogSoftmaxWhole(),),
     "L2_NORMALIZATION": (L2Normalize(), L2NormalizeFloats()),
     "RESHAPE": (Copy(),),
@@ -185,13 +186,17 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
     "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
     "REDUCE_ALL": (Reduce("all", "bool"),),
+    "CUMSUM": (CumsumWhole("int8"), CumsumWhole("float32")),
     "ARG_MAX": (ArgExtreme("int8"), ArgExtreme("float32")),
     "ARG_MIN": (ArgExtreme("int8"), ArgExtreme("float32")),
     "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
-    "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
+    "RESIZE_BILINEAR": (
+        BilinearRow(bilinear_places), Bilinear(bilinear_places),
+        BilinearRow(real_places, "float32"), Bilinear(real_places, "float32"),
+    ),
     "GATHER": (GatherSlices(),),
     "GATHER_ND": (GatherPlaces(),),
     "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),

@@ -92,6 +92,7 @@ NAMED = {
     "RESIZE_BILINEAR": {
         **resize_cases("RESIZE_BILINEAR"),
         "many times": resized("RESIZE_BILINEAR", (1, 2, 3, 2), (15, 17), half_pixel_centers=True),
+        **{f"floats, {name}": op for name, op in resize_cases("RESIZE_BILINEAR", "float32").items()},
     },
 }
 RANDOM = {
