@@ -12,7 +12,7 @@ from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
-from tinyfuse.kernels.cast import Cast, FloatFunction
+from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
@@ -56,6 +56,7 @@ from tinyfuse.kernels.softmax import SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.unary import UNARY
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
@@ -66,6 +67,7 @@ from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes
 from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary_math import FloatFunction
 
 
 def kernels_of(kind: str) -> tuple[Kernel, ...]:
@@ -101,13 +103,14 @@ _MOVED = {
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
-    if isinstance(family, UnaryOperator)
+    if isinstance(family, UnaryOperator) and not isinstance(family, FloatFunction)
 }
+_UNARY = {kind: (*_TABLED.get(kind, ()), *UNARY.get(kind, ())) for kind in (*_TABLED, *UNARY)}
 
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
-    **_TABLED,
+    **_UNARY,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
     "CONV_2D": (
         MvePointwise(), MveConvRow(),
@@ -146,8 +149,6 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
-    "NEG": (FloatFunction("NEG"),),
-    "SQUARE": (FloatFunction("SQUARE"),),
     "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),

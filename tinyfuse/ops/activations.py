@@ -82,10 +82,8 @@ class LeakyRelu:
 
 
 def alpha_multiplier(op: Op) -> float:
-    """The real multiplier of a negative value of LEAKY_RELU, in float32 as TFLM has it."""
-    with np.errstate(over="ignore"):
-        scaled = np.float32(op.input.scale) * np.float32(op.attributes_as(LeakyRelu).alpha)
-        return float(scaled / np.float32(op.output.scale))
+    """The real multiplier of a negative value of LEAKY_RELU, in double as `scale_ratio`."""
+    return op.input.scale * float(np.float32(op.attributes_as(LeakyRelu).alpha)) / op.output.scale
 
 
 class LeakyReluOperator(UnaryOperator):

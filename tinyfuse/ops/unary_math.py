@@ -80,6 +80,14 @@ class RsqrtOperator(UnaryOperator):
         return result
 
 
+def _rounded(x: Floats) -> Floats:
+    """As TFLM rounds (reference/round.h): what lies from -0.5 to below 0 becomes 0, not -0."""
+    below = np.floor(x)
+    rest = x - below
+    stays = (rest < np.float32(0.5)) | ((rest == np.float32(0.5)) & (np.fmod(below, np.float32(2)) == 0))
+    return np.where(stays, below, below + np.float32(1))
+
+
 class FloatFunction(UnaryOperator):
     """Between a DEQUANTIZE and a QUANTIZE, or in a float32 model. `ulp`: as OpFamily.ulp."""
 
@@ -103,7 +111,7 @@ FLOAT_FUNCTIONS = (
     FloatFunction("SQRT", "square root of floats", np.sqrt),
     FloatFunction("FLOOR", "the next integer below or at a float", np.floor),
     FloatFunction("CEIL", "the next integer above or at a float", np.ceil),
-    FloatFunction("ROUND", "the nearest integer to a float, halves to the even one", np.rint),
+    FloatFunction("ROUND", "the nearest integer to a float, halves to the even one", _rounded),
     FloatFunction("EXP", "exp(x) of floats", float_math.exp, 1),
     FloatFunction("LOG", "natural logarithm of floats", float_math.log, 1),
     FloatFunction("SIN", "sine of floats", float_math.sin, 1),
