@@ -1,5 +1,5 @@
 """Our kernels of LOG_SOFTMAX and L2_NORMALIZATION (runtime_c/tinyfuse_log_softmax.h,
-runtime_c/tinyfuse_l2_normalization.h)."""
+runtime_c/tinyfuse_l2_normalization.h, runtime_c/tinyfuse_l2_f32.h)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,29 @@ class L2Normalize(Kernel):
     headers = ("tinyfuse_l2_normalization.h",)
     in_place = (0,)
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "int8"
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         rows = op.input.elements // depth
         args = (site.input(0).pointer, rows, depth, op.input.zero_point, site.output.pointer)
+        return (Call(self.name, args),)
+
+
+class L2NormalizeFloats(Kernel):
+    """The same of floats."""
+
+    name = "tinyfuse_l2_normalization_f32"
+    headers = ("tinyfuse_l2_f32.h",)
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "float32"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        depth = op.input.shape[-1]
+        args = (site.input(0).pointer, op.input.elements // depth, depth, site.output.pointer)
         return (Call(self.name, args),)
 
 

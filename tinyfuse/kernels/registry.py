@@ -26,6 +26,7 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
     PackedConvRow,
@@ -42,14 +43,17 @@ from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnectedF32, TransposeConvRowF32
+from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
-from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.normalization import L2Normalize, L2NormalizeFloats, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
+from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
-from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
+from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
 from tinyfuse.kernels.softmax import SoftmaxWhole
@@ -76,8 +80,11 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
-    """The kernels of `op`'s kind, made fit for it: a batch of images takes those of one image in a loop."""
+    """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
+    one image in a loop."""
     kernels = kernels_of(op.kind)
+    if op.kind in _LAYERS:
+        kernels = _LAYERS[op.kind].get(op.output.dtype, ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
@@ -107,33 +114,55 @@ _TABLED = {
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *UNARY.get(kind, ())) for kind in (*_TABLED, *UNARY)}
 
-#: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
+#: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
+_LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
+    "CONV_2D": {
+        "int8": (
+            MvePointwise(), MveConvRow(),
+            Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
+            PackedConvRow(), ConvRow(),
+            CmsisConv(),
+        ),
+        "int16": (ConvRowS16(),),
+        "float32": (ConvRowF32(),),
+    },
+    "DEPTHWISE_CONV_2D": {
+        "int8": (
+            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+        ),
+        "int16": (DepthwiseRowS16(),),
+        "float32": (DepthwiseRowF32(),),
+    },
+    "FULLY_CONNECTED": {
+        "int8": (
+            MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+        ),
+        "int16": (FullyConnectedS16(),),
+        "float32": (FullyConnectedF32(),),
+    },
+    "TRANSPOSE_CONV": {
+        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+        "int16": (TransposeConvRowS16(),),
+        "float32": (TransposeConvRowF32(),),
+    },
+}  # fmt: skip
+
+#: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
     **_UNARY,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
-    "CONV_2D": (
-        MvePointwise(), MveConvRow(),
-        Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-        PackedConvRow(), ConvRow(),
-        CmsisConv(),
-    ),
-    "DEPTHWISE_CONV_2D": (
-        MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
-    ),
-    "FULLY_CONNECTED": (
-        MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
-        CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
-    ),
-    "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+    **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
     "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
     "AVERAGE_POOL_2D": (
         PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
     ),
     "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
+    "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
     "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
     "LOG_SOFTMAX": (LogSoftmaxWhole(),),
-    "L2_NORMALIZATION": (L2Normalize(),),
+    "L2_NORMALIZATION": (L2Normalize(), L2NormalizeFloats()),
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
@@ -152,18 +181,22 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
-    "MEAN": (ReduceSum(),),
-    "SUM": (ReduceSum(),),
-    "REDUCE_MAX": (ReduceExtreme(),),
-    "REDUCE_MIN": (ReduceExtreme(),),
-    "ARG_MAX": (ArgExtreme(),),
-    "ARG_MIN": (ArgExtreme(),),
+    "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
+    "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
+    "REDUCE_ALL": (Reduce("all", "bool"),),
+    "ARG_MAX": (ArgExtreme("int8"), ArgExtreme("float32")),
+    "ARG_MIN": (ArgExtreme("int8"), ArgExtreme("float32")),
     "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
     "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
     "GATHER": (GatherSlices(),),
+    "GATHER_ND": (GatherPlaces(),),
+    "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
+    "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
@@ -171,6 +204,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "IF": (If(),),
+    "WHILE": (While(),),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),

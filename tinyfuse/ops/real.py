@@ -44,5 +44,5 @@ def sum_in_order(terms: Array) -> Array:
     """float32 [n, ...] -> [...]: 0 plus the first term, plus the second, and so on, each sum rounded."""
     zero = np.zeros((1, *terms.shape[1:]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums: Array = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
-    return sums[-1]
+        sums = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
+    return np.ascontiguousarray(sums[-1])

@@ -12,7 +12,6 @@ from tflite_builder import ModelBuilder
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.gather import gather_extents
 from tinyfuse.ops.unary import UnaryOperator
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
@@ -78,7 +77,7 @@ def stored_range(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of a dtype that isn't a float."""
     if dtype == "bool":
         return 0, 1
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) if dtype != "int64" else 2**62
+    return int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**62)  # numpy draws in int64
 
 
 def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
@@ -92,7 +91,13 @@ def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
     return [filled(how) for how in ("low", "high", "zero", "random", "random", "every")]
 
 
+#: kinds that make NaN of infinities, or of what becomes infinite in between: its sign is the machine's
+_BOUNDED = ("L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTMAX")
+
+
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
+    if t.dtype == "float32" and op.kind in _BOUNDED:
+        return _unbounded(t.shape, how, rng).clip(-1e18, 1e18)
     if t.dtype == "float32":
         if op.output.quant:
             return _floats(t.shape, op.output, how, rng)
@@ -111,9 +116,8 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
 
 def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
     """The least and the greatest value that an input of the operator may have."""
-    if op.kind == "GATHER" and t is op.inputs[1]:
-        return 0, gather_extents(op).slices - 1
-    return stored_range(t.dtype)
+    indexes = FAMILIES[op.kind].indexes(op, op.inputs.index(t))
+    return stored_range(t.dtype) if indexes is None else indexes
 
 
 def _every_exponent(shape, rng: np.random.Generator) -> np.ndarray:
@@ -129,7 +133,9 @@ def _unbounded(shape, how: str, rng: np.random.Generator) -> np.ndarray:
     value = {"low": -np.inf, "high": 3e38, "zero": -0.0}.get(how)
     if value is not None:
         return np.full(shape, value, np.float32)
-    return (rng.uniform(-1, 1, shape) * 2.0 ** rng.uniform(-3, 34, shape)).astype(np.float32)
+    # "every": numbers below the least normal one too, which some cores' vectors take for zero
+    least = -149 if how == "every" else -3
+    return (rng.uniform(-1, 1, shape) * 2.0 ** rng.uniform(least, 34, shape)).astype(np.float32)
 
 
 def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.ndarray:
@@ -152,7 +158,7 @@ def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.
 def references(op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     """The family's numpy reference of every output on values for op.activations."""
     values = dict(zip(op.activations, inputs, strict=True))
-    arguments = [t.data if t.is_constant else values[t] for t in op.inputs]
+    arguments = [t if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     return FAMILIES[op.kind].reference(op, *arguments)
 
 
@@ -215,5 +221,5 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"block_size": a.size}
     if op.kind in ("STRIDED_SLICE", "PACK", "GATHER", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "BATCH_MATMUL"):
         return dataclasses.asdict(a)
-    assert op.kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), op.kind
+    assert op.kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), op.kind
     return {"keep_dims": a.keep_dims}
