@@ -12,7 +12,7 @@ from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
-from tinyfuse.kernels.cast import Cast, FloatFunction
+from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
@@ -61,6 +61,7 @@ from tinyfuse.kernels.softmax import SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.unary import UNARY
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
@@ -71,6 +72,7 @@ from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
 from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary_math import FloatFunction
 
 
 def kernels_of(kind: str) -> tuple[Kernel, ...]:
@@ -109,8 +111,9 @@ _MOVED = {
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
-    if isinstance(family, UnaryOperator)
+    if isinstance(family, UnaryOperator) and not isinstance(family, FloatFunction)
 }
+_UNARY = {kind: (*_TABLED.get(kind, ()), *UNARY.get(kind, ())) for kind in (*_TABLED, *UNARY)}
 
 #: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
 _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
@@ -149,7 +152,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 #: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
-    **_TABLED,
+    **_UNARY,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
     "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
@@ -176,8 +179,6 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
-    "NEG": (FloatFunction("NEG"),),
-    "SQUARE": (FloatFunction("SQUARE"),),
     "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),

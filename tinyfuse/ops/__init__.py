@@ -66,7 +66,7 @@ from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
-from tinyfuse.ops.unary_math import AbsOperator, NegOperator, RsqrtOperator, SquareOperator
+from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
     CallOnceOperator,
@@ -120,8 +120,7 @@ FAMILIES: dict[str, OpFamily] = {
         EluOperator(),
         AbsOperator(),
         RsqrtOperator(),
-        NegOperator(),
-        SquareOperator(),
+        *FLOAT_FUNCTIONS,
         CastOperator(),
         MeanOperator(),
         SumOperator(),

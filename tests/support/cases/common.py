@@ -12,6 +12,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.unary import UnaryOperator
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
@@ -98,7 +99,11 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
     if t.dtype == "float32" and op.kind in _BOUNDED:
         return _unbounded(t.shape, how, rng).clip(-1e18, 1e18)
     if t.dtype == "float32":
-        return _floats(t.shape, op.output, how, rng) if op.output.quant else _unbounded(t.shape, how, rng)
+        if op.output.quant:
+            return _floats(t.shape, op.output, how, rng)
+        if how == "every" and t.elements and isinstance(FAMILIES[op.kind], UnaryOperator):
+            return _every_exponent(t.shape, rng)
+        return _unbounded(t.shape, how, rng)
     low, high = _range_of(t, op)
     if how == "random":
         return rng.integers(low, high + 1, t.shape).astype(t.dtype)
@@ -113,6 +118,14 @@ def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
     """The least and the greatest value that an input of the operator may have."""
     indexes = FAMILIES[op.kind].indexes(op, op.inputs.index(t))
     return stored_range(t.dtype) if indexes is None else indexes
+
+
+def _every_exponent(shape, rng: np.random.Generator) -> np.ndarray:
+    """Floats of every exponent, denormal numbers and infinities among them, but no NaN."""
+    count = int(np.prod(shape))
+    sizes = (np.arange(count) % 255).astype(np.uint32) << 23 | rng.integers(0, 1 << 23, count, np.uint32)
+    sizes[-1:] = 0x7F800000
+    return (sizes | rng.integers(0, 2, count, np.uint32) << np.uint32(31)).view(np.float32).reshape(shape)
 
 
 def _unbounded(shape, how: str, rng: np.random.Generator) -> np.ndarray:
