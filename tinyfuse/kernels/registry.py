@@ -49,7 +49,7 @@ from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnec
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
-from tinyfuse.kernels.normalization import L2Normalize, L2NormalizeFloats, LogSoftmaxWhole
+from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
@@ -57,7 +57,7 @@ from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
-from tinyfuse.kernels.softmax import SoftmaxTables, SoftmaxWhole
+from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
@@ -161,9 +161,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
-    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), CmsisSoftmax()),
-    "LOG_SOFTMAX": (LogSoftmaxWhole(),),
-    "L2_NORMALIZATION": (L2Normalize(), L2NormalizeFloats()),
+    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(), CmsisSoftmax()),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),

@@ -1,10 +1,11 @@
-"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, runtime_c/tinyfuse_softmax_s16.h)."""
+"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, runtime_c/tinyfuse_softmax_s16.h,
+runtime_c/tinyfuse_softmax_f32.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
-from tinyfuse.ops.softmax_scaling import int16_scaling, softmax_scaling
+from tinyfuse.ops.softmax_scaling import Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table
 
 
@@ -53,3 +54,19 @@ class SoftmaxTables(Kernel):
         }  # fmt: skip
         pointers = (site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax_s16", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+class SoftmaxFloats(Kernel):
+    """The same of float32."""
+
+    name = "tinyfuse_softmax_f32"
+    headers = ("tinyfuse_softmax_f32.h",)
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        depth, beta = op.input.shape[-1], op.attributes_as(Softmax).beta
+        args = (site.input(0).pointer, op.input.elements // depth, depth, beta, site.output.pointer)
+        return (Call(self.name, args),)

@@ -178,6 +178,9 @@ class OpFamily(ABC):
         from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
         return None
 
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
+
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
         return 0

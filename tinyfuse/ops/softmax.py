@@ -1,4 +1,4 @@
-"""SOFTMAX over the last dimension: int8 to int8 or int16 in TFLM's fixed point, int16 to int16 by its tables."""
+"""SOFTMAX over the last dimension: int8 to int8 or int16 in TFLM's fixed point, int16 by its tables, float32."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Int64s, Op, Tensor, given
+from tinyfuse.ir import Array, Int64s, Op, Tensor, float_math, given
 from tinyfuse.ir.fixedpoint import (
     RANGE,
     clamp,
@@ -20,6 +20,8 @@ from tinyfuse.ir.fixedpoint import (
     saturating_rounding_doubling_high_mul,
 )
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.dtypes import ONE_QUANTIZATION
+from tinyfuse.ops.real import greatest, sum_in_order
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, looked_up, reciprocal_table
 
@@ -29,6 +31,7 @@ _OUTPUTS = {
     ("int8", "int16"): (1 / 65536, -32768),
     ("int16", "int16"): (1 / 32768, 0),
 }
+_FLOATS = ("float32", "float32")
 
 
 def _dtypes(op: Op) -> tuple[str, str]:
@@ -36,12 +39,14 @@ def _dtypes(op: Op) -> tuple[str, str]:
 
 
 def _bad_dtypes(op: Op) -> Tensor | None:
-    if _dtypes(op) in _OUTPUTS:
+    if _dtypes(op) in _OUTPUTS or _dtypes(op) == _FLOATS:
         return None
-    return op.output if any(op.input.dtype == source for source, _ in _OUTPUTS) else op.input
+    return op.output if any(op.input.dtype == source for source, _ in (*_OUTPUTS, _FLOATS)) else op.input
 
 
 def _bad_output(op: Op) -> Tensor | None:
+    if _dtypes(op) == _FLOATS:
+        return None
     scale, zero_point = _OUTPUTS[_dtypes(op)]
     tolerance = 0.0 if op.output.dtype == "int8" else 0.001 * scale
     good = abs(op.output.scale - scale) <= tolerance and op.output.zero_point == zero_point
@@ -50,7 +55,7 @@ def _bad_output(op: Op) -> Tensor | None:
 
 def _bad_beta(op: Op) -> bool:
     beta = op.attributes_as(Softmax).beta
-    if op.input.dtype == "int16":
+    if op.input.dtype != "int8":
         return False
     return not math.isfinite(beta) or beta * op.input.scale * 2.0**26 <= 1.0
 
@@ -76,14 +81,11 @@ class SoftmaxOperator(OpFamily):
     rules = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
         Rule(
-            "the input is int8 and the output int8 or int16, or both are int16",
+            "the input is int8 and the output int8 or int16, or both are int16 or float32",
             _bad_dtypes,
             "TensorFlow Lite Micro takes no others",
         ),
-        Rule(
-            "input and output have one scale and one zero point",
-            lambda op: next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None),
-        ),
+        ONE_QUANTIZATION,
         Rule(
             "the output's scale is 1/256 and its zero point -128 (int16: 1/65536, -32768; from int16: 1/32768, 0)",
             _bad_output,
@@ -102,7 +104,7 @@ class SoftmaxOperator(OpFamily):
             ),
         ),
         Rule(
-            "beta * input scale is above 2^-26 and finite",
+            "beta * an int8 input's scale is above 2^-26 and finite",
             _bad_beta,
         ),
         Rule(
@@ -110,6 +112,7 @@ class SoftmaxOperator(OpFamily):
             _bad_int16_beta,
             "larger ones overflow in TensorFlow Lite Micro too",
         ),
+        Rule("beta is finite", lambda op: not math.isfinite(op.attributes_as(Softmax).beta)),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
@@ -118,6 +121,8 @@ class SoftmaxOperator(OpFamily):
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         if op.input.dtype == "int16":
             return (self.by_tables(op, given(inputs[0]).astype(np.int64)),)
+        if op.input.dtype == "float32":
+            return (self.real(op, given(inputs[0])),)
         multiplier, left_shift, least = softmax_scaling(op)
         data = given(inputs[0]).astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
@@ -132,6 +137,18 @@ class SoftmaxOperator(OpFamily):
         scaled_exps = saturating_rounding_doubling_high_mul(reciprocal, exps)
         result = np.minimum(rounding_divide_by_pot(scaled_exps, exponent) + low, high)
         return (np.where(counts, result, low).astype(op.output.dtype),)
+
+    def ulp(self, op: Op) -> int | None:
+        # of n exps, each may be a unit off, which is up to two of the sum, and each partial sum one: (n + 1) 2^-23 of
+        # the sum. With an exp's own 2^-23 that is up to 2 (n + 2) units of the quotient, whose rounding adds one
+        return 2 * op.input.shape[-1] + 5 if op.input.dtype == "float32" else None
+
+    def real(self, op: Op, data: Array) -> Array:
+        """Of float32: exps of differences to the maximum, over their sum in the order of memory."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            exps = float_math.exp((data - greatest(data)) * np.float32(op.attributes_as(Softmax).beta))
+            shares: Array = exps / sum_in_order(np.moveaxis(exps, -1, 0))[..., None]
+        return shares
 
     def by_tables(self, op: Op, data: Int64s) -> Array:
         """Of int16: exps and the reciprocal of their sum, which is first shifted into 16 bits, from tables."""

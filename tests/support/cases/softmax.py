@@ -10,6 +10,9 @@ from tinyfuse.ops.softmax import Softmax
 
 
 def _op(shape, scale=0.1, zero_point=3, beta=1.0, out="int8", dtype="int8") -> Op:
+    if dtype == "float32":
+        floats = tensor(shape, None, dtype=dtype), tensor(shape, None, dtype=dtype)
+        return operator("SOFTMAX", [floats[0]], floats[1], Softmax(f32(beta)))
     if dtype == "int16":
         wide = tensor(shape, scale, 0, dtype), tensor(shape, 1 / 32768, 0, dtype)
         return operator("SOFTMAX", [wide[0]], wide[1], Softmax(f32(beta)))
@@ -21,7 +24,7 @@ def _op(shape, scale=0.1, zero_point=3, beta=1.0, out="int8", dtype="int8") -> O
 def _random(draw) -> Op:
     shape = draw(shapes | st.tuples(st.integers(1, 3), st.integers(1, 300)))
     beta = draw(st.sampled_from([1.0, 1.0, 0.5, 2.0, 17.0]))
-    dtypes = draw(st.sampled_from([("int8", "int8"), ("int16", "int8"), ("int16", "int16")]))
+    dtypes = draw(st.sampled_from([("int8", "int8"), ("int16", "int8"), ("int16", "int16"), ("float32", "float32")]))
     return _op(shape, draw(scales), draw(zero_points), beta, *dtypes)
 
 
@@ -42,6 +45,10 @@ NAMED = {
         "as long as TFLM can": _op((1, 511), 2.0**-20),
         "long, to int16": _op((1, 4095), 2.0**-20, out="int16"),
         "rank 5": _op((1, 2, 3, 2, 4)),
+        "floats, ten classes": _op((1, 10), dtype="float32"),
+        "floats, one class": _op((3, 1), dtype="float32"),
+        "floats, pixels": _op((1, 3, 4, 5), beta=0.3, dtype="float32"),
+        "floats, long": _op((2, 300), beta=2.0, dtype="float32"),
         "int16, ten classes": _op((1, 10), 0.0005, dtype="int16"),
         "int16, one class": _op((1, 1), 0.0005, dtype="int16"),
         "int16, pixels": _op((1, 3, 4, 5), 0.001, beta=2.0, dtype="int16"),
