@@ -12,10 +12,12 @@ from tflite_builder import ModelBuilder
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.fold_pad import fold_pad, why_pad_stays
 from tinyfuse.rewrite.intervals import channel_intervals
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.split_full_height import split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 from tinyfuse.verify.oracle import ReferenceOracle
 
@@ -71,9 +73,20 @@ def test_a_global_average_takes_rows_in_the_same_order(dtype: str) -> None:
     assert_same(graph, rewrite(graph, "rows", "auto", "ram"))
 
 
-def test_pools_of_rows_are_exact_on_the_host() -> None:
-    plans = [plan_of(pooled(dtype), optimize=how) for dtype in DTYPES for how in ("ram", "speed")]
-    assert_all_exact([*plans, *(grouped_plan(pooled(dtype), [4], optimize="ram") for dtype in DTYPES)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_mean_takes_rows_in_the_same_order(dtype: str) -> None:
+    graph = read_tflite("model.tflite", pooled(dtype, "MEAN"))
+    after = split_full_height(graph)
+    assert kinds(after) == ["PAD", "MAX_POOL_2D", "ROW_SUM", "MEAN_OF_SUM", "RESHAPE"]
+    assert_same(graph, after)
+
+
+@pytest.mark.parametrize("target", ["host", pytest.param("cortex-m55", marks=pytest.mark.emulated)])
+def test_pools_of_rows_are_exact(target: str) -> None:
+    plans = [plan_of(pooled(dtype), target, optimize=how, kernels="tinyfuse") for dtype in DTYPES for how in OPTIMIZE]
+    groups = [grouped_plan(pooled(dtype), [4], target, optimize="ram") for dtype in DTYPES]
+    means = [grouped_plan(pooled(dtype, "MEAN"), [4, 1], target, optimize="ram") for dtype in DTYPES]
+    assert_all_exact([*plans, *groups, *means])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

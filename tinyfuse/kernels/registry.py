@@ -242,7 +242,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
-    "MEAN_OF_SUM": (MeanOfSumRow(),),
+    "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip
