@@ -14,6 +14,7 @@ from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite import rewrite
+from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad, why_pad_stays
 from tinyfuse.rewrite.intervals import channel_intervals
 from tinyfuse.rewrite.prune_channels import prune_channels
@@ -94,6 +95,27 @@ def test_intervals_of_int8_say_nothing_of_others(dtype: str) -> None:
     graph = read_tflite("model.tflite", pooled(dtype))
     assert channel_intervals(graph) == {}
     assert prune_channels(graph) is graph
+
+
+# --- activations ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("activations", [("RELU",), ("RELU6", "RELU"), ("RELU", "RELU6")])
+def test_activations_narrow_the_clamp_of_a_pool(dtype: str, activations: tuple[str, ...]) -> None:
+    model, quant = ModelBuilder(), {"scale": 0.01, "zero_point": 0} if dtype == "int16" else {}
+    x = model.tensor("x", (1, 6, 4, 3), dtype, **quant)
+    window = {"filter_height": 2, "filter_width": 2, "stride_h": 2, "stride_w": 2, "padding": "VALID"}
+    last = model.tensor("pooled", (1, 3, 2, 3), dtype, **quant)
+    model.op("AVERAGE_POOL_2D", [x], [last], **window)
+    for name in activations:
+        y = model.tensor(name, (1, 3, 2, 3), dtype, **quant)
+        model.op(name, [last], [y], table=False)
+        last = y
+    graph = read_tflite("model.tflite", model.build([x], [last]))
+    after = fold_activation(graph)
+    assert kinds(after) == ["AVERAGE_POOL_2D"]
+    assert_same(graph, after)
 
 
 # --- PAD -----------------------------------------------------------------------------------------
