@@ -145,12 +145,30 @@ static void *take(size_t bytes)
 static int same(const void *got, const void *expected, size_t bytes)
 {
     return memcmp(got, expected, bytes) == 0;
+}
+
+static uint32_t bits_at(const void *place)
+{
+    uint32_t bits;
+    memcpy(&bits, place, sizeof bits);
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : bits; /* a NaN is any NaN */
+}
+
+static int same_floats(const void *got, const void *expected, size_t bytes)
+{
+    size_t i;
+    for (i = 0; i < bytes; i += 4) {
+        if (bits_at((const uint8_t *)got + i) != bits_at((const uint8_t *)expected + i)) {
+            return 0;
+        }
+    }
+    return 1;
 }"""
 
 
 def _program(cases: list[Case], context: Context) -> str:
     headers = sorted({header for case in cases for header in case.kernel.headers})
-    calls = "".join(f"    case_{i}();\n" for i in range(len(cases)))
+    calls = "    (void)same, (void)same_floats;\n" + "".join(f"    case_{i}();\n" for i in range(len(cases)))
     return "\n\n".join([
         *(f'#include "{header}"' for header in headers),
         _PRELUDE,
@@ -216,7 +234,10 @@ def _case(index: int, case: Case, context: Context) -> str:
     loop = f"for (y = 0; y < {rows}; ++y) " if by_row else ""
     text = "\n    ".join([*(line for line in body if line), f"{loop}{{", *(f"    {line}" for line in call), "}"])
     counter = "    int32_t y;\n" if by_row else ""
-    checks = [f"same(out{o}, expected_{index}_{o}, {t.bytes})" for o, t in enumerate(op.outputs)]
+    checks = [
+        f"same{'_floats' if t.dtype == 'float32' else ''}(out{o}, expected_{index}_{o}, {t.bytes})"
+        for o, t in enumerate(op.outputs)
+    ]
     lines.append(
         f"static void case_{index}(void)\n{{\n{counter}    start();\n    {{\n    {text}\n"
         f'    port_write({" && ".join(checks)} ? "." : "x", 1);\n    }}\n}}'

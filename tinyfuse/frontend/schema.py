@@ -109,6 +109,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "CallOnceOptions": "init_subgraph_index:int",
         "ConcatenationOptions": f"axis:int {_ACTIVATION}",
         "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
+        "CumsumOptions": "exclusive:bool reverse:bool",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
         "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "

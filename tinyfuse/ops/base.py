@@ -183,6 +183,14 @@ class OpFamily(ABC):
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
 
+    def ulp(self, op: Op) -> int | None:
+        """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie
+        from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
+        return None
+
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
+
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
         return 0

@@ -10,6 +10,7 @@ references and the C.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -88,9 +89,13 @@ def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
-    """The two rows about y's place, which counts in 1024ths of an input row."""
+    """The two rows about y's place, which counts in 1024ths of an input row; of floats in float32 rows."""
     a, rows = op.attributes_as(Resize), op.output.shape[1]
     over, under = (height - 1, rows - 1) if a.align_corners and rows > 1 else (height, rows)
+    if op.output.dtype == "float32":
+        slant, shift = np.float32(over) / np.float32(under), np.float32(0.5 if a.half_pixel_centers else 0)
+        at = float((np.float32(y) + shift) * slant - shift)
+        return max(math.floor(at), 0), min(math.ceil(at), height - 1) + 1
     slope = (1024 * over + under // 2) // under
     place = y * slope + (slope // 2 - 512 if a.half_pixel_centers else 0)
     above, below = max(place // 1024, 0), min(max(-(-place // 1024), 0), height - 1)
@@ -127,6 +132,7 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
     "DEPTHWISE_CONV_2D": _rows_of_window,
     "AVERAGE_POOL_2D": _rows_of_window,
     "MAX_POOL_2D": _rows_of_window,
+    "L2_POOL_2D": _rows_of_window,
     "TRANSPOSE_CONV": _rows_of_transposed,
     "RESIZE_BILINEAR": _rows_of_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _rows_of_moved,
