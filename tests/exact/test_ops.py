@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, elementwise, indexed, movement, places, repeated
+from cases import NAMED, RANDOM, batch_space, elementwise, indexed, movement, places, repeated
 from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -168,7 +168,7 @@ def _alternating(kind: str) -> Op:
 #: kinds that never look at their output's quantization
 _ANY_QUANTIZATION = {
     "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED,
-    *repeated.NAMED, *places.NAMED,
+    *repeated.NAMED, *places.NAMED, *batch_space.NAMED,
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
@@ -358,6 +358,13 @@ _INT8_KINDS = (
         (_numbers("REVERSE_V2", 1, (4,)), "dimensions of the input"),
         (_numbers("REVERSE_V2", 1, (-5,)), "dimensions of the input"),
         (_input("FILL", 1, shape=(1,)), "a scalar"),
+        *((_input(kind, dtype="int16"), "one dtype") for kind in batch_space.KINDS),
+        *((_input(kind, 1, data=None), "block shape is constant") for kind in batch_space.KINDS),
+        *((_numbers(kind, 1, (2, 0)), "from 1") for kind in batch_space.KINDS),
+        *((_numbers(kind, 1, (2, 3)), "make the output's shape") for kind in batch_space.KINDS),
+        *((_numbers(kind, 2, ((0, 0), (1, 0))), "make the output's shape") for kind in batch_space.KINDS),
+        *((_numbers(kind, 2, ((0, 0), (-1, 1))), "from 0") for kind in batch_space.KINDS),
+        *((_output(kind, shape=(96,)), "make the output's shape") for kind in batch_space.KINDS),
         (_numbers("FILL", 0, (1, 4, 5, 7)), "the output's"),
         (_input("GATHER_ND", 1, dtype="int64"), "int32"),
         (_input("GATHER_ND", 1, shape=(3, 3)), "at most the data's rank"),

@@ -11,6 +11,7 @@ from tinyfuse.kernels.activation import Clamp, Lookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast, FloatFunction
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
@@ -161,6 +162,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
     "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
+    "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
+    "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
     "GATHER": (GatherSlices(),),
     "GATHER_ND": (GatherPlaces(),),
     "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),

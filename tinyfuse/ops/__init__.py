@@ -12,6 +12,7 @@ from tinyfuse.ops.activations import (
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
@@ -127,6 +128,8 @@ FAMILIES: dict[str, OpFamily] = {
         TransposeOperator(),
         SpaceToDepthOperator(),
         DepthToSpaceOperator(),
+        SpaceToBatchOperator(),
+        BatchToSpaceOperator(),
         BroadcastToOperator(),
         TileOperator(),
         ReverseV2Operator(),

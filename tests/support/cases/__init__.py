@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cases import (
     activations,
+    batch_space,
     cast,
     concatenation,
     elementwise,
@@ -31,6 +32,7 @@ from tinyfuse.ir import Op
 
 _MODULES = (
     activations,
+    batch_space,
     cast,
     concatenation,
     elementwise,
