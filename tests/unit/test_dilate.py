@@ -1,4 +1,4 @@
-"""Convolutions of a batch of blocks, as older converters write dilated ones: where they become dilated, and where not."""
+"""Convolutions of a batch of blocks, as older converters write dilated ones: which become dilated, and which not."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_others_read_stays() -> None:
 
 @st.composite
 def _models(draw) -> bytes:
-    """Blocks, paddings, crops and paddings of the convolution in all combinations, whether they can be dilated or not."""
+    """Blocks, paddings, crops and the convolution's padding in all combinations, dilated in the end or not."""
     block = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
     kernel = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
     padding = draw(st.sampled_from(["SAME", "VALID"]))

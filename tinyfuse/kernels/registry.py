@@ -48,7 +48,15 @@ from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
+from tinyfuse.kernels.places import (
+    EmbeddingFloats,
+    EmbeddingRows,
+    GatherPlaces,
+    HotVectors,
+    ReverseStarts,
+    UpdateSlice,
+    scatter_kernels,
+)
 from tinyfuse.kernels.pool import PoolRow
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
@@ -168,6 +176,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "GATHER_ND": (GatherPlaces(),),
     "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
     "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
+    "SCATTER_ND": scatter_kernels(),
+    "ONE_HOT": (HotVectors(),),
+    "REVERSE_SEQUENCE": (ReverseStarts(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),

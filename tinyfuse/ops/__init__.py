@@ -39,6 +39,7 @@ from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
+from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
@@ -47,9 +48,11 @@ from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperat
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.reverse import ReverseV2Operator
+from tinyfuse.ops.reverse_sequence import ReverseSequenceOperator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.scatter_nd import ScatterNdOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
@@ -66,6 +69,7 @@ from tinyfuse.ops.variables import (
     ReadVariableOperator,
     VarHandleOperator,
 )
+from tinyfuse.ops.where import WhereOperator
 
 FAMILIES: dict[str, OpFamily] = {
     family.kind: family
@@ -137,9 +141,13 @@ FAMILIES: dict[str, OpFamily] = {
         GatherNdOperator(),
         EmbeddingLookupOperator(),
         DynamicUpdateSliceOperator(),
+        ScatterNdOperator(),
+        OneHotOperator(),
+        ReverseSequenceOperator(),
         ShapeOperator(),
         BroadcastArgsOperator(),
         ZerosLikeOperator(),
+        WhereOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),

@@ -76,7 +76,7 @@ def _rules(around: str) -> tuple[Rule, ...]:
         ends(3),
         one_dtype(("int8", "float32")),
         ranks(3, 4),
-        Rule("the block shape is constant int32, from 1, one a dimension between first and last", _bad_block, FIXED_SHAPES),
+        Rule("the block shape is constant int32 from 1, one a dimension but first and last", _bad_block, FIXED_SHAPES),
         Rule(f"the {around} are constant int32 pairs from 0, one a dimension of a block", _bad_around, FIXED_SHAPES),
         Rule(f"block shape and {around} make the output's shape of the input's", _bad_shape),
     )  # fmt: skip

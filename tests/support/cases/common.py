@@ -198,7 +198,16 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return {"num": a.num, "axis": a.axis}
     if op.kind in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"):
         return {"block_size": a.size}
-    if op.kind in ("STRIDED_SLICE", "PACK", "GATHER", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "BATCH_MATMUL"):
+    if op.kind in (
+        "STRIDED_SLICE",
+        "PACK",
+        "GATHER",
+        "ONE_HOT",
+        "REVERSE_SEQUENCE",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "RESIZE_BILINEAR",
+        "BATCH_MATMUL",
+    ):
         return dataclasses.asdict(a)
     assert op.kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), op.kind
     return {"keep_dims": a.keep_dims}
