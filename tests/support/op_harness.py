@@ -51,7 +51,7 @@ class Case:
 def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Case]:
     """Every kernel of ours that accepts `op`, in every way that it offers."""
     family = FAMILIES[op.kind]
-    streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if not t.is_constant)
+    streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if t in op.activations)
     for kernel in kernels_for(op):
         if kernel.library != "tinyfuse" or not kernel.accepts(op, context):
             continue
@@ -87,9 +87,9 @@ def _run(cases: list[Case], target: Target, folder: Path) -> str:
         command = ["./cases.elf"]
     else:
         (folder / "memory.ld").write_text(
-            "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
-            "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
-            'REGION_ALIAS("CONSTANTS", RAM)\n'.format(target.flash, target.ram)
+            f"MEMORY {{ FLASH (rx) : ORIGIN = {target.flash[0]}, LENGTH = {target.flash[1]}\n"
+            f"RAM (rwx) : ORIGIN = {target.ram[0]}, LENGTH = {target.ram[1]} }}\n"
+            'REGION_ALIAS("CONSTANTS", RAM)\n'
         )
         compiler = ["arm-none-eabi-gcc", "-O1", *common]
         _build([*compiler, *_WARNINGS, "-c", "cases_weights.c"], folder)

@@ -55,10 +55,12 @@ def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray
 
 def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
     """Every constant with a name of its own and what it belongs to."""
-    for group in plan.groups:
-        for number, stage in enumerate(group.stages):
-            for constant in stage.constants:
-                yield f"g{group.index}s{number}_{identifier(constant.name)}", stage.op, constant
+    of_file = [(f"f{number}", subplan) for number, subplan in plan.subplans.items()]
+    for prefix, each in [*of_file, ("", plan)]:
+        for group in each.groups:
+            for number, stage in enumerate(group.stages):
+                for constant in stage.constants:
+                    yield f"{prefix}g{group.index}s{number}_{identifier(constant.name)}", stage.op, constant
     for number, tensor in enumerate(plan.states):
         if tensor in plan.initial_values:
             yield f"s{number}_initial", tensor, plan.initial_values[tensor]

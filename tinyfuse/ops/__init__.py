@@ -1,5 +1,9 @@
 """The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tinyfuse.ir import Array, Graph
 from tinyfuse.ops.activations import (
     EluOperator,
     HardSwishOperator,
@@ -16,7 +20,9 @@ from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
+from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
@@ -34,6 +40,7 @@ from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
 from tinyfuse.ops.gather_nd import GatherNdOperator
+from tinyfuse.ops.interpret import run_graph
 from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
@@ -70,6 +77,17 @@ from tinyfuse.ops.variables import (
     VarHandleOperator,
 )
 from tinyfuse.ops.where import WhereOperator
+
+
+def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """A graph that an operator runs, and that keeps no state."""
+    return run_graph(FAMILIES, graph, inputs, {})
+
+
+@lru_cache(maxsize=1024)
+def _macs(graph: Graph) -> int:
+    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
 
 FAMILIES: dict[str, OpFamily] = {
     family.kind: family
@@ -156,6 +174,9 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        DecodeOperator(),
+        IfOperator(_run, _macs),
+        WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

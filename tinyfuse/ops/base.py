@@ -142,6 +142,7 @@ class OpFamily(ABC):
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone

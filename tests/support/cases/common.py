@@ -137,7 +137,7 @@ def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.
 def references(op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     """The family's numpy reference of every output on values for op.activations."""
     values = dict(zip(op.activations, inputs, strict=True))
-    arguments = [t.data if t.is_constant else values[t] for t in op.inputs]
+    arguments = [t if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     return FAMILIES[op.kind].reference(op, *arguments)
 
 
@@ -170,7 +170,7 @@ def options_of(op: Op) -> dict[str, Any] | None:
     a = op.attributes
     if a is None:
         return None
-    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         return {
             "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
             "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,
