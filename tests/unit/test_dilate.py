@@ -8,6 +8,7 @@ from executors import assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch, Value
+from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
@@ -77,6 +78,28 @@ def assert_same(before: Graph, after: Graph) -> None:
     np.testing.assert_array_equal(wanted, found)
 
 
+def float_model(kind: str = "CONV_2D", weight: float = 0.5) -> bytes:
+    """Padded on all sides; one weight of that value."""
+    model, rng = ModelBuilder(), np.random.default_rng(7)
+    channels = 3 if kind == "CONV_2D" else 2
+    weights = rng.normal(size=(channels, 3, 3, 2) if kind == "CONV_2D" else (1, 3, 3, 2)).astype(np.float32)
+    weights[0, 0, 0, 0] = weight
+    x, y = model.tensor("x", (1, 6, 5, 2), "float32"), model.tensor("y", (1, 6, 5, channels), "float32")
+    between = model.tensor("blocks", (4, 5, 5, 2), "float32"), model.tensor("sums", (4, 3, 3, channels), "float32")
+    numbers = {"block": (2, 2), "paddings": ((2, 2), (2, 3)), "crops": ((0, 0), (0, 1))}
+    block, paddings, crops = (
+        model.tensor(name, np.shape(values), "int32", data=np.array(values, np.int32))
+        for name, values in numbers.items()
+    )
+    model.op("SPACE_TO_BATCH_ND", [x, block, paddings], [between[0]], table=False)
+    options = {"depth_multiplier": 1} if kind == "DEPTHWISE_CONV_2D" else {}
+    layer = [between[0], model.tensor("weights", weights.shape, "float32", data=weights)]
+    bias = model.tensor("bias", (channels,), "float32", data=rng.normal(size=channels).astype(np.float32))
+    model.op(kind, [*layer, bias], [between[1]], padding="VALID", stride_h=1, stride_w=1, **options)
+    model.op("BATCH_TO_SPACE_ND", [between[1], block, crops], [y], table=False)
+    return model.build([x], [y])
+
+
 _SAME = {
     "padded": image_model(),
     "padded as the convolution pads": image_model(paddings=((0, 1), (0, 0)), padding="SAME"),
@@ -84,6 +107,8 @@ _SAME = {
     "rows alone": image_model(block=(3, 1), paddings=((0, 2), (0, 0)), crops=((0, 2), (0, 0))),
     "nothing outside is read": image_model(17, paddings=((0, 1), (0, 0)), crops=((0, 1), (0, 0)), kernel=(2, 2)),
     "dilated before": image_model(dims=(11, 12), paddings=((0, 1), (0, 0)), crops=((0, 1), (0, 0)), dilation=(2, 1)),
+    "floats": float_model(),
+    "floats, depthwise": float_model("DEPTHWISE_CONV_2D"),
     "cropped in front": image_model(paddings=((3, 2), (4, 2)), crops=((1, 0), (2, 0))),
 }
 _SEQUENCES = {
@@ -98,6 +123,7 @@ _OTHERS = {
     "a stride": image_model(stride=(2, 1)),
     "cropped into the image": image_model(crops=((3, 0), (0, 0))),
     "rows at the end left out": image_model(paddings=((0, 1), (0, 0)), crops=((0, 3), (0, 0))),
+    "zeros times an infinite weight": float_model(weight=np.inf),
     "zeros that are no zero in a sequence": sequence_model(paddings=(4, 1)),
 }
 
@@ -160,7 +186,9 @@ def test_random_ones_keep_every_bit(data: bytes) -> None:
     assert_same(graph, dilate(graph))
 
 
-@pytest.mark.parametrize("data", [_SAME["padded"], _SEQUENCES["in rows"], _OTHERS["zeros that are no zero"]])
+@pytest.mark.parametrize(
+    "data", [_SAME["padded"], _SAME["floats"], _SEQUENCES["in rows"], _OTHERS["zeros that are no zero"]]
+)
 def test_exact_from_tflm_to_c(data: bytes) -> None:
     pytest.importorskip("tflite_micro")
     assert_reference_is_tflm(data)

@@ -10,14 +10,17 @@ before   %b = SPACE_TO_BATCH_ND(%in, [2], ...);  %i = RESHAPE(%b);  %c = CONV_2D
          %out = BATCH_TO_SPACE_ND(%o, [2], ...)
 after    %i = RESHAPE(%in);  %o = CONV_2D(%i, ...) dilation=(2, 1) padding=...;  %out = RESHAPE(%o)
 
-Only of int8, where nobody else reads what is between, quantization stays the same across either end, and
-the zeros that SPACE_TO_BATCH_ND pads with are what the convolution takes for the outside of its input: its zero
-point is 0, or nothing outside is read.
+Only where nobody else reads what is between, int8 keeps its quantization across either end, and the zeros that
+SPACE_TO_BATCH_ND pads with make no difference. The convolution takes nothing for what is outside of its input. So
+does int8 whose zero point is 0; so does float32, for a sum that begins with 0 is never -0, and stays what it is when
+0 or -0 is added, a product of 0 and a finite weight. Else nothing outside may be read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -86,7 +89,7 @@ def _dilated(chain: _Chain) -> tuple[Op, ...] | None:
     """What computes the same without a batch; None where that isn't proven."""
     source, result, conv = chain.split.input, chain.join.output, chain.conv
     split, join, a = blocks_of(chain.split), blocks_of(chain.join), conv.attributes_as(Conv2D)
-    if source.dtype != "int8" or source.quant != conv.input.quant or result.quant != conv.output.quant:
+    if source.dtype == "int8" and (source.quant, result.quant) != (conv.input.quant, conv.output.quant):
         return None
     axes = _axes(chain, split)
     if axes is None or split.block != join.block or split.images != join.images or a.stride != (1, 1):
@@ -103,7 +106,7 @@ def _dilated(chain: _Chain) -> tuple[Op, ...] | None:
         before = zeros[0] + own - cropped
         after = out_dims[axis] + (kernel - 1) * dilation[axis] - dims[axis] - before
         reads_zeros = any(zeros) and (before or after)
-        if before < 0 or after < 0 or (reads_zeros and source.zero_point != 0):
+        if before < 0 or after < 0 or (reads_zeros and not _zeros_are_nothing(conv)):
             return None
         padding[axis] = before, after
     attributes = replace(a, padding=(*padding[0], *padding[1]), dilation=(dilation[0], dilation[1]))
@@ -112,6 +115,13 @@ def _dilated(chain: _Chain) -> tuple[Op, ...] | None:
     if chain.before is None:
         return (new,)
     return Op("RESHAPE", (source,), (image,)), new, Op("RESHAPE", (convolved,), (result,))
+
+
+def _zeros_are_nothing(conv: Op) -> bool:
+    """Whether zeros in the input add nothing to the sums of a convolution."""
+    if conv.input.dtype == "float32":
+        return bool(np.isfinite(conv.operand(1).values).all())
+    return conv.input.zero_point == 0
 
 
 def _axes(chain: _Chain, split: Blocks) -> tuple[int, ...] | None:
