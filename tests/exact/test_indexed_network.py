@@ -148,3 +148,32 @@ def test_an_index_outside_ends_the_run(tmp_path: Path) -> None:
         for below in (False, True):
             bad = _outside(good[number], op, index, below)
             assert bad is None or status([*good[:number], bad, *good[number + 1 :]]) == 4, (op.kind, below)
+
+
+# --- what follows from shapes ----------------------------------------------------------------
+
+
+def filled_like(values: str) -> bytes:
+    """x plus one value in a shape that follows from x: by FILL, ZEROS_LIKE or BROADCAST_TO."""
+    model = ModelBuilder()
+    x, y = _tensor(model, "x", (2, 3), "int8"), _tensor(model, "y", (2, 3), "int8")
+    shape, filled = model.tensor("shape", (2,), "int32"), _tensor(model, "filled", (2, 3), "int8")
+    zero = model.tensor("zero", (), "int8", data=np.array(4, np.int8), **_QUANT["int8"])
+    model.op("SHAPE", [x], [shape])
+    if values == "FILL":
+        model.op("FILL", [shape, zero], [filled], table=False)
+    elif values == "ZEROS_LIKE":
+        model.op("ZEROS_LIKE", [x], [filled], table=False)
+    else:
+        wider = model.tensor("wider", (2,), "int32")
+        model.op("BROADCAST_ARGS", [shape, _numbers(model, "row", (1, 3))], [wider], table=False)
+        model.op("BROADCAST_TO", [zero, wider], [filled], table=False)
+    model.op("ADD", [x, filled], [y])
+    return model.build([x], [y])
+
+
+@pytest.mark.parametrize("values", ["FILL", "ZEROS_LIKE", "BROADCAST_TO"])
+def test_what_follows_from_shapes_is_constant(values: str) -> None:
+    plan = plan_of(filled_like(values))
+    assert [op.kind for op in plan.graph.ops] == ["ADD"]
+    assert_exact(plan)
