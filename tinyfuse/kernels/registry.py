@@ -11,6 +11,7 @@ from tinyfuse.kernels.activation import Clamp, Lookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
@@ -52,7 +53,15 @@ from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
+from tinyfuse.kernels.places import (
+    EmbeddingFloats,
+    EmbeddingRows,
+    GatherPlaces,
+    HotVectors,
+    ReverseStarts,
+    UpdateSlice,
+    scatter_kernels,
+)
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
@@ -212,10 +221,15 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
         BilinearRow(bilinear_places), Bilinear(bilinear_places),
         BilinearRow(real_places, "float32"), Bilinear(real_places, "float32"),
     ),
+    "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
+    "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
     "GATHER": (GatherSlices(),),
     "GATHER_ND": (GatherPlaces(),),
     "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
     "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
+    "SCATTER_ND": scatter_kernels(),
+    "ONE_HOT": (HotVectors(),),
+    "REVERSE_SEQUENCE": (ReverseStarts(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),

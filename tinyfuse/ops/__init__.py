@@ -16,6 +16,7 @@ from tinyfuse.ops.activations import (
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
@@ -47,6 +48,7 @@ from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
+from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
@@ -55,9 +57,11 @@ from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperat
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.reverse import ReverseV2Operator
+from tinyfuse.ops.reverse_sequence import ReverseSequenceOperator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.scatter_nd import ScatterNdOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.signal_filter_bank import (
     FilterBankLogOperator,
@@ -89,6 +93,7 @@ from tinyfuse.ops.variables import (
     ReadVariableOperator,
     VarHandleOperator,
 )
+from tinyfuse.ops.where import WhereOperator
 
 
 def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
@@ -164,6 +169,8 @@ FAMILIES: dict[str, OpFamily] = {
         TransposeOperator(),
         SpaceToDepthOperator(),
         DepthToSpaceOperator(),
+        SpaceToBatchOperator(),
+        BatchToSpaceOperator(),
         BroadcastToOperator(),
         TileOperator(),
         ReverseV2Operator(),
@@ -171,9 +178,13 @@ FAMILIES: dict[str, OpFamily] = {
         GatherNdOperator(),
         EmbeddingLookupOperator(),
         DynamicUpdateSliceOperator(),
+        ScatterNdOperator(),
+        OneHotOperator(),
+        ReverseSequenceOperator(),
         ShapeOperator(),
         BroadcastArgsOperator(),
         ZerosLikeOperator(),
+        WhereOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),

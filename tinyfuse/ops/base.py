@@ -213,8 +213,9 @@ class OpFamily(ABC):
         return False
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        """Of an input that holds indexes, computed at run time, which end the run where they are outside: the
-        least and the greatest that never do. None for any other input."""
+        """Of an input that holds indexes, which may be computed at run time: the least and the greatest to try the
+        operator with. Others end the run with an error, or do what the nearest of these does. None for any other
+        input."""
         return None
 
     def parts(self, op: Op) -> tuple[Part, ...]:
