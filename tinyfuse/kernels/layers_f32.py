@@ -12,7 +12,7 @@ from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import conv_params, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
-from tinyfuse.ops.convolution import real_bias, real_clamp_range
+from tinyfuse.ops.real import real_bias, real_clamp
 from tinyfuse.ops.transpose_conv import as_convolution
 
 
@@ -32,7 +32,7 @@ class _Layer(Kernel):
         return conv_params(op, site), Call(
             self.name,
             ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("biases"), *real_clamp_range(op)),
+             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
         )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ class TransposeConvRowF32(_Layer):
         return transpose_conv_params(op, site), Call(
             self.name,
             ("&p", site.input(2).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("biases"), *real_clamp_range(op)),
+             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
         )  # fmt: skip
 
 
@@ -93,5 +93,5 @@ class FullyConnectedF32(Kernel):
         return (Call(
             self.name,
             (site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
-             op.output.elements // out_c, in_c, out_c, *real_clamp_range(op)),
+             op.output.elements // out_c, in_c, out_c, *real_clamp(op)),
         ),)  # fmt: skip

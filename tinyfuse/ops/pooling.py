@@ -26,7 +26,7 @@ class Pool2D(Clamped):
     filter: tuple[int, int]
     stride: tuple[int, int]
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
 
 
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -45,4 +45,18 @@ def sum_in_order(terms: Array) -> Array:
     zero = np.zeros((1, *terms.shape[1:]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         sums: Array = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
-    return sums[-1]
+    total: Array = sums[-1]
+    return total
+
+
+def real_bias(op: Op) -> Array:
+    """The bias of a float32 layer, zeros where it is absent."""
+    bias = op.optional(2)
+    return np.zeros(op.output.shape[-1], np.float32) if bias is None else bias.values.reshape(-1)
+
+
+def real_outputs(op: Op, sums: Array) -> Array:
+    """float32 outputs of a layer from float32 sums [..., out_c] that have no bias yet."""
+    with np.errstate(all="ignore"):
+        total = sums + real_bias(op)
+    return clamp_real(total, *real_clamp(op))
