@@ -68,9 +68,9 @@ def run_cases(
         command = [str(elf)]
     else:
         (folder / "memory.ld").write_text(
-            "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
-            "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
-            'REGION_ALIAS("CONSTANTS", RAM)\n'.format(core.flash, core.ram)
+            f"MEMORY {{ FLASH (rx) : ORIGIN = {core.flash[0]}, LENGTH = {core.flash[1]}\n"
+            f"RAM (rwx) : ORIGIN = {core.ram[0]}, LENGTH = {core.ram[1]} }}\n"
+            'REGION_ALIAS("CONSTANTS", RAM)\n'
         )
         _build([*cross_compiler(compiler, core), *flags.split(), *common, *_WARNINGS, "-c", "cases.c",
                 "-o", "cases_weights.o"], folder)  # fmt: skip

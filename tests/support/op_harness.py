@@ -87,9 +87,9 @@ def _run(cases: list[Case], target: Target, folder: Path) -> str:
         command = ["./cases.elf"]
     else:
         (folder / "memory.ld").write_text(
-            "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
-            "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
-            'REGION_ALIAS("CONSTANTS", RAM)\n'.format(target.flash, target.ram)
+            f"MEMORY {{ FLASH (rx) : ORIGIN = {target.flash[0]}, LENGTH = {target.flash[1]}\n"
+            f"RAM (rwx) : ORIGIN = {target.ram[0]}, LENGTH = {target.ram[1]} }}\n"
+            'REGION_ALIAS("CONSTANTS", RAM)\n'
         )
         compiler = ["arm-none-eabi-gcc", "-O1", *common]
         _build([*compiler, *_WARNINGS, "-c", "cases_weights.c"], folder)

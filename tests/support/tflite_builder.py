@@ -164,24 +164,22 @@ class ModelBuilder:
         outputs: Sequence[int],
         subgraphs: int = 1,
         force_defaults: bool = False,
-        called: Sequence[ModelBuilder] = (),
+        called: Sequence[ModelBuilder | tuple[ModelBuilder, Sequence[int], Sequence[int]]] = (),
         deprecated_codes: bool = True,
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
-        The one graph is listed `subgraphs` times; after it come the graphs of `called`, which have no
-        inputs and outputs. With `force_defaults`, fields that have their default value are stored all
+        The one graph is listed `subgraphs` times; after it come the graphs of `called`, alone where they have no
+        inputs and outputs, else with those. With `force_defaults`, fields that have their default value are stored all
         the same. Without `deprecated_codes` operators are named by the new field alone.
         """
         builder = flatbuffers.Builder(1024)
         builder.ForceDefaults(force_defaults)
-        models = (self, *called)
-        codes = list(dict.fromkeys(op.code for model in models for op in model._ops))
+        others = [(each, (), ()) if isinstance(each, ModelBuilder) else each for each in called]
+        models = [(self, inputs, outputs), *others]
+        codes = list(dict.fromkeys(op.code for model, _, _ in models for op in model._ops))
         buffers = [_write_buffer(builder, None)]
-        first, *others = (
-            model._write(builder, codes, buffers, *((inputs, outputs) if model is self else ((), ())))
-            for model in models
-        )
+        first, *others = (model._write(builder, codes, buffers, ins, outs) for model, ins, outs in models)
         model = write_table(
             builder,
             "Model",

@@ -112,6 +112,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
         "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",
+        "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
         "L2NormOptions": _ACTIVATION,
         "LeakyReluOptions": "alpha:float",
         "MirrorPadOptions": "mode:MirrorPadMode",
@@ -132,6 +133,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- time_major:bool",
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
+        "WhileOptions": "cond_subgraph_index:int body_subgraph_index:int",
     }.items()
 }
 

@@ -6,6 +6,8 @@ Part of `tinyfuse.frontend.reader`; what is read here has passed `tinyfuse.front
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +56,7 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[Problem] = []
         self.count = 0
+        self._place = ""
 
     def require(
         self,
@@ -68,8 +71,15 @@ class Problems:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
                 place, about = (None if where is None else str(where) for where in (operator, tensor))
-                self.found.append(Problem(message, place, about, hint))
+                self.found.append(Problem(f"{self._place}{message}", place, about, hint))
         return holds
+
+    @contextmanager
+    def inside(self, place: str) -> Iterator[None]:
+        """What is noted meanwhile is in that part of the file."""
+        before, self._place = self._place, f"in {place}: "
+        yield
+        self._place = before
 
     def first(self, problem: Problem | None) -> None:
         """Puts what explains the others in front of them."""

@@ -26,6 +26,7 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
     PackedConvRow,
@@ -49,6 +50,7 @@ from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
+from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
@@ -143,7 +145,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
 }  # fmt: skip
 
-#: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
+#: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
     **_TABLED,
@@ -189,6 +191,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
     "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
     "GATHER": (GatherSlices(),),
+    "GATHER_ND": (GatherPlaces(),),
+    "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
+    "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
@@ -196,6 +201,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "IF": (If(),),
+    "WHILE": (While(),),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
