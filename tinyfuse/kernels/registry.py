@@ -47,6 +47,7 @@ from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnec
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.matmul_s16 import DenseS16, PackedConvRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
@@ -120,7 +121,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
-        "int16": (ConvRowS16(),),
+        "int16": (PackedConvRowS16(), ConvRowS16()),
         "float32": (ConvRowF32(),),
     },
     "DEPTHWISE_CONV_2D": {
@@ -135,7 +136,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (FullyConnectedS16(),),
+        "int16": (DenseS16(), FullyConnectedS16()),
         "float32": (FullyConnectedF32(),),
     },
     "TRANSPOSE_CONV": {

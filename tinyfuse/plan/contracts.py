@@ -216,6 +216,18 @@ def _of_dense(p: _Fields, args: _Arguments) -> int:
     return _fours(p["in_c"]) * _input_bytes(args[-2])
 
 
+def _of_packed_conv_s16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs of 2 bytes, one more where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 else 0)))
+
+
+def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
+    """Columns of min(batches, 3) * depth inputs of 2 bytes, with depth = in_c rounded up to a multiple of 4."""
+    return int(2 * min(p["batches"], 3) * _fours(p["in_c"]))
+
+
 def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
@@ -248,6 +260,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
+    "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
+    "tinyfuse_dense_s16": _of_dense_s16,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
