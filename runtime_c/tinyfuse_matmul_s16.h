@@ -318,7 +318,7 @@ TINYFUSE_INLINE int16_t *tinyfuse_spread_s16(const int16_t *from, int32_t count,
                        "strd %[a], %[b], [%[to]]\n\t"
                        "add %[to], %[to], %[bytes]\n\t"
                        "bne 1b"
-                       : [from] "+r"(from), [to] "+r"(to), [a] "=&r"(a), [b] "=&r"(b)
+                       : [from] "+&r"(from), [to] "+&r"(to), [a] "=&r"(a), [b] "=&r"(b) /* & apart from `end` */
                        : [bytes] "r"(bytes), [end] "r"(end)
                        : "cc", "memory");
     }

@@ -11,7 +11,8 @@ import numpy as np
 from tinyfuse.ir import Array, Int64s, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params
@@ -165,6 +166,50 @@ class DenseS16(Kernel):
             self.name,
             ("&p", site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("channels"),
              site.scratch, proven(matmul_s16(op)).form),
+        )  # fmt: skip
+
+
+class PackedDepthwiseRowS16(Kernel):
+    """Depthwise convolution with depth multiplier 1 and at least four channels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_packed_row_s16"
+    headers = ("tinyfuse_depthwise_packed_s16.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 4 and matmul_s16(op) is not None
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        # the last four of an uneven count of channels are read again
+        orders = pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
+        return {index: AccessOrder(2 * order.read, 2 * order.written) for index, order in orders.items()}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        channels, taps = channel_weights(op).shape
+        weights = np.zeros((channels, taps + taps % 2), "<i2")
+        weights[:, :taps] = channel_weights(op)
+        starts, scales = quad_starts(channels), proven(matmul_s16(op)).channels
+        packed = np.array([weights[start : start + 4].T for start in starts])
+        fours = np.array([[scales[field][start : start + 4] for field in ("bias", "multiplier")] for start in starts])
+        return Constant("weights", packed.reshape(-1), "int16_t"), Constant("channels", fours.reshape(-1), "int32_t")
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
+             site.constant("weights"), site.constant("channels"), site.scratch, proven(matmul_s16(op)).form),
         )  # fmt: skip
 
 

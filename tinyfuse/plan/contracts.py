@@ -235,6 +235,12 @@ def _of_taps(p: _Fields, args: _Arguments) -> int:
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
+def _of_taps_s16(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c zeros of 2 bytes where any window reaches into the padding."""
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return _of_taps(p, args) + (int(p["in_c"]) if padded else 0)
+
+
 def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
     window reaches above or below the image."""
@@ -263,6 +269,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
+    "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
