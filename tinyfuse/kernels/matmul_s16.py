@@ -27,6 +27,8 @@ from tinyfuse.ops.convolution import (
 
 #: tinyfuse_scale_s16
 SCALE_S16 = np.dtype([("bias", "<i4"), ("multiplier", "<i4")])
+#: tinyfuse_pair_3x3_s16
+PAIR_3X3_S16 = np.dtype([("biases", "<i4", 2), ("weights", "<i2", (3, 4, 2)), ("multipliers", "<i4", 2)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +212,51 @@ class PackedDepthwiseRowS16(Kernel):
             self.name,
             ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
              site.constant("weights"), site.constant("channels"), site.scratch, proven(matmul_s16(op)).form),
+        )  # fmt: skip
+
+
+class Depthwise3x3RowS16(Kernel):
+    """Depthwise 3x3 convolution with depth multiplier 1 and at least two channels.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row.
+    """
+
+    name = "tinyfuse_depthwise_3x3_row_s16"
+    headers = ("tinyfuse_depthwise_3x3_s16.h",)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        fits = g.in_c == g.out_c >= 2 and (g.kernel_h, g.kernel_w, g.dilation_w) == (3, 3, 1)
+        return fits and g.out_w > 1 and matmul_s16(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, scales = channel_weights(op).reshape(-1, 3, 3), proven(matmul_s16(op)).channels
+        channels = len(weights)
+        starts = [min(start, channels - 2) for start in range(0, channels, 2)]
+        pairs = np.zeros(len(starts), PAIR_3X3_S16)
+        for pair, start in zip(pairs, starts, strict=True):
+            two = slice(start, start + 2)
+            pair["biases"], pair["multipliers"] = scales["bias"][two], scales["multiplier"][two]
+            # [channel, row, column] -> [column, channel, row]
+            pair["weights"][:, :2] = weights[two, :2].transpose(2, 0, 1)
+            pair["weights"][:, 2:, 0] = weights[two, 2].T
+        return (Constant("pairs", pairs.view(np.int32), "int32_t"),)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pairs = f"(const tinyfuse_pair_3x3_s16 *)(const void *){site.constant('pairs')}"
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer, pairs, site.scratch,
+             proven(matmul_s16(op)).form),
         )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnec
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
-from tinyfuse.kernels.matmul_s16 import DenseS16, PackedConvRowS16, PackedDepthwiseRowS16
+from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
@@ -128,7 +128,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
-        "int16": (PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
         "float32": (DepthwiseRowF32(),),
     },
     "FULLY_CONNECTED": {

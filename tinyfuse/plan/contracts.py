@@ -248,6 +248,13 @@ def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
+def _of_depthwise_3x3_s16(p: _Fields, args: _Arguments) -> int:
+    """(out_w - 1) * stride_w + 3 columns of 16 bytes; in_w * in_c zeros of 2 bytes where any window reaches above or
+    below the image."""
+    columns = (p["out_w"] - 1) * p["stride_w"] + 3
+    return int(16 * columns + (2 * p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
 def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
@@ -272,5 +279,6 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
+    "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
 }
