@@ -43,7 +43,15 @@ from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
-from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnectedF32, TransposeConvRowF32
+from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
+    DenseF32,
+    DepthwiseRowF32,
+    FullyConnectedF32,
+    PackedConvRowF32,
+    PackedDepthwiseRowF32,
+    TransposeConvRowF32,
+)
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
@@ -122,14 +130,14 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CmsisConv(),
         ),
         "int16": (PackedConvRowS16(), ConvRowS16()),
-        "float32": (ConvRowF32(),),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
         "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
-        "float32": (DepthwiseRowF32(),),
+        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
         "int8": (
@@ -137,7 +145,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (DenseS16(), FullyConnectedS16()),
-        "float32": (FullyConnectedF32(),),
+        "float32": (DenseF32(), FullyConnectedF32()),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),

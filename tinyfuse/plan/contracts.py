@@ -241,6 +241,12 @@ def _of_taps_s16(p: _Fields, args: _Arguments) -> int:
     return _of_taps(p, args) + (int(p["in_c"]) if padded else 0)
 
 
+def _of_taps_f32(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c zeros of 4 bytes where any window reaches into the padding."""
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return _of_taps(p, args) + (3 * int(p["in_c"]) if padded else 0)
+
+
 def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
     window reaches above or below the image."""
@@ -277,6 +283,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_dense_s16": _of_dense_s16,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
+    "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
