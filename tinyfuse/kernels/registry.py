@@ -46,10 +46,19 @@ from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
-from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnectedF32, TransposeConvRowF32
+from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
+    DenseF32,
+    DepthwiseRowF32,
+    FullyConnectedF32,
+    PackedConvRowF32,
+    PackedDepthwiseRowF32,
+    TransposeConvRowF32,
+)
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
@@ -147,23 +156,23 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
-        "int16": (ConvRowS16(),),
-        "float32": (ConvRowF32(),),
+        "int16": (PackedConvRowS16(), ConvRowS16()),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
-        "int16": (DepthwiseRowS16(),),
-        "float32": (DepthwiseRowF32(),),
+        "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
         "int8": (
             MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (FullyConnectedS16(),),
-        "float32": (FullyConnectedF32(),),
+        "int16": (DenseS16(), FullyConnectedS16()),
+        "float32": (DenseF32(), FullyConnectedF32()),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),

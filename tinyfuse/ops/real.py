@@ -32,5 +32,19 @@ def sum_in_order(terms: Array) -> Array:
     """float32 [n, ...] -> [...]: 0 plus the first term, plus the second, and so on, each sum rounded."""
     zero = np.zeros((1, *terms.shape[1:]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
-    return np.array(sums[-1], order="C")
+        sums: Array = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
+    total: Array = sums[-1]
+    return total
+
+
+def real_bias(op: Op) -> Array:
+    """The bias of a float32 layer, zeros where it is absent."""
+    bias = op.optional(2)
+    return np.zeros(op.output.shape[-1], np.float32) if bias is None else bias.values.reshape(-1)
+
+
+def real_outputs(op: Op, sums: Array) -> Array:
+    """float32 outputs of a layer from float32 sums [..., out_c] that have no bias yet."""
+    with np.errstate(all="ignore"):
+        total = sums + real_bias(op)
+    return clamp_real(total, *real_clamp(op))
