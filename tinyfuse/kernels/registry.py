@@ -123,7 +123,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
         CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
     ),
     "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-    "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
+    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
     "AVERAGE_POOL_2D": (PoolRow("average"), CmsisAveragePool()),
     "MAX_POOL_2D": (PoolRow("max"), CmsisMaxPool()),
     "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
