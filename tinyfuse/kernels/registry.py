@@ -47,7 +47,7 @@ from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.pool import PoolRow
+from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
@@ -124,8 +124,10 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
     "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
-    "AVERAGE_POOL_2D": (PoolRow("average"), CmsisAveragePool()),
-    "MAX_POOL_2D": (PoolRow("max"), CmsisMaxPool()),
+    "AVERAGE_POOL_2D": (
+        PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
+    ),
+    "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
     "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
     "LOG_SOFTMAX": (LogSoftmaxWhole(),),
     "L2_NORMALIZATION": (L2Normalize(),),
@@ -155,8 +157,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "REDUCE_MIN": (ReduceExtreme(),),
     "ARG_MAX": (ArgExtreme(),),
     "ARG_MIN": (ArgExtreme(),),
-    "PAD": (PadRow(), Pad(), CmsisPad()),
-    "PADV2": (PadRow(), Pad(), CmsisPad()),
+    "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
+    "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
     "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
@@ -168,8 +170,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
-    "ROW_SUM": (RowSumRow(),),
-    "AVERAGE_OF_SUM": (AverageOfSumRow(),),
+    "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
+    "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow(),),

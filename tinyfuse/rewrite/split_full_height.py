@@ -87,7 +87,7 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
 
 
 def _split_mean(op: Op) -> list[Op] | None:
-    if not op.input.is_image or reduced_axes(op) != (1, 2):
+    if op.input.dtype != "int8" or not op.input.is_image or reduced_axes(op) != (1, 2):
         return None
     _, height, _, channels = op.input.shape
     sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")

@@ -172,7 +172,7 @@ def options_of(op: Op) -> dict[str, Any] | None:
     a = op.attributes
     if a is None:
         return None
-    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         return {
             "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
             "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,
