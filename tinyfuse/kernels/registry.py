@@ -54,7 +54,7 @@ from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
 from tinyfuse.kernels.softmax import SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
-from tinyfuse.kernels.svdf import SvdfWhole
+from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
@@ -166,8 +166,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
-    "SVDF": (SvdfWhole(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
+    "SVDF": (SvdfWhole(), SvdfReal(), CmsisSvdf(), CmsisSvdfInt8()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
