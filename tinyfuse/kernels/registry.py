@@ -42,6 +42,7 @@ from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
@@ -110,6 +111,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_TABLED,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
     "CONV_2D": (
+        Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
         MvePointwise(), MveConvRow(),
         Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
         PackedConvRow(), ConvRow(),

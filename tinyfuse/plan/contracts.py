@@ -247,7 +247,9 @@ POINTER_BYTES, QUAD_BYTES = 4, 156
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
