@@ -87,23 +87,31 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
    r0       columns; r1 weights
    r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
    r8       a channel's operand; r10 the word; r11 the mask of what is at the top of 16 bits
-   r9, r12, lr  inputs of each pixel */
-#define TINYFUSE_S4_LOAD_1 "ldr r9, [r0], #4\n\t"
-#define TINYFUSE_S4_LOAD_2 "ldm r0!, {r9, r12}\n\t"
-#define TINYFUSE_S4_LOAD_3 "ldm r0!, {r9, r12, lr}\n\t"
-#define TINYFUSE_S4_MACS_1(a, b, c) "smlad " a ", r9, r8, " a "\n\t"
-#define TINYFUSE_S4_MACS_2(a, b, c) TINYFUSE_S4_MACS_1(a, b, c) "smlad " b ", r12, r8, " b "\n\t"
-#define TINYFUSE_S4_MACS_3(a, b, c) TINYFUSE_S4_MACS_2(a, b, c) "smlad " c ", lr, r8, " c "\n\t"
-#define TINYFUSE_S4_HALF(n, first, second)                                      \
-    TINYFUSE_S4_LOAD_##n                                                        \
-    "and r8, r11, r10" first "\n\t" TINYFUSE_S4_MACS_##n("r2", "r4", "r6")      \
-    "and r8, r11, r10" second "\n\t" TINYFUSE_S4_MACS_##n("r3", "r5", "r7")
-#define TINYFUSE_S4_STEP(n)           \
-    "ldr r10, [r1], #4\n\t"           \
-    TINYFUSE_S4_HALF(n, ", lsl #12", ", lsl #8") TINYFUSE_S4_HALF(n, ", lsl #4", "")
-#define TINYFUSE_S4_ZERO_1 "mov r2, #0\n\tmov r3, #0\n\t"
-#define TINYFUSE_S4_ZERO_2 TINYFUSE_S4_ZERO_1 "mov r4, #0\n\tmov r5, #0\n\t"
-#define TINYFUSE_S4_ZERO_3 TINYFUSE_S4_ZERO_2 "mov r6, #0\n\tmov r7, #0\n\t"
+   r9, r12, lr  inputs of each pixel; with two pixels r6, r7, r9 and r12, with one r9 and r12 */
+#define TINYFUSE_S4_MAC(sum, input) "smlad " sum ", " input ", r8, " sum "\n\t"
+#define TINYFUSE_S4_OF(shift) "and r8, r11, r10" shift "\n\t"
+#define TINYFUSE_S4_HALF_1(x, first, second)      \
+    TINYFUSE_S4_OF(first) TINYFUSE_S4_MAC("r2", x) TINYFUSE_S4_OF(second) TINYFUSE_S4_MAC("r3", x)
+#define TINYFUSE_S4_HALF_2(x, y, first, second)                                             \
+    TINYFUSE_S4_OF(first) TINYFUSE_S4_MAC("r2", x) TINYFUSE_S4_MAC("r4", y)                 \
+    TINYFUSE_S4_OF(second) TINYFUSE_S4_MAC("r3", x) TINYFUSE_S4_MAC("r5", y)
+#define TINYFUSE_S4_HALF_3(first, second)                                                               \
+    "ldm r0!, {r9, r12, lr}\n\t"                                                                        \
+    TINYFUSE_S4_OF(first) TINYFUSE_S4_MAC("r2", "r9") TINYFUSE_S4_MAC("r4", "r12") TINYFUSE_S4_MAC("r6", "lr") \
+    TINYFUSE_S4_OF(second) TINYFUSE_S4_MAC("r3", "r9") TINYFUSE_S4_MAC("r5", "r12") TINYFUSE_S4_MAC("r7", "lr")
+#define TINYFUSE_S4_STEP_1                                      \
+    "ldr r10, [r1], #4\n\tldrd r9, r12, [r0], #8\n\t"           \
+    TINYFUSE_S4_HALF_1("r9", ", lsl #12", ", lsl #8") TINYFUSE_S4_HALF_1("r12", ", lsl #4", "")
+#define TINYFUSE_S4_STEP_2                                      \
+    "ldr r10, [r1], #4\n\tldm r0!, {r6, r7, r9, r12}\n\t"       \
+    TINYFUSE_S4_HALF_2("r6", "r7", ", lsl #12", ", lsl #8") TINYFUSE_S4_HALF_2("r9", "r12", ", lsl #4", "")
+#define TINYFUSE_S4_STEP_3                                      \
+    "ldr r10, [r1], #4\n\t"                                     \
+    TINYFUSE_S4_HALF_3(", lsl #12", ", lsl #8") TINYFUSE_S4_HALF_3(", lsl #4", "")
+/* Zeros to the sums, which lie on the stack. */
+#define TINYFUSE_S4_ZERO_1 "ldrd r2, r3, [sp, #8]\n\t"
+#define TINYFUSE_S4_ZERO_2 "add r12, sp, #8\n\tldm r12, {r2, r3, r4, r5}\n\t"
+#define TINYFUSE_S4_ZERO_3 "add r12, sp, #8\n\tldm r12, {r2, r3, r4, r5, r6, r7}\n\t"
 
 /* From 4096ths to what is requantized, with the biases in r8 and r10: 256ths on a step line, else ones. */
 #define TINYFUSE_S4_SCALED_1(by) "add r2, r8, r2, asr " by "\n\tadd r3, r10, r3, asr " by "\n\t"
@@ -122,6 +130,9 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
         register const int8_t *r2 __asm("r2") = columns;                                     \
         register int32_t r3 __asm("r3") = depth;                                             \
         __asm volatile("push {r0, r2-r11, lr}\n\t"                                           \
+                       "mov r5, #0\n\tmov r6, #0\n\tmov r7, #0\n\t"                           \
+                       "push {r5, r6, r7}\n\t"                                               \
+                       "push {r5, r6, r7}\n\t"                                               \
                        "ldr r9, [r0, #4]\n\t" TINYFUSE_END_##n                               \
                        "push {r4, r9}\n\t"                                                   \
                        "b 6f\n\t"                                                            \
@@ -129,19 +140,19 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
                        "bmi 2f\n\t"                                                          \
                        "b 3f\n\t"                                                            \
                        "6:\n\t"                                                              \
-                       "ldrd r0, r9, [sp, #12]\n\t" TINYFUSE_S4_ZERO_##n                     \
+                       "ldrd r0, r9, [sp, #36]\n\t" TINYFUSE_S4_ZERO_##n                     \
                        "mov r11, #0xF000F000\n\t"                                            \
                        "lsls r9, r9, #29\n\t"                                                \
                        "bcs 5b\n\t"                                                          \
                        "bmi 4f\n\t"                                                          \
-                       "1:\n\t" TINYFUSE_S4_STEP(n)                                          \
-                       "2:\n\t" TINYFUSE_S4_STEP(n)                                          \
-                       "3:\n\t" TINYFUSE_S4_STEP(n)                                          \
-                       "4:\n\t" TINYFUSE_S4_STEP(n)                                          \
+                       "1:\n\t" TINYFUSE_S4_STEP_##n                                         \
+                       "2:\n\t" TINYFUSE_S4_STEP_##n                                         \
+                       "3:\n\t" TINYFUSE_S4_STEP_##n                                         \
+                       "4:\n\t" TINYFUSE_S4_STEP_##n                                         \
                        "ldr r12, [sp]\n\t"                                                   \
                        "cmp r0, r12\n\t"                                                     \
                        "bne 1b\n\t"                                                          \
-                       "ldr r0, [sp, #8]\n\t"                                                \
+                       "ldr r0, [sp, #32]\n\t"                                               \
                        "ldr r9, [r0, #4]\n\t" TINYFUSE_S4_BIASES_##form(n)                   \
                        TINYFUSE_OUTPUT_##form(n)                                             \
                        "cmp r9, r12\n\t" /* nothing below sets flags */                      \
@@ -150,6 +161,7 @@ TINYFUSE_INLINE int8_t tinyfuse_output_s4(const tinyfuse_matmul *p, const int8_t
                        "bne 6b\n\t"                                                          \
                        "pop {r4, r9}\n\t"                                                    \
                        "str r9, [r0, #4]\n\t"                                                \
+                       "add sp, #24\n\t"                                                     \
                        "pop {r0, r2-r11, lr}\n\t"                                            \
                        : "+r"(r1)                                                            \
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
