@@ -194,6 +194,7 @@ INT4_SHAPES = (
     Shape("CONV_2D", 2, 6, 28, 2), Shape("CONV_2D", 1, 3, 16, 1), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
     Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 5, 6, 8, 5, (2, 3), (2, 1)),
     Shape("CONV_2D", 6, 9, 8, 6, (2, 3), (1, 2), (2, 2)), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
+    Shape("CONV_2D", 1, 3, 33, 11), Shape("FULLY_CONNECTED", 3, 1, 28, 70), Shape("FULLY_CONNECTED", 2, 1, 37, 5),
 )  # fmt: skip
 
 
@@ -208,7 +209,7 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
             for kernel in kernels_for(op):
-                if "s4" not in kernel.name or not kernel.accepts(op, context):
+                if not kernel.name.endswith("s4") or not kernel.accepts(op, context):
                     continue
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
@@ -219,13 +220,14 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
 
 
 @pytest.mark.parametrize("choices", ({}, {"optimize": "ram"}), ids=("plain", "ram"))
-@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4", "host-twins", "cortex-m55"))
 def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> None:
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = int4_cases(TARGETS[target], **choices)
-    assert {case.kernel.name for case in cases} == {"tinyfuse_pointwise_s4", "tinyfuse_conv_row_s4"}
-    assert {int4_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
+    mve = "mve_" if TARGETS[target].mve else ""
+    assert {case.kernel.name for case in cases} == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"}
+    assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
 

@@ -43,6 +43,7 @@ from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWho
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
 from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
@@ -111,7 +112,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_TABLED,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
     "CONV_2D": (
-        Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+        Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
         MvePointwise(), MveConvRow(),
         Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
         PackedConvRow(), ConvRow(),
@@ -121,7 +122,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
         MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
     ),
     "FULLY_CONNECTED": (
-        MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+        Int4MveDense(), MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
         CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
     ),
     "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),

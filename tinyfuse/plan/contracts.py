@@ -255,4 +255,5 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
+    "tinyfuse_conv_mve_row_s4": _of_conv_mve,
 }
