@@ -194,7 +194,8 @@ INT4_SHAPES = (
     Shape("CONV_2D", 2, 6, 28, 2), Shape("CONV_2D", 1, 3, 16, 1), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
     Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 5, 6, 8, 5, (2, 3), (2, 1)),
     Shape("CONV_2D", 6, 9, 8, 6, (2, 3), (1, 2), (2, 2)), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
-    Shape("CONV_2D", 1, 3, 33, 11), Shape("FULLY_CONNECTED", 3, 1, 28, 70), Shape("FULLY_CONNECTED", 2, 1, 37, 5),
+    Shape("CONV_2D", 1, 3, 33, 11), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 1, 1, 1, 1),
+    Shape("FULLY_CONNECTED", 3, 1, 28, 70), Shape("FULLY_CONNECTED", 2, 1, 37, 5),
 )  # fmt: skip
 
 
@@ -225,8 +226,9 @@ def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> N
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = int4_cases(TARGETS[target], **choices)
-    mve = "mve_" if TARGETS[target].mve else ""
-    assert {case.kernel.name for case in cases} == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"}
+    mve, names = "mve_" if TARGETS[target].mve else "", {case.kernel.name for case in cases}
+    dense = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
+    assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | dense
     assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
     for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
         assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)

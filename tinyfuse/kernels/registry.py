@@ -43,6 +43,7 @@ from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWho
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
 from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
@@ -122,7 +123,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
         MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
     ),
     "FULLY_CONNECTED": (
-        Int4MveDense(), MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+        Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
         CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
     ),
     "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),

@@ -217,6 +217,11 @@ def _of_dense(p: _Fields, args: _Arguments) -> int:
     return _fours(p["in_c"]) * _input_bytes(args[-2])
 
 
+def _of_dense_s4(p: _Fields, args: _Arguments) -> int:
+    """A column of int16, in_c rounded up to a multiple of 8."""
+    return int((p["in_c"] + 7) // 8 * 8 * 2)
+
+
 def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
@@ -251,6 +256,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
+    "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
