@@ -9,8 +9,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
-from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_params, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.ops.convolution import geometry

@@ -14,7 +14,6 @@ from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 
-
 ONE_INPUT = Rule(
     "one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs
 )
