@@ -6,8 +6,9 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.kernels.rows import SUFFIX
-from tinyfuse.ops.convolution import clamp_range, real_clamp_range
+from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.real import real_clamp
 
 
 class _PoolRow(Kernel):
@@ -59,7 +60,7 @@ class WidePoolRow(_PoolRow):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (_, top), (_, left) = pool_extents(op)
-        low, high = real_clamp_range(op) if self.dtype == "float32" else clamp_range(op)
+        low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
         pool = op.attributes_as(Pool2D)
         _, in_h, in_w, channels = op.input.shape
         shape = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.kernels.rows import SUFFIX, row_pointer
-from tinyfuse.ops.convolution import clamp_range, real_clamp_range
+from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.real import real_clamp
 from tinyfuse.ops.row_sum import AverageOfSum
 
 _HEADERS = {"int8": "tinyfuse_pool.h", "int16": "tinyfuse_pool_s16.h", "float32": "tinyfuse_pool_f32.h"}
@@ -44,7 +45,7 @@ class AverageOfSumRow(Kernel):
         return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        low, high = real_clamp_range(op) if self.dtype == "float32" else clamp_range(op)
+        low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
         _, height, _, channels = op.input.shape
         source = row_pointer(site.input(0), str(height - 1))
         target = site.output.pointer

@@ -13,15 +13,13 @@ from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
     ACTIVATIONS,
-    FLOAT32_MAX,
     Clamped,
     clamp_range,
-    real_clamp_range,
     windows_along,
 )
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.images import ImageOperator
-from tinyfuse.ops.real import clamp_real
+from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ class _Pool(ImageOperator):
             pooled = self.pool(op.output, _taps(op, data.astype(np.int64)))
             return clamp(pooled, *clamp_range(op), op.output.dtype)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            return clamp_real(self.real(op.output, _taps(op, data)), *real_clamp_range(op))
+            return clamp_real(self.real(op.output, _taps(op, data)), *real_clamp(op))
 
     def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
         """The stored output, int64 [1, H, W, C], before it is clamped."""
@@ -201,7 +199,7 @@ class MaxPoolOperator(_Pool):
         return _greatest(np.full(output.shape, RANGE[output.dtype][0], np.int64), taps)
 
     def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
-        return _greatest(np.full(output.shape, -FLOAT32_MAX, np.float32), taps)
+        return _greatest(np.full(output.shape, -FLOAT_MAX, np.float32), taps)
 
 
 def _greatest(most: Array, taps: Iterator[Tap]) -> Array:

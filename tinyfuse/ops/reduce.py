@@ -12,10 +12,9 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
-from tinyfuse.ops.convolution import FLOAT32_MAX
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
-from tinyfuse.ops.real import sum_in_order
+from tinyfuse.ops.real import FLOAT_MAX, sum_in_order
 from tinyfuse.ops.reduce_scaling import reduced_axes, reduced_count, reduction_runs, sum_scaling
 
 
@@ -168,7 +167,7 @@ class _Extreme(_Reduce):
     def real(self, op: Op, terms: Array) -> Array:
         # where two are equal (zeros), the first one stays; NaN is neither greater nor less than anything
         sign = np.float32(-1 if op.kind == "REDUCE_MIN" else 1)
-        most = np.full(terms.shape[1:], -sign * np.float32(FLOAT32_MAX), np.float32)
+        most = np.full(terms.shape[1:], -sign * np.float32(FLOAT_MAX), np.float32)
         for term in terms:
             most = np.where(sign * most < sign * term, term, most)
         return most

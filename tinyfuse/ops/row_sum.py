@@ -9,8 +9,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
-from tinyfuse.ops.convolution import Clamped, clamp_range, real_clamp_range
-from tinyfuse.ops.real import clamp_real
+from tinyfuse.ops.convolution import Clamped, clamp_range
+from tinyfuse.ops.real import clamp_real, real_clamp
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class AverageOfSumOperator(OpFamily):
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         last, count = given(inputs[0])[:, -1:], op.attributes_as(AverageOfSum).count
         if op.output.dtype == "float32":
-            return (clamp_real(last / np.float32(count), *real_clamp_range(op)),)
+            return (clamp_real(last / np.float32(count), *real_clamp(op)),)
         total = last.astype(np.int64)
         mean = np.sign(total) * ((np.abs(total) + count // 2) // count)
         return (clamp(mean, *clamp_range(op), op.output.dtype),)
