@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
-from kernel_harness import Case, run_cases
+from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -21,6 +21,12 @@ from tinyfuse.targets import Target, load_target
 #: the host also runs the C twins of what uses the DSP extension and Helium
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
 TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
+
+
+def case_of(op: Op, kernel: Kernel, data: np.ndarray, ring: bool = False, shift: int = 0, over: bool = False) -> Case:
+    """`ring`: the input is a ring just large enough. `over`: the output is written over it."""
+    how = "rings" if ring else "whole" if kernel.whole else "rows"
+    return Case(op, kernel, [data], how, 0 if over else None, shift)
 
 
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
@@ -40,7 +46,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
                 over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
-                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
+                cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
 
@@ -89,7 +95,7 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     over = 0 in kernel.access_orders(op)
-                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
+                    cases += [case_of(op, kernel, data, over=True)] * over + [case_of(op, kernel, data)]
     return cases
 
 
@@ -123,8 +129,7 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
     cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
@@ -140,8 +145,7 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
     else:
         assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
 
 
 #: flags that take registers from assembly, or move what its operands lie in
@@ -165,9 +169,7 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
         folder = tmp_path / "-".join(["plain", *choices])
         folder.mkdir()
         cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
-        results = run_cases(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
-        for case, result in zip(cases, results, strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+        assert_exact(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
@@ -178,6 +180,4 @@ def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tm
     target = TARGETS["cortex-m55"]
     cases = form_cases(kind, target)
     for first in range(0, len(cases), 24):  # without optimization, all together exceed the flash
-        some = cases[first : first + 24]
-        for case, result in zip(some, run_cases(some, target, tmp_path, flags, compiler), strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+        assert_exact(cases[first : first + 24], target, tmp_path, flags, compiler)

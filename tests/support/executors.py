@@ -72,7 +72,7 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
         tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder,
         patch.object(build, "find_compiler", _compiler),
     ):
-        firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1)
+        firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1, debug=native)
         outcome = machine.run(firmware, 30)
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"
@@ -105,7 +105,7 @@ def assert_all_exact(
             computed = HostProgram(work, plans, shared).run(inputs)
         else:
             module, fed = write_batch(work / "batch", plans), together(inputs)
-            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1")
+            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1", debug=False)
             outcome = find_emulator("qemu", target).run(firmware, 60)
             assert not outcome.guards, outcome.guards
             assert outcome.stack_bytes <= max(stack_bound(plan, optimized=True) for plan in plans) + _BATCH_STACK

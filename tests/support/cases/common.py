@@ -139,7 +139,7 @@ def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.
 def references(op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     """The family's numpy reference of every output on values for op.activations."""
     values = dict(zip(op.activations, inputs, strict=True))
-    arguments = [t.data if t.is_constant else values[t] for t in op.inputs]
+    arguments = [t if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     return FAMILIES[op.kind].reference(op, *arguments)
 
 
