@@ -64,9 +64,7 @@ class Case:
         return self.op.output.shape[1] if self.by_row else 1
 
 
-def run_program(
-    cases: list[Case], context: Context, folder: Path, flags: str = "-O1", compiler: str = "gcc"
-) -> str:
+def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "-O1", compiler: str = "gcc") -> str:
     """A character a case: "." right, "x" wrong bytes, "g" a byte written that is nobody's, "e" a status. `flags`
     and `compiler` are those of the kernels on emulated cores."""
     program = _Program(context)

@@ -21,7 +21,7 @@ TARGETS = ("host", "cortex-m4", "cortex-m55")
 def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Case]:
     """Every kernel of ours that accepts `op`, in every way that it offers."""
     family = FAMILIES[op.kind]
-    streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if not t.is_constant)
+    streams = all(family.row_window(op, i) is not None for i, t in enumerate(op.inputs) if t in op.activations)
     for kernel in kernels_for(op):
         if kernel.library != "tinyfuse" or not kernel.accepts(op, context):
             continue

@@ -67,6 +67,13 @@ def camel_case(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
+def packed_int4(values: np.ndarray) -> bytes:
+    """Two values of -8 to 7 a byte, the first in the low nibble."""
+    flat = values.reshape(-1).view(np.uint8) & 15
+    flat = np.pad(flat, (0, flat.size % 2))
+    return (flat[::2] | flat[1::2] << 4).astype(np.uint8).tobytes()
+
+
 @dataclass(frozen=True)
 class Outside:
     """Data of a constant that lies in the file, but after the flatbuffer."""
@@ -120,13 +127,14 @@ class ModelBuilder:
 
         `dtype` is a TensorType of the schema in lower case. Scale and zero point are scalars, or
         sequences of one value an index of dimension `axis`; a scale alone gets zero points 0.
-        `data` makes a constant: an array of that dtype and shape, or raw bytes, unchecked.
+        `data` makes a constant: an array of that dtype (of int4, int8) and shape, or raw bytes, unchecked.
         `fields` are others of the schema's Tensor (is_variable, ...): numbers, or functions that
         write a table and return its offset. They win over fields that follow from the rest.
         """
         if isinstance(data, np.ndarray):
-            assert data.shape == tuple(shape) and data.dtype == dtype, (name, data.shape, data.dtype)
-            data = data.tobytes()
+            stored = "int8" if dtype == "int4" else dtype
+            assert data.shape == tuple(shape) and data.dtype == stored, (name, data.shape, data.dtype)
+            data = packed_int4(data) if dtype == "int4" else data.tobytes()
         scales = None if scale is None else [float(value) for value in np.atleast_1d(scale)]
         if zero_point is not None:
             zero_point = [int(value) for value in np.atleast_1d(zero_point)]
@@ -164,24 +172,22 @@ class ModelBuilder:
         outputs: Sequence[int],
         subgraphs: int = 1,
         force_defaults: bool = False,
-        called: Sequence[ModelBuilder] = (),
+        called: Sequence[ModelBuilder | tuple[ModelBuilder, Sequence[int], Sequence[int]]] = (),
         deprecated_codes: bool = True,
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
-        The one graph is listed `subgraphs` times; after it come the graphs of `called`, which have no
-        inputs and outputs. With `force_defaults`, fields that have their default value are stored all
+        The one graph is listed `subgraphs` times; after it come the graphs of `called`, alone where they have no
+        inputs and outputs, else with those. With `force_defaults`, fields that have their default value are stored all
         the same. Without `deprecated_codes` operators are named by the new field alone.
         """
         builder = flatbuffers.Builder(1024)
         builder.ForceDefaults(force_defaults)
-        models = (self, *called)
-        codes = list(dict.fromkeys(op.code for model in models for op in model._ops))
+        others = [(each, (), ()) if isinstance(each, ModelBuilder) else each for each in called]
+        models = [(self, inputs, outputs), *others]
+        codes = list(dict.fromkeys(op.code for model, _, _ in models for op in model._ops))
         buffers = [_write_buffer(builder, None)]
-        first, *others = (
-            model._write(builder, codes, buffers, *((inputs, outputs) if model is self else ((), ())))
-            for model in models
-        )
+        first, *others = (model._write(builder, codes, buffers, ins, outs) for model, ins, outs in models)
         model = write_table(
             builder,
             "Model",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from dataclasses import replace
 from typing import Any
 
 from tinyfuse.errors import CompileError, Problem
@@ -30,6 +31,7 @@ from tinyfuse.frontend.tensors import (
 from tinyfuse.frontend.variables import resolve_variables
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.control_flow import Calls
 
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64
@@ -95,8 +97,6 @@ def unsupported(op: Op) -> Problem | None:
     if op.kind.startswith("CUSTOM "):
         code = op.kind.removeprefix("CUSTOM ")
         what, hint = next((told for prefix, told in _CUSTOM.items() if code.startswith(prefix)), _ANY_CUSTOM)
-    elif op.kind in ("IF", "WHILE", "CALL"):
-        hint = "it runs another subgraph: convert the model without control flow"
     return Problem(f"this operator is not supported{what}", operator=str(op), hint=hint)
 
 
@@ -132,13 +132,15 @@ def _graph(path: str, data: bytes) -> Graph:
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
     warnings = tensors.open_batches(inputs)
     called: list[int] = []
+    nested = _CalledGraphs(path, data, model, problems)
+    ops = nested.resolved(ops, (0,))
 
     def subgraph_ops(number: int) -> tuple[Op, ...]:
         called.append(number)
         return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
 
     ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
-    unread = subgraphs - 1 - len(set(called))
+    unread = subgraphs - 1 - len({*called, *nested.graphs})
     if unread > 0:
         warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")
     _check_order(inputs, ops, outputs, tensors.bad, problems)
@@ -156,14 +158,68 @@ def _graph(path: str, data: bytes) -> Graph:
     return Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
 
 
+#: graphs that run graphs that run graphs ...
+_DEEPEST = 16
+
+
+class _CalledGraphs:
+    """The graphs that IF and WHILE run, each read once."""
+
+    def __init__(self, path: str, data: bytes, model: Model, problems: Problems):
+        self.path, self.data, self.model, self.problems = path, data, model, problems
+        self.digest = hashlib.sha256(data).hexdigest()
+        self.graphs: dict[int, Graph] = {}
+
+    def resolved(self, ops: tuple[Op, ...], callers: tuple[int, ...]) -> tuple[Op, ...]:
+        """Operators of the innermost of the graphs `callers`, with the graphs that they run; a problem where a graph
+        is not there, or would run itself."""
+        return tuple(self._resolved(op, callers) if isinstance(op.attributes, Calls) else op for op in ops)
+
+    def _resolved(self, op: Op, callers: tuple[int, ...]) -> Op:
+        calls, count = op.attributes_as(Calls), len(self.model.subgraphs)
+        require = self.problems.require
+        for number in calls.numbers:
+            message = f"it runs subgraph {number}, of {count}"
+            good = require(0 <= number < count, message, HINT_UNSOUND, op)
+            good = good and require(number not in callers, "it runs the subgraph that it is in", HINT_UNSOUND, op)
+            message = f"it runs a subgraph {_DEEPEST} levels deep"
+            hint = "take IF and WHILE apart: so many in one another are not supported"
+            if not good or not require(len(callers) <= _DEEPEST, message, hint, op):
+                return op
+        graphs = tuple(self._graph(number, callers) for number in calls.numbers)
+        return replace(op, attributes=replace(calls, graphs=graphs))
+
+    def _graph(self, number: int, callers: tuple[int, ...]) -> Graph:
+        if number not in self.graphs:
+            with self.problems.inside(f"subgraph {number}"):
+                tensors = TensorReader(self.data, self.model, number, self.problems)
+                reader = _OpReader(self.model, number, tensors, self.problems)
+                inputs = reader.tensors_of("an input", "inputs")
+                outputs = reader.tensors_of("an output", "outputs")
+                ops = self.resolved(reader.ops(), (*callers, number))
+                self._require_no_variables(ops)
+                _check_order(inputs, ops, outputs, tensors.bad, self.problems, nested=True)
+            self.graphs[number] = Graph(self.path, self.digest, ops, tuple(inputs), tuple(outputs))
+        return self.graphs[number]
+
+    def _require_no_variables(self, ops: tuple[Op, ...]) -> None:
+        for op in ops:
+            resources = any(t is not None and t.dtype == "resource" for t in (*op.inputs, *op.outputs))
+            variables = resources or op.kind == "CALL_ONCE"
+            message = "it uses a variable in a graph that IF or WHILE runs"
+            self.problems.require(not variables, message, "use variables in the main graph alone", op)
+
+
 def _check_order(
     inputs: list[Tensor],
     ops: tuple[Op, ...],
     outputs: list[Tensor],
     bad: set[Tensor],
     problems: Problems,
+    nested: bool = False,
 ) -> None:
-    """Every activation must be computed once, before it is read; `bad` tensors are let through."""
+    """Every activation must be computed once, before it is read; `bad` tensors are let through. An output of a graph
+    that an operator runs (`nested`) may be a constant."""
     known: set[Tensor] = set()
     for tensor in inputs:
         message = "is an input of the graph, but has constant data"
@@ -189,7 +245,8 @@ def _check_order(
             known.add(tensor)
     for tensor in outputs:
         message = "is an output of the graph, but nothing computes it"
-        problems.require(tensor in known or tensor in bad, message, HINT_UNSOUND, tensor=tensor)
+        computed = tensor in known or tensor in bad or (nested and tensor.is_constant)
+        problems.require(computed, message, HINT_UNSOUND, tensor=tensor)
 
 
 class _OpReader:
@@ -204,12 +261,15 @@ class _OpReader:
         return tuple(self.op(i, table) for i, table in enumerate(self.subgraph["operators"]))
 
     def ends(self, end: str, field: str) -> list[Tensor]:
+        """The tensors of the main graph's inputs or outputs, of which there is one at least."""
+        self.require(bool(numbers(self.subgraph, field)), f"the graph has no {end}", HINT_CONVERT)
+        return self.tensors_of(f"an {end}", field)
+
+    def tensors_of(self, end: str, field: str) -> list[Tensor]:
         """The tensors of the graph's inputs or outputs."""
-        indexes = numbers(self.subgraph, field)
-        self.require(bool(indexes), f"the graph has no {end}", HINT_CONVERT)
         found = []
-        for i in indexes:
-            message = self.out_of_range(f"an {end} of the graph", i)
+        for i in numbers(self.subgraph, field):
+            message = self.out_of_range(f"{end} of the graph", i)
             if self.require(0 <= i < self.tensors.count, message, HINT_UNSOUND):
                 found.append(self.tensors.tensor(i))
         return found

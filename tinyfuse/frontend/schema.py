@@ -106,11 +106,13 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "BatchMatMulOptions": "adj_x:bool adj_y:bool",
         "CallOnceOptions": "init_subgraph_index:int",
         "ConcatenationOptions": f"axis:int {_ACTIVATION}",
-        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION}",
+        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
-        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat",
+        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
+        "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",
+        "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
         "L2NormOptions": _ACTIVATION,
         "LeakyReluOptions": "alpha:float",
         "MirrorPadOptions": "mode:MirrorPadMode",
@@ -131,6 +133,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- time_major:bool",
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
+        "WhileOptions": "cond_subgraph_index:int body_subgraph_index:int",
     }.items()
 }
 

@@ -6,6 +6,8 @@ Part of `tinyfuse.frontend.reader`; what is read here has passed `tinyfuse.front
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import ITEM_BYTES, Op, Quant, Tensor
+from tinyfuse.ir import INT4, ITEM_BYTES, Array, Op, Quant, Tensor
 
 #: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
 #: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
@@ -48,12 +50,20 @@ def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
     return np.broadcast_to(element.reshape(()), tensor.shape)
 
 
+def nibbles(raw: Array, count: int) -> Array:
+    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first."""
+    pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
+    values: Array = pairs.view(np.int8) >> 4
+    return values
+
+
 class Problems:
     """What is wrong with a file, collected."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
         self.count = 0
+        self._place = ""
 
     def require(
         self,
@@ -68,8 +78,15 @@ class Problems:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
                 place, about = (None if where is None else str(where) for where in (operator, tensor))
-                self.found.append(Problem(message, place, about, hint))
+                self.found.append(Problem(f"{self._place}{message}", place, about, hint))
         return holds
+
+    @contextmanager
+    def inside(self, place: str) -> Iterator[None]:
+        """What is noted meanwhile is in that part of the file."""
+        before, self._place = self._place, f"in {place}: "
+        yield
+        self._place = before
 
     def first(self, problem: Problem | None) -> None:
         """Puts what explains the others in front of them."""
@@ -164,13 +181,15 @@ class TensorReader:
         good &= self._dims(found)
         if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
             return found
-        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)})"
-        good &= self.require(dtype in ITEM_BYTES, message, _HINT_QUANTIZE, tensor=found)
+        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {INT4} of weights)"
+        good &= self.require(dtype in ITEM_BYTES or dtype == INT4, message, _HINT_QUANTIZE, tensor=found)
         message = "sparse tensors are not supported"
         good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
         if not good:
             return found
         data = self._constant(found, table)
+        message = f"{INT4} is supported for constant weights alone"
+        self.require(data is not None or dtype != INT4, message, _HINT_QUANTIZE, tensor=found)
         quant = self._quantization(found, table["quantization"], constant=data is not None)
         if not table["is_variable"]:
             return Tensor(found.name, shape, dtype, quant, data, index)
@@ -242,4 +261,6 @@ class TensorReader:
         if tensor.dtype == "bool":
             message = "a bool constant has values other than 0 and 1"
             self.require(int(raw.max()) <= 1, message, HINT_UNSOUND, tensor=tensor)
+        if tensor.dtype == INT4:
+            return nibbles(raw, tensor.elements).reshape(tensor.shape)
         return raw.view(np.dtype(tensor.dtype).newbyteorder("<")).reshape(tensor.shape)

@@ -26,6 +26,7 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
     PackedConvRow,
@@ -42,12 +43,15 @@ from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnectedF32, TransposeConvRowF32
+from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.pool import PoolRow
+from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
+from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
@@ -74,8 +78,11 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
-    """The kernels of `op`'s kind, made fit for it: a batch of images takes those of one image in a loop."""
+    """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
+    one image in a loop."""
     kernels = kernels_of(op.kind)
+    if op.kind in _LAYERS:
+        kernels = _LAYERS[op.kind].get(op.output.dtype, ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
@@ -104,28 +111,51 @@ _TABLED = {
     if isinstance(family, UnaryOperator)
 }
 
-#: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
+#: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
+_LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
+    "CONV_2D": {
+        "int8": (
+            MvePointwise(), MveConvRow(),
+            Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
+            PackedConvRow(), ConvRow(),
+            CmsisConv(),
+        ),
+        "int16": (ConvRowS16(),),
+        "float32": (ConvRowF32(),),
+    },
+    "DEPTHWISE_CONV_2D": {
+        "int8": (
+            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+        ),
+        "int16": (DepthwiseRowS16(),),
+        "float32": (DepthwiseRowF32(),),
+    },
+    "FULLY_CONNECTED": {
+        "int8": (
+            MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+        ),
+        "int16": (FullyConnectedS16(),),
+        "float32": (FullyConnectedF32(),),
+    },
+    "TRANSPOSE_CONV": {
+        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+        "int16": (TransposeConvRowS16(),),
+        "float32": (TransposeConvRowF32(),),
+    },
+}  # fmt: skip
+
+#: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
     **_TABLED,
     **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
-    "CONV_2D": (
-        MvePointwise(), MveConvRow(),
-        Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-        PackedConvRow(), ConvRow(),
-        CmsisConv(),
-    ),
-    "DEPTHWISE_CONV_2D": (
-        MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
-    ),
-    "FULLY_CONNECTED": (
-        MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
-        CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
-    ),
-    "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+    **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
     "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
-    "AVERAGE_POOL_2D": (PoolRow("average"), CmsisAveragePool()),
-    "MAX_POOL_2D": (PoolRow("max"), CmsisMaxPool()),
+    "AVERAGE_POOL_2D": (
+        PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
+    ),
+    "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
     "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
     "LOG_SOFTMAX": (LogSoftmaxWhole(),),
     "L2_NORMALIZATION": (L2Normalize(),),
@@ -155,12 +185,15 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "REDUCE_MIN": (ReduceExtreme(),),
     "ARG_MAX": (ArgExtreme(),),
     "ARG_MIN": (ArgExtreme(),),
-    "PAD": (PadRow(), Pad(), CmsisPad()),
-    "PADV2": (PadRow(), Pad(), CmsisPad()),
+    "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
+    "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
     "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
     "GATHER": (GatherSlices(),),
+    "GATHER_ND": (GatherPlaces(),),
+    "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
+    "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
@@ -168,8 +201,10 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
-    "ROW_SUM": (RowSumRow(),),
-    "AVERAGE_OF_SUM": (AverageOfSumRow(),),
+    "IF": (If(),),
+    "WHILE": (While(),),
+    "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
+    "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow(),),

@@ -1,5 +1,9 @@
 """The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tinyfuse.ir import Array, Graph
 from tinyfuse.ops.activations import (
     EluOperator,
     HardSwishOperator,
@@ -12,10 +16,14 @@ from tinyfuse.ops.activations import (
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
+from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
     AddOperator,
     MaximumOperator,
@@ -25,9 +33,13 @@ from tinyfuse.ops.elementwise import (
     SquaredDifferenceOperator,
     SubOperator,
 )
+from tinyfuse.ops.embedding_lookup import EmbeddingLookupOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
+from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
+from tinyfuse.ops.gather_nd import GatherNdOperator
+from tinyfuse.ops.interpret import run_graph
 from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
@@ -40,6 +52,7 @@ from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
+from tinyfuse.ops.reverse import ReverseV2Operator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
@@ -59,6 +72,17 @@ from tinyfuse.ops.variables import (
     ReadVariableOperator,
     VarHandleOperator,
 )
+
+
+def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """A graph that an operator runs, and that keeps no state."""
+    return run_graph(FAMILIES, graph, inputs, {})
+
+
+@lru_cache(maxsize=1024)
+def _macs(graph: Graph) -> int:
+    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
 
 FAMILIES: dict[str, OpFamily] = {
     family.kind: family
@@ -121,7 +145,16 @@ FAMILIES: dict[str, OpFamily] = {
         TransposeOperator(),
         SpaceToDepthOperator(),
         DepthToSpaceOperator(),
+        BroadcastToOperator(),
+        TileOperator(),
+        ReverseV2Operator(),
+        FillOperator(),
+        GatherNdOperator(),
+        EmbeddingLookupOperator(),
+        DynamicUpdateSliceOperator(),
         ShapeOperator(),
+        BroadcastArgsOperator(),
+        ZerosLikeOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),
@@ -130,6 +163,9 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        DecodeOperator(),
+        IfOperator(_run, _macs),
+        WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

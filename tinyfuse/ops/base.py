@@ -135,11 +135,14 @@ class OpFamily(ABC):
     options_table: str | None = None  # the schema's table of its options, where any is read
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
+    in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
     partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
+    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
@@ -190,6 +193,11 @@ class OpFamily(ABC):
         """Whether each output channel of a layer sums over all channels of input 0, the last dimension of
         the weights."""
         return False
+
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        """Of an input that holds indexes, computed at run time, which end the run where they are outside: the
+        least and the greatest that never do. None for any other input."""
+        return None
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or

@@ -10,19 +10,21 @@ references and the C.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, TensorAccess, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D
 from tinyfuse.ops.resize import Resize
 from tinyfuse.ops.transpose_conv import TransposeConv
+from tinyfuse.plan import subplans
 
 # --- rows --------------------------------------------------------------------------------------
 
@@ -148,8 +150,9 @@ _Arguments = tuple[Any, ...]
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Bytes of scratch that the kernel's call may write, from its own arguments."""
     fields: _Fields = {}
-    most = 0
-    for statement in _statements(kernel.call(op, _site(op, by_row), context)):
+    # the arenas of the graphs that it runs: where their last buffer ends
+    most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
+    for statement in called(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
             contract = _SCRATCH.get(statement.function)
             known = {**fields, "out_h": op.output.shape[1]} if contract else {}
@@ -161,6 +164,10 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
                 after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
                 most = max(most, int(after.rstrip(")") or 0) + int(fields["size"]))
     return most
+
+
+def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
+    return max((offsets[buffer.name] + buffer.bytes for buffer in buffers), default=0)
 
 
 _SCRATCH_NAME = "the_scratch"
@@ -180,14 +187,6 @@ def _site(op: Op, by_row: bool) -> CallSite:
         TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs)
     )
     return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
-
-
-def _statements(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
-    for statement in statements:
-        if isinstance(statement, Loop):
-            yield from _statements(statement.body)
-        else:
-            yield statement
 
 
 def _fours(count: int) -> int:

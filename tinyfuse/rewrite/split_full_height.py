@@ -7,6 +7,8 @@ The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and f
 columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
 of one row it replaces the rows. Integer sums have no order, so every bit is kept.
 
+Only int8: of float32 sums the order counts, and those of int16 data may be int64.
+
 Accumulators take four bytes each, so this is done where they are at most half as large as the image.
 They are summed by portable C. A depthwise layer or a mean has too few products for that to count; other
 layers are split where RAM is all that counts, and in `balanced` where that is as good as free.
@@ -40,7 +42,8 @@ def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> G
     ops: list[Op] = []
     for op in graph.ops:
         # a ring's rows (ring_window.py) are all there already
-        ops += (None if op.states else split(graph, op)) or [op]
+        splits = not op.states and bool(op.inputs) and op.input.dtype == "int8"
+        ops += (split(graph, op) if splits else None) or [op]
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
 
 
@@ -87,7 +90,7 @@ def _split_dense(graph: Graph, op: Op) -> list[Op] | None:
 
 
 def _split_mean(op: Op) -> list[Op] | None:
-    if not op.input.is_image or reduced_axes(op) != (1, 2):
+    if op.input.dtype != "int8" or not op.input.is_image or reduced_axes(op) != (1, 2):
         return None
     _, height, _, channels = op.input.shape
     sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")

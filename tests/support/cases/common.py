@@ -12,7 +12,6 @@ from tflite_builder import ModelBuilder
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.gather import gather_extents
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
@@ -77,7 +76,7 @@ def stored_range(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of a dtype that isn't a float."""
     if dtype == "bool":
         return 0, 1
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) if dtype != "int64" else 2**62
+    return int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**62)  # numpy draws in int64
 
 
 def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
@@ -106,9 +105,8 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
 
 def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
     """The least and the greatest value that an input of the operator may have."""
-    if op.kind == "GATHER" and t is op.inputs[1]:
-        return 0, gather_extents(op).slices - 1
-    return stored_range(t.dtype)
+    indexes = FAMILIES[op.kind].indexes(op, op.inputs.index(t))
+    return stored_range(t.dtype) if indexes is None else indexes
 
 
 def _unbounded(shape, how: str, rng: np.random.Generator) -> np.ndarray:
@@ -172,7 +170,7 @@ def options_of(op: Op) -> dict[str, Any] | None:
     a = op.attributes
     if a is None:
         return None
-    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         return {
             "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
             "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,

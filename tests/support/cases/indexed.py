@@ -15,7 +15,7 @@ _IMAGE = (1, 4, 5, 6)
 
 
 def _data(shape, dtype: str = "int8") -> Tensor:
-    return tensor(shape, *((0.1, 3) if dtype in ("int8", "int16") else (None,)), dtype)
+    return tensor(shape, *((0.1, 3) if dtype in ("int8", "int16") else (None, 0)), dtype)
 
 
 # --- MIRROR_PAD ------------------------------------------------------------------------------
