@@ -32,6 +32,7 @@ from cases import NAMED
 from cases.common import model_of
 from executors import assert_exact, plan_of
 from random_graphs import Sketch
+from signal_models import SIGNAL_MODELS
 from stream_models import STREAM_MODELS
 from test_hostile_files import assert_clear, assert_sound, sample
 from test_ops_network import network
@@ -65,7 +66,7 @@ class TooLong(Exception):
 def starting_points() -> dict[str, bytes]:
     """Small models that together have every operator family."""
     found = {"sample": sample(), "network": network(), "convolutions": _convolutions()}
-    found |= {f"stream {name}": data for name, data in STREAM_MODELS.items()}
+    found |= {f"stream {name}": data for name, data in (STREAM_MODELS | SIGNAL_MODELS).items()}
     for kind, cases in NAMED.items():
         for name, op in islice(cases.items(), 2):
             found[f"{kind} {name}"] = model_of(op)

@@ -13,6 +13,7 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast, FloatFunction
+from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
@@ -214,6 +215,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
     "CUSTOM SignalWindow": (WindowKernel(),),
     "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
     "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),
