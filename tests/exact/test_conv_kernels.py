@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
+from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
 from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
@@ -78,13 +78,14 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
     rng = np.random.default_rng(2)
     context = Context(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []
-    for shape in FORM_SHAPES[kind]:
+    for shape in (*FORM_SHAPES[kind], *map(of_int4, FORM_SHAPES[kind][:2])):
         plain = make_op(shape, rng)
         quant = replace(plain.output.quant, zero_point=(-128,))
         on_step_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
         quant = replace(quant, zero_point=(3,))
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
-        for op in (on_step_line, both_sides, with_least_weight(both_sides)):
+        least = () if shape.weights_dtype == "int4" else (with_least_weight(both_sides),)
+        for op in (on_step_line, both_sides, *least):
             data = random_input(op, rng)
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):

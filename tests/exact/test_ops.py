@@ -326,7 +326,7 @@ _INT8_KINDS = (
         (_resized_to(62), "beyond the input"),
         *((_input(kind, dtype="uint8"), "one dtype") for kind in indexed.NAMED),
         *((_input(kind, 1, data=None), "constant") for kind in ("MIRROR_PAD", "RESIZE_NEAREST_NEIGHBOR", "PADV2")),
-        (_input("PADV2", 2, data=None), "one constant int8"),
+        (_input("PADV2", 2, data=None), "one constant of the input"),
         (_input("PADV2", 2, quant=Quant((0.1,), (3,))), "scale and zero point"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (4, 0), (2, 1), (0, 0)]), "there is to reflect"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (-1, 0), (2, 1), (0, 0)]), "there is to reflect"),

@@ -163,7 +163,8 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.operators[0].outputs[0]", 2, "is computed, but has constant data"),
         (f"{SUBGRAPH}.operators[1].outputs[0]", 3, "is computed a second time"),
         (f"{SUBGRAPH}.operators[0].outputs[0]", 0, "is computed a second time"),
-        (f"{SUBGRAPH}.tensors[1].type", 17, "int4 is not supported (only bool, int8"),
+        (f"{SUBGRAPH}.tensors[1].type", 18, "bfloat16 is not supported (only bool, int8"),
+        (f"{SUBGRAPH}.tensors[3].type", 17, "int4 is supported for constant weights alone"),
         (f"{SUBGRAPH}.tensors[1].type", 99, "type 99 is not supported"),
         (f"{SUBGRAPH}.tensors[1].buffer", 5, "refers to buffer 5, of 5"),
         (f"{SUBGRAPH}.tensors[1].buffer", 2, "needs 54 bytes of data, but there are 12"),
@@ -305,12 +306,12 @@ def families() -> dict[str, Any]:
 
 
 def test_every_problem_at_once_and_unknown_operators_too():
-    changes = {f"{SUBGRAPH}.tensors[1].type": 17, f"{SUBGRAPH}.tensors[3].is_variable": 1}
+    changes = {f"{SUBGRAPH}.tensors[1].type": 18, f"{SUBGRAPH}.tensors[3].is_variable": 1}
     with pytest.raises(CompileError) as caught:
         read_tflite("m.tflite", patch(sample(), changes))
     told = str(caught.value)
     assert told.count("m.tflite: ") == len(caught.value.problems) >= 3
-    for message in ("tensor 1 'w' int4", "is computed, but a variable", "op 2 CUSTOM mine 'out': this operator"):
+    for message in ("tensor 1 'w' bfloat16", "is computed, but a variable", "op 2 CUSTOM mine 'out': this operator"):
         assert message in told
 
 

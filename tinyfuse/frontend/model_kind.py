@@ -29,7 +29,6 @@ _SORTS = {
     ("float32", "uint8"): "a dynamic-range quantized model: its weights are uint8, its data float32",
     ("uint8", "uint8"): "a uint8 model, as TensorFlow 1 quantized it",
     ("int16", "int8"): "a 16x8 model: its weights are int8, its data int16",
-    ("int8", "int4"): "a model with weights of int4",
 }
 
 

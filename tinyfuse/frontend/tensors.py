@@ -16,7 +16,7 @@ import numpy as np
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import ITEM_BYTES, Op, Quant, Tensor
+from tinyfuse.ir import INT4, ITEM_BYTES, Array, Op, Quant, Tensor
 
 #: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
 #: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
@@ -48,6 +48,13 @@ def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
     item = np.dtype(tensor.dtype).newbyteorder("<")
     element = np.frombuffer(bytes([zero_point & 0xFF]) * item.itemsize, item)
     return np.broadcast_to(element.reshape(()), tensor.shape)
+
+
+def nibbles(raw: Array, count: int) -> Array:
+    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first."""
+    pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
+    values: Array = pairs.view(np.int8) >> 4
+    return values
 
 
 class Problems:
@@ -174,13 +181,15 @@ class TensorReader:
         good &= self._dims(found)
         if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
             return found
-        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)})"
-        good &= self.require(dtype in ITEM_BYTES, message, _HINT_QUANTIZE, tensor=found)
+        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {INT4} of weights)"
+        good &= self.require(dtype in ITEM_BYTES or dtype == INT4, message, _HINT_QUANTIZE, tensor=found)
         message = "sparse tensors are not supported"
         good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
         if not good:
             return found
         data = self._constant(found, table)
+        message = f"{INT4} is supported for constant weights alone"
+        self.require(data is not None or dtype != INT4, message, _HINT_QUANTIZE, tensor=found)
         quant = self._quantization(found, table["quantization"], constant=data is not None)
         if not table["is_variable"]:
             return Tensor(found.name, shape, dtype, quant, data, index)
@@ -252,4 +261,6 @@ class TensorReader:
         if tensor.dtype == "bool":
             message = "a bool constant has values other than 0 and 1"
             self.require(int(raw.max()) <= 1, message, HINT_UNSOUND, tensor=tensor)
+        if tensor.dtype == INT4:
+            return nibbles(raw, tensor.elements).reshape(tensor.shape)
         return raw.view(np.dtype(tensor.dtype).newbyteorder("<")).reshape(tensor.shape)

@@ -3,6 +3,7 @@ references and kernels mean."""
 
 from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
+    INT4,
     ITEM_BYTES,
     Graph,
     Op,
@@ -13,6 +14,7 @@ from tinyfuse.ir.graph import (
 )
 
 __all__ = [
+    "INT4",
     "ITEM_BYTES",
     "Array",
     "Float64s",

@@ -27,6 +27,9 @@ ITEM_BYTES = {
     "float32": 4,
 }
 
+#: dtype that constants alone have: two values a byte in files and where they are packed for kernels
+INT4 = "int4"
+
 
 _Attributes = TypeVar("_Attributes")
 
@@ -58,6 +61,8 @@ class Tensor:
 
     A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory.
     The cursor is a state itself, int32 [1].
+
+    The `data` of an int4 tensor is int8, -8 to 7, one value an element.
     """
 
     name: str
@@ -78,7 +83,8 @@ class Tensor:
 
     @cached_property
     def bytes(self) -> int:
-        return self.elements * ITEM_BYTES[self.dtype]
+        """As the file has it: of int4, two values a byte."""
+        return (self.elements + 1) // 2 if self.dtype == INT4 else self.elements * ITEM_BYTES[self.dtype]
 
     @property
     def is_image(self) -> bool:

@@ -22,6 +22,7 @@ from tinyfuse.ops.circular_buffer import CircularBufferOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
@@ -193,6 +194,7 @@ FAMILIES: dict[str, OpFamily] = {
         StackerOperator(),
         DelayOperator(),
         OverlapAddOperator(),
+        DecodeOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them
