@@ -100,7 +100,7 @@ from tinyfuse.kernels.unary import UNARY
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
-from tinyfuse.ops.cast import RESULTS, SOURCES
+from tinyfuse.ops.cast import CASTS
 from tinyfuse.ops.logic import COMPARISONS
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
@@ -216,7 +216,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
-    "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
+    "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
