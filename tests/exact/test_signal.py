@@ -65,6 +65,13 @@ def test_incomplete_frames_are_told() -> None:
     assert seen >= {(pair, valid) for pair in range(0, len(ours[0]), 2) for valid in (False, True)}
 
 
+def test_what_tflm_leaves_open_is_told() -> None:
+    """A warning for each operator whose frames may not be complete, and for no other."""
+    warnings = plan_of(SIGNAL_MODELS["incomplete frames"]).warnings
+    assert len(warnings) == 7 and all("leaves in its place what was in memory" in text for text in warnings)
+    assert not plan_of(SIGNAL_MODELS["signal streams"]).warnings
+
+
 STATUS_MAIN = """\
 #include "net.h"
 #include <stdio.h>

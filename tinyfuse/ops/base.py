@@ -185,6 +185,10 @@ class OpFamily(ABC):
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
 
+    def warning(self, op: Op) -> str | None:
+        """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""
+        return None
+
     def awaits(self, op: Op) -> bool:
         """Whether some runs end at this operator, without a result: the model waits for more inputs."""
         return False
