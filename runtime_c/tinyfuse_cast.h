@@ -32,11 +32,13 @@ TINYFUSE_INLINE int32_t tinyfuse_float_to_int32(float value)
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s8, in_type, int8_t, x)                               \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s16, in_type, int16_t, x)                             \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s32, in_type, int32_t, x)                             \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_u32, in_type, uint32_t, x)                            \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_f32, in_type, float, x)
 
 TINYFUSE_DEFINE_CASTS(s8, int8_t)
 TINYFUSE_DEFINE_CASTS(s16, int16_t)
 TINYFUSE_DEFINE_CASTS(s32, int32_t)
+TINYFUSE_DEFINE_CASTS(u32, uint32_t)
 TINYFUSE_DEFINE_CASTS(bool, uint8_t)
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s8, float, int8_t, tinyfuse_clamp(tinyfuse_float_to_int32(x), -128, 127))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,

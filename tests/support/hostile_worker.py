@@ -34,6 +34,7 @@ from control_flow_models import MODELS as CONTROL_FLOW
 from executors import assert_exact, plan_of
 from npu_models import npu_model
 from random_graphs import Sketch
+from signal_models import SIGNAL_MODELS
 from stream_models import STREAM_MODELS
 from test_hostile_files import assert_clear, assert_sound, sample
 from test_ops_network import network
@@ -67,7 +68,7 @@ class TooLong(Exception):
 def starting_points() -> dict[str, bytes]:
     """Small models that together have every operator family."""
     found = {"sample": sample(), "network": network(), "convolutions": _convolutions()}
-    found |= {f"stream {name}": data for name, data in STREAM_MODELS.items()}
+    found |= {f"stream {name}": data for name, data in (STREAM_MODELS | SIGNAL_MODELS).items()}
     found |= {f"graphs {name}": make() for name, make in CONTROL_FLOW.items()}
     found["a program for an NPU"] = npu_model()
     for kind, cases in NAMED.items():

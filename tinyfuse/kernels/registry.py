@@ -14,6 +14,7 @@ from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
 from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
+from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
@@ -99,7 +100,7 @@ from tinyfuse.kernels.unary import UNARY
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
-from tinyfuse.ops.cast import RESULTS, SOURCES
+from tinyfuse.ops.cast import CASTS
 from tinyfuse.ops.logic import COMPARISONS
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
@@ -215,7 +216,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
-    "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
+    "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
@@ -250,6 +251,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
     "CUSTOM SignalWindow": (WindowKernel(),),
     "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
     "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),

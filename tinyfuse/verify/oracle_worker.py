@@ -15,6 +15,9 @@ import numpy as np
 
 Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
 
+#: what TFLM's invoke gives where a streaming model waits for more frames (kTfLiteAbort, micro_context.h)
+_NO_RESULT = 15
+
 
 def tflm(model: bytes, arena_bytes: int) -> Inference:
     """TensorFlow Lite Micro's interpreter, with an arena of so many bytes."""
@@ -25,14 +28,15 @@ def tflm(model: bytes, arena_bytes: int) -> Inference:
     def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
         for index, array in enumerate(inputs):
             interpreter.set_input(array, index)
-        interpreter.invoke()
+        none = interpreter.invoke() == _NO_RESULT
         outputs: list[np.ndarray] = []
         while True:
             # The interpreter doesn't tell how many outputs there are.
             try:
-                outputs.append(np.array(interpreter.get_output(len(outputs))))
+                found = np.array(interpreter.get_output(len(outputs)))
             except IndexError:
                 return outputs
+            outputs.append(np.zeros_like(found) if none else found)
 
     return infer
 
