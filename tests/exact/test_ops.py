@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, batch_space, elementwise, indexed, movement, places, repeated
+from cases import NAMED, RANDOM, batch_space, elementwise, indexed, movement, places, repeated, signal
 from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -171,7 +171,7 @@ def _alternating(kind: str) -> Op:
 #: kinds that never look at their output's quantization
 _ANY_QUANTIZATION = {
     "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED,
-    *repeated.NAMED, *places.NAMED, *batch_space.NAMED,
+    *repeated.NAMED, *places.NAMED, *batch_space.NAMED, *signal.NAMED,
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",

@@ -54,6 +54,7 @@ def nibbles(raw: Array, count: int) -> Array:
     """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first."""
     pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
     values: Array = pairs.view(np.int8) >> 4
+    values.flags.writeable = False  # as all that is read of the file
     return values
 
 
