@@ -22,6 +22,7 @@ from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
@@ -35,6 +36,7 @@ from tinyfuse.ops.elementwise import (
     SubOperator,
 )
 from tinyfuse.ops.embedding_lookup import EmbeddingLookupOperator
+from tinyfuse.ops.ethos_u import EthosUOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
@@ -49,9 +51,9 @@ from tinyfuse.ops.mirror_pad import MirrorPadOperator
 from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
-from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
+from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
-from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
+from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.reverse import ReverseV2Operator
@@ -84,7 +86,7 @@ from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
-from tinyfuse.ops.unary_math import AbsOperator, NegOperator, RsqrtOperator, SquareOperator
+from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
     CallOnceOperator,
@@ -114,6 +116,7 @@ FAMILIES: dict[str, OpFamily] = {
         BatchMatMulOperator(),
         AveragePoolOperator(),
         MaxPoolOperator(),
+        L2PoolOperator(),
         SoftmaxOperator(),
         LogSoftmaxOperator(),
         L2NormalizationOperator(),
@@ -138,13 +141,14 @@ FAMILIES: dict[str, OpFamily] = {
         EluOperator(),
         AbsOperator(),
         RsqrtOperator(),
-        NegOperator(),
-        SquareOperator(),
+        *FLOAT_FUNCTIONS,
         CastOperator(),
         MeanOperator(),
         SumOperator(),
         ReduceMaxOperator(),
         ReduceMinOperator(),
+        ReduceAllOperator(),
+        CumsumOperator(),
         ArgMaxOperator(),
         ArgMinOperator(),
         PadOperator(),
@@ -204,6 +208,7 @@ FAMILIES: dict[str, OpFamily] = {
         DelayOperator(),
         OverlapAddOperator(),
         DecodeOperator(),
+        EthosUOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them

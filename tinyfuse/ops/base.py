@@ -142,6 +142,7 @@ class OpFamily(ABC):
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
     folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
     #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
@@ -181,6 +182,14 @@ class OpFamily(ABC):
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
+
+    def ulp(self, op: Op) -> int | None:
+        """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie
+        from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
+        return None
+
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
 
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""

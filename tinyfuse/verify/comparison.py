@@ -72,6 +72,25 @@ def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     return same
 
 
+def ulp_distance(a: Array, b: Array, ulp_of: float = 0.0) -> npt.NDArray[np.int64]:
+    """How many float32 lie from one value to the other, element by element, the two zeros being two; 0 between NaNs,
+    2^32 between a NaN and a number. Where it is less: the distance in units of the last place of `ulp_of`."""
+    order = [_order(values) for values in (a, b)]
+    nan = np.isnan(a) != np.isnan(b)
+    distance: npt.NDArray[np.int64] = np.where(np.isnan(a) & np.isnan(b), 0, np.abs(order[0] - order[1]))
+    if ulp_of:
+        with np.errstate(invalid="ignore"):
+            units = np.abs(a.astype(np.float64) - b) / np.spacing(np.float32(ulp_of))
+        distance = np.where(units < distance, np.ceil(units), distance).astype(np.int64)
+    return np.where(nan, 1 << 32, distance)
+
+
+def _order(values: Array) -> npt.NDArray[np.int64]:
+    """Integers that follow one another as float32 do: -1 for -0, 0 for 0."""
+    bits = np.asarray(values, np.float32).view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits)
+
+
 def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:
     """A line for each promise of the module that a run broke, whatever the outputs are; `opt` is the level of
     optimization that it was built with."""
