@@ -166,6 +166,13 @@ def _all_padded() -> Op:
     return replace(op, inputs=(source, op.inputs[1]), outputs=(result,))
 
 
+def _all_mirrored() -> Op:
+    """A MIRROR_PAD on all sides of five dimensions."""
+    op = _input("MIRROR_PAD", 1, shape=(5, 2), data=np.ones((5, 2), np.int32))
+    source, result = replace(op.input, shape=(2,) * 5), replace(op.output, shape=(4,) * 5)
+    return replace(op, inputs=(source, op.inputs[1]), outputs=(result,))
+
+
 def _outputs(kind: str, *shapes) -> Op:
     """A case with outputs of those shapes."""
     op = _case(kind)
@@ -283,6 +290,7 @@ _INT8_KINDS = (
         (_between_runs(), "two runs"),
         (_named_axes(5), "at most four axes"),
         (_all_padded(), "one is not padded"),
+        (_all_mirrored(), "leave four"),
         (_input("PADV2", 2, dtype="int16"), "the input's dtype"),
         (_input("PAD", 1, data=None), "constant"),
         (_input("PAD", 1, shape=(2, 4), data=np.zeros((2, 4), np.int32)), "constant [rank, 2]"),
