@@ -219,7 +219,7 @@ _ANY_QUANTIZATION = {
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
-                  "CAST", "NEG", "SQUARE", "L2_POOL_2D", "REDUCE_ALL")  # fmt: skip
+                  "CAST", "NEG", "SQUARE")  # fmt: skip
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
 _INT8_KINDS = (
     *_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "SUM", "REDUCE_MAX",
@@ -233,7 +233,7 @@ _INT8_KINDS = (
     [
         *((_input(kind, dtype="int16"), "int8") for kind in _INT8_KINDS),
         *((_output(kind, quant=None), "scale") for kind in NAMED
-          if kind not in (*_ANY_QUANTIZATION, *_STORED_VALUES)),
+          if _case(kind).output.quant and kind not in (*_ANY_QUANTIZATION, *_STORED_VALUES)),
         *((replace(_case(kind), inputs=()), "input") for kind in NAMED),
         *((replace(_case(kind), inputs=(None, None)), "input") for kind in NAMED),
         *((replace(_case(kind), outputs=()), "output") for kind in NAMED),
