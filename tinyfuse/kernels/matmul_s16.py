@@ -146,7 +146,7 @@ class DenseS16(Kernel):
     headers = ("tinyfuse_dense_s16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return not any(_zero_points(op)) and matmul_s16(op) is not None
+        return not has_zero_points(op) and matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=True)
@@ -260,8 +260,9 @@ class Depthwise3x3RowS16(Kernel):
         )  # fmt: skip
 
 
-def _zero_points(op: Op) -> tuple[int, ...]:
-    return op.input.zero_point, op.output.zero_point, *op.operand(1).quantization.zero_point
+def has_zero_points(op: Op) -> bool:
+    """Whether any zero point of a layer's data and weights is not 0."""
+    return any((op.input.zero_point, op.output.zero_point, *op.operand(1).quantization.zero_point))
 
 
 def _batches(op: Op) -> int:
