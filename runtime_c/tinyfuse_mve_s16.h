@@ -13,6 +13,50 @@ typedef struct {
     int32_t depth, out_c, act_min, act_max;
 } tinyfuse_matmul_mve_s16;
 
+#if TINYFUSE_MVE
+
+/* Four channels' sums of two pixels; assembly knows the offsets. */
+typedef struct {
+    int32_t sums[8];
+    const int16_t *x, *y;
+    const int8_t *weights;
+    int32_t blocks; /* of 8 inputs, more than 0 */
+} tinyfuse_mve_sums_s16;
+
+/* sums[c] += the products of x, sums[4 + c] += those of y. Sums lie in even registers, as VMLADAVA wants. */
+TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_sums_s16 *, arguments, p);
+    __asm volatile(TINYFUSE_ASM_BEGIN
+                   "mov r7, r0\n\t"
+                   "ldrd r1, r3, [r7, #32]\n\t"
+                   "ldrd r5, r9, [r7, #40]\n\t"
+                   "ldm r7, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"
+                   "1:\n\t"
+                   "vldrb.s16 q2, [r5, #8]\n\t"
+                   "vldrh.u16 q0, [r1], #16\n\t"
+                   "vldrh.u16 q1, [r3], #16\n\t"
+                   "vmladava.s16 r2, q0, q2\n\t"
+                   "vldrb.s16 q3, [r5, #16]\n\t"
+                   "vmladava.s16 r10, q1, q2\n\t"
+                   "vldrb.s16 q2, [r5, #24]\n\t"
+                   "vmladava.s16 r4, q0, q3\n\t"
+                   "subs r9, #1\n\t"
+                   "vmladava.s16 r12, q1, q3\n\t"
+                   "vldrb.s16 q3, [r5], #32\n\t"
+                   "vmladava.s16 r6, q0, q2\n\t"
+                   "vmladava.s16 lr, q1, q2\n\t"
+                   "vmladava.s16 r0, q0, q3\n\t"
+                   "vmladava.s16 r8, q1, q3\n\t"
+                   "bne 1b\n\t"
+                   "stm r7, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t" TINYFUSE_ASM_END
+                   :
+                   : "r"(arguments)
+                   : TINYFUSE_ASM_CLOBBERS, "q0", "q1", "q2", "q3");
+}
+
+#endif
+
 /* All channels of one pixel at x, or of two with the other's inputs `depth` and outputs out_c after (`two`, a
    constant). */
 TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, const int16_t *x, int16_t *out,
@@ -30,22 +74,28 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
         int32_t t0 = s0, t1 = s1, t2 = s2, t3 = s3;
         const int16_t *a = x, *b = y;
         int32_t blocks;
-        for (blocks = p->depth >> 3; blocks > 0; --blocks) {
-            const int16x8_t v = vldrhq_s16(a), u = two ? vldrhq_s16(b) : v;
-            int16x8_t w = vldrbq_s16(weights);
-            s0 = vmladavaq_s16(s0, v, w);
-            t0 = two ? vmladavaq_s16(t0, u, w) : t0;
-            w = vldrbq_s16(weights + 8);
-            s1 = vmladavaq_s16(s1, v, w);
-            t1 = two ? vmladavaq_s16(t1, u, w) : t1;
-            w = vldrbq_s16(weights + 16);
-            s2 = vmladavaq_s16(s2, v, w);
-            t2 = two ? vmladavaq_s16(t2, u, w) : t2;
-            w = vldrbq_s16(weights + 24);
-            s3 = vmladavaq_s16(s3, v, w);
-            t3 = two ? vmladavaq_s16(t3, u, w) : t3;
+        if (two && p->depth >= 8) {
+            tinyfuse_mve_sums_s16 both = {{s0, s1, s2, s3, s0, s1, s2, s3}, x, y, weights, p->depth >> 3};
+            tinyfuse_mve_add_products_s16(&both);
+            s0 = both.sums[0];
+            s1 = both.sums[1];
+            s2 = both.sums[2];
+            s3 = both.sums[3];
+            t0 = both.sums[4];
+            t1 = both.sums[5];
+            t2 = both.sums[6];
+            t3 = both.sums[7];
+            a += p->depth & ~7;
+            b += p->depth & ~7;
+            weights += 4 * (p->depth & ~7);
+        }
+        for (blocks = two ? 0 : p->depth >> 3; blocks > 0; --blocks) {
+            const int16x8_t v = vldrhq_s16(a);
+            s0 = vmladavaq_s16(s0, v, vldrbq_s16(weights));
+            s1 = vmladavaq_s16(s1, v, vldrbq_s16(weights + 8));
+            s2 = vmladavaq_s16(s2, v, vldrbq_s16(weights + 16));
+            s3 = vmladavaq_s16(s3, v, vldrbq_s16(weights + 24));
             a += 8;
-            b += 8;
             weights += 32;
         }
         if ((p->depth & 7) != 0) {
