@@ -9,8 +9,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
-from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_params, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.ops.convolution import geometry
@@ -131,17 +131,17 @@ class TransposeConvRowF32(_Layer):
         )  # fmt: skip
 
 
-class FullyConnectedF32(Kernel):
-    """Any fully connected layer."""
+class DenseF32(Kernel):
+    """Any fully connected layer, eight outputs at a time."""
 
-    name = "tinyfuse_fully_connected_f32"
-    headers = ("tinyfuse_fully_connected_f32.h",)
+    name = "tinyfuse_dense_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), _biases(op)
+        return _eights(op), _biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -153,13 +153,3 @@ class FullyConnectedF32(Kernel):
             (site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
              op.output.elements // out_c, in_c, out_c, *real_clamp(op)),
         ),)  # fmt: skip
-
-
-class DenseF32(FullyConnectedF32):
-    """The same, eight outputs at a time."""
-
-    name = "tinyfuse_dense_f32"
-    headers = ("tinyfuse_conv_packed_f32.h",)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _eights(op), _biases(op)

@@ -14,7 +14,7 @@ from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
-from tinyfuse.kernels.matmul import block_pixels, matmul_depth
+from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params
 from tinyfuse.ops.convolution import (
     accumulator,
@@ -127,6 +127,9 @@ class PackedConvRowS16(Kernel):
         rows = op.operand(1).shape[1] * POINTER_BYTES
         return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
@@ -156,6 +159,9 @@ class DenseS16(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * min(_batches(op), 3) * matmul_depth(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -204,6 +210,9 @@ class PackedDepthwiseRowS16(Kernel):
         g = geometry(op)
         return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 
@@ -247,6 +256,9 @@ class Depthwise3x3RowS16(Kernel):
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
         return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)

@@ -44,7 +44,9 @@ def _matmul_constants(op: Op) -> tuple[Constant, ...]:
     )
 
 
-def _matmul_call(kernel: Kernel, op: Op, site: CallSite, pointer: str, pixels: int, depth: int) -> tuple[Statement, ...]:
+def _matmul_call(
+    kernel: Kernel, op: Op, site: CallSite, pointer: str, pixels: int, depth: int
+) -> tuple[Statement, ...]:
     low, high = clamp_range(op)
     fields = {"depth": depth, "out_c": op.output.shape[-1], "act_min": low, "act_max": high}
     return Let("tinyfuse_matmul_mve_s16", "p", fields), Call(

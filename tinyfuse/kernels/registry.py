@@ -47,7 +47,6 @@ from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
-    FullyConnectedF32,
     PackedConvRowF32,
     PackedDepthwiseRowF32,
     TransposeConvRowF32,
@@ -146,7 +145,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
-        "float32": (DenseF32(), FullyConnectedF32()),
+        "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
