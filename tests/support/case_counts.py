@@ -22,7 +22,9 @@ if __name__ == "__main__":
 
 import control_flow_models
 import conv_cases
+import decode_encoders
 import layer_cases
+import signal_models
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -45,17 +47,21 @@ def case_counts() -> dict[str, dict[str, int]]:
             run = [op for op in ops.values() if any(cases_of(op, context, inputs_of(op)[0]))]
             counts[kind][name] = len(run)
     for kind in conv_cases.FAMILIES:
-        counts[kind] = {"tflm": sum(len(conv_cases.tflm_cases(kind, extreme)) for extreme in (False, True))}
+        drawn = (conv_cases.tflm_cases(kind, extreme, dtype) for extreme in (False, True) for dtype in ("int8", "int4"))
+        counts[kind] = {"tflm": sum(map(len, drawn))}
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
     for kind, ops in layer_cases.NAMED.items():  # in other dtypes
         for name in places(FAMILIES[kind]):
             counts[kind][name] += len(ops)
+    counts[decode_encoders.KIND] = {"tflm": len(decode_encoders.CASES)}
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
         counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
     for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py
         counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+    for kind, operators in signal_models.of_kinds().items():  # everywhere: tests/exact/test_signal.py
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), operators)
     return counts
 
 

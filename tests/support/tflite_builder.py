@@ -9,7 +9,7 @@ data = model.build([x], [y])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,13 @@ def camel_case(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
+def packed_int4(values: np.ndarray) -> bytes:
+    """Two values of -8 to 7 a byte, the first in the low nibble."""
+    flat = values.reshape(-1).view(np.uint8) & 15
+    flat = np.pad(flat, (0, flat.size % 2))
+    return (flat[::2] | flat[1::2] << 4).astype(np.uint8).tobytes()
+
+
 @dataclass(frozen=True)
 class Outside:
     """Data of a constant that lies in the file, but after the flatbuffer."""
@@ -120,13 +127,14 @@ class ModelBuilder:
 
         `dtype` is a TensorType of the schema in lower case. Scale and zero point are scalars, or
         sequences of one value an index of dimension `axis`; a scale alone gets zero points 0.
-        `data` makes a constant: an array of that dtype and shape, or raw bytes, unchecked.
+        `data` makes a constant: an array of that dtype (of int4, int8) and shape, or raw bytes, unchecked.
         `fields` are others of the schema's Tensor (is_variable, ...): numbers, or functions that
         write a table and return its offset. They win over fields that follow from the rest.
         """
         if isinstance(data, np.ndarray):
-            assert data.shape == tuple(shape) and data.dtype == dtype, (name, data.shape, data.dtype)
-            data = data.tobytes()
+            stored = "int8" if dtype == "int4" else dtype
+            assert data.shape == tuple(shape) and data.dtype == stored, (name, data.shape, data.dtype)
+            data = packed_int4(data) if dtype == "int4" else data.tobytes()
         scales = None if scale is None else [float(value) for value in np.atleast_1d(scale)]
         if zero_point is not None:
             zero_point = [int(value) for value in np.atleast_1d(zero_point)]
@@ -166,6 +174,7 @@ class ModelBuilder:
         force_defaults: bool = False,
         called: Sequence[ModelBuilder | tuple[ModelBuilder, Sequence[int], Sequence[int]]] = (),
         deprecated_codes: bool = True,
+        metadata: Mapping[str, bytes] | None = None,
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
@@ -180,6 +189,12 @@ class ModelBuilder:
         codes = list(dict.fromkeys(op.code for model, _, _ in models for op in model._ops))
         buffers = [_write_buffer(builder, None)]
         first, *others = (model._write(builder, codes, buffers, ins, outs) for model, ins, outs in models)
+        entries = []
+        for name, data in (metadata or {}).items():
+            buffers.append(_write_buffer(builder, data))
+            entries.append(
+                write_table(builder, "Metadata", name=builder.CreateString(name), buffer=len(buffers) - 1)
+            )
         model = write_table(
             builder,
             "Model",
@@ -188,6 +203,7 @@ class ModelBuilder:
             subgraphs=write_offsets(builder, [first] * subgraphs + others),
             description=builder.CreateString("tests/support/tflite_builder.py"),
             buffers=write_offsets(builder, buffers),
+            metadata=write_offsets(builder, entries) if entries else None,
         )
         builder.Finish(model, b"TFL3")
         return bytes(builder.Output())

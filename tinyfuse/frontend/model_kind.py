@@ -11,10 +11,6 @@ from tinyfuse.ops import FAMILIES
 
 #: programs for accelerators: how the custom operator's name begins -> what the file is, and what to do
 _COMPILED = {
-    "ethos-u": (
-        "a program for Arm's Ethos-U NPU, which Vela compiled",
-        "give tinyfuse the file that Vela was given: its name most often lacks _vela",
-    ),
     "edgetpu-custom-op": (
         "a program for Google's Edge TPU, which edgetpu_compiler made",
         "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",
@@ -29,7 +25,6 @@ _SORTS = {
     ("float32", "uint8"): "a dynamic-range quantized model: its weights are uint8, its data float32",
     ("uint8", "uint8"): "a uint8 model, as TensorFlow 1 quantized it",
     ("int16", "int8"): "a 16x8 model: its weights are int8, its data int16",
-    ("int8", "int4"): "a model with weights of int4",
 }
 
 

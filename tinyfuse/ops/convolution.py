@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tinyfuse.ir import Array, Int64s, Op, Tensor
+from tinyfuse.ir import INT4, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,
     clamp,
@@ -258,8 +258,8 @@ def _bad_data(op: Op) -> Tensor | None:
 
 def _bad_weights(op: Op) -> Tensor | None:
     weights = op.operand(1)
-    dtype = "int8" if quantized(op) else "float32"
-    return None if weights.is_constant and weights.dtype == dtype else weights
+    dtypes = {"int8": ("int8", INT4), "int16": ("int8",), "float32": ("float32",)}[op.input.dtype]
+    return None if weights.is_constant and weights.dtype in dtypes else weights
 
 
 def _bad_bias(op: Op) -> Tensor | None:
@@ -294,7 +294,7 @@ TENSOR_RULES = (
         lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or op.inputs[0] is None or op.inputs[1] is None,
     ),
     Rule("input and output are both int8, int16 or float32, the input computed at run time", _bad_data),
-    Rule("weights are constant int8, with float32 data float32", _bad_weights),
+    Rule("weights are constant int8, with int8 data int4 too, with float32 data float32", _bad_weights),
     Rule(
         "quantized input and output have one scale and one zero point",
         lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),

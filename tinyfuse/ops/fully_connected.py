@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -82,6 +82,9 @@ class FullyConnectedOperator(OpFamily):
              lambda op: op.attributes_as(FullyConnected).weights_format != "DEFAULT"),
         Rule("quantized weights have one scale and zero point, or a scale an output with zero points 0",
              _bad_weights_quant),
+        Rule("weights of int4 have one scale",
+             lambda op: op.operand(1).dtype == INT4 and op.operand(1).quantization.per_channel,
+             "convert with one scale for all outputs: TensorFlow Lite Micro refuses this layer, too"),
         *QUANTIZATION_RULES,
         Rule("the bias has the scale of input times weights (within 0.02 of the output's scale)",
              _bias_scale_off, "TensorFlow Lite Micro refuses this layer, too"),

@@ -10,6 +10,7 @@ references and the C.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -88,9 +89,13 @@ def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
-    """The two rows about y's place, which counts in 1024ths of an input row."""
+    """The two rows about y's place, which counts in 1024ths of an input row; of floats in float32 rows."""
     a, rows = op.attributes_as(Resize), op.output.shape[1]
     over, under = (height - 1, rows - 1) if a.align_corners and rows > 1 else (height, rows)
+    if op.output.dtype == "float32":
+        slant, shift = np.float32(over) / np.float32(under), np.float32(0.5 if a.half_pixel_centers else 0)
+        at = float((np.float32(y) + shift) * slant - shift)
+        return max(math.floor(at), 0), min(math.ceil(at), height - 1) + 1
     slope = (1024 * over + under // 2) // under
     place = y * slope + (slope // 2 - 512 if a.half_pixel_centers else 0)
     above, below = max(place // 1024, 0), min(max(-(-place // 1024), 0), height - 1)
@@ -127,6 +132,7 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
     "DEPTHWISE_CONV_2D": _rows_of_window,
     "AVERAGE_POOL_2D": _rows_of_window,
     "MAX_POOL_2D": _rows_of_window,
+    "L2_POOL_2D": _rows_of_window,
     "TRANSPOSE_CONV": _rows_of_transposed,
     "RESIZE_BILINEAR": _rows_of_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _rows_of_moved,
@@ -228,6 +234,11 @@ def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
     return int(2 * min(p["batches"], 3) * _fours(p["in_c"]))
 
 
+def _of_dense_s4(p: _Fields, args: _Arguments) -> int:
+    """A column of int16, in_c rounded up to a multiple of 8."""
+    return int((p["in_c"] + 7) // 8 * 8 * 2)
+
+
 def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
@@ -282,10 +293,13 @@ POINTER_BYTES, QUAD_BYTES = 4, 156
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
+    "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
@@ -295,4 +309,5 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
+    "tinyfuse_conv_mve_row_s4": _of_conv_mve,
 }

@@ -23,6 +23,7 @@ from tinyfuse.ir import Graph, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
+from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.verify.emulation.process import run_limited
 
 _TIME_LIMIT = 600.0
@@ -160,7 +161,7 @@ class ReferenceOracle(_Runs):
 
     def __init__(self, graph: Graph):
         self.warnings: tuple[str, ...] = ()
-        self._graph = graph
+        self._graph = fold_constants(graph)  # references read the constants of their operators
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         streams = []
