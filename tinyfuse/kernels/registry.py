@@ -54,7 +54,6 @@ from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
-    FullyConnectedF32,
     PackedConvRowF32,
     PackedDepthwiseRowF32,
     TransposeConvRowF32,
@@ -64,6 +63,7 @@ from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
+from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
@@ -161,14 +161,14 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
-        "int16": (PackedConvRowS16(), ConvRowS16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
-        "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
@@ -176,8 +176,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (DenseS16(), FullyConnectedS16()),
-        "float32": (DenseF32(), FullyConnectedF32()),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
+        "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
