@@ -1,5 +1,5 @@
-/* CAST between stored numbers, and functions of floats that take one exact operation. All go forward,
-   element by element: the output may be the input, or lie below it, where its elements are not larger. */
+/* CAST between stored numbers. All go forward, element by element: the output may be the input, or lie below it,
+   where its elements are not larger. */
 #ifndef TINYFUSE_CAST_H
 #define TINYFUSE_CAST_H
 
@@ -43,8 +43,5 @@ TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,
                              tinyfuse_clamp(tinyfuse_float_to_int32(x), -32768, 32767))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s32, float, int32_t, tinyfuse_float_to_int32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_f32, float, float, x)
-
-TINYFUSE_DEFINE_EACH_ELEMENT(neg_f32, float, float, -x)
-TINYFUSE_DEFINE_EACH_ELEMENT(square_f32, float, float, x *x)
 
 #endif

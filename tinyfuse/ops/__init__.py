@@ -16,11 +16,13 @@ from tinyfuse.ops.activations import (
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
@@ -34,6 +36,7 @@ from tinyfuse.ops.elementwise import (
     SubOperator,
 )
 from tinyfuse.ops.embedding_lookup import EmbeddingLookupOperator
+from tinyfuse.ops.ethos_u import EthosUOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
@@ -45,18 +48,36 @@ from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
+from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
-from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
+from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
-from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
+from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.reverse import ReverseV2Operator
+from tinyfuse.ops.reverse_sequence import ReverseSequenceOperator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.scatter_nd import ScatterNdOperator
 from tinyfuse.ops.shape import ShapeOperator
+from tinyfuse.ops.signal_filter_bank import (
+    FilterBankLogOperator,
+    FilterBankOperator,
+    FilterBankSquareRootOperator,
+    PcanOperator,
+    SpectralSubtractionOperator,
+)
+from tinyfuse.ops.signal_spectrum import (
+    EnergyOperator,
+    FftAutoScaleOperator,
+    IrfftOperator,
+    RfftOperator,
+    WindowOperator,
+)
+from tinyfuse.ops.signal_streams import DelayOperator, FramerOperator, OverlapAddOperator, StackerOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
@@ -65,13 +86,14 @@ from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
-from tinyfuse.ops.unary_math import AbsOperator, NegOperator, RsqrtOperator, SquareOperator
+from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
     CallOnceOperator,
     ReadVariableOperator,
     VarHandleOperator,
 )
+from tinyfuse.ops.where import WhereOperator
 
 
 def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
@@ -94,6 +116,7 @@ FAMILIES: dict[str, OpFamily] = {
         BatchMatMulOperator(),
         AveragePoolOperator(),
         MaxPoolOperator(),
+        L2PoolOperator(),
         SoftmaxOperator(),
         LogSoftmaxOperator(),
         L2NormalizationOperator(),
@@ -118,13 +141,14 @@ FAMILIES: dict[str, OpFamily] = {
         EluOperator(),
         AbsOperator(),
         RsqrtOperator(),
-        NegOperator(),
-        SquareOperator(),
+        *FLOAT_FUNCTIONS,
         CastOperator(),
         MeanOperator(),
         SumOperator(),
         ReduceMaxOperator(),
         ReduceMinOperator(),
+        ReduceAllOperator(),
+        CumsumOperator(),
         ArgMaxOperator(),
         ArgMinOperator(),
         PadOperator(),
@@ -145,6 +169,8 @@ FAMILIES: dict[str, OpFamily] = {
         TransposeOperator(),
         SpaceToDepthOperator(),
         DepthToSpaceOperator(),
+        SpaceToBatchOperator(),
+        BatchToSpaceOperator(),
         BroadcastToOperator(),
         TileOperator(),
         ReverseV2Operator(),
@@ -152,9 +178,13 @@ FAMILIES: dict[str, OpFamily] = {
         GatherNdOperator(),
         EmbeddingLookupOperator(),
         DynamicUpdateSliceOperator(),
+        ScatterNdOperator(),
+        OneHotOperator(),
+        ReverseSequenceOperator(),
         ShapeOperator(),
         BroadcastArgsOperator(),
         ZerosLikeOperator(),
+        WhereOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),
@@ -163,7 +193,22 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        FramerOperator(),
+        WindowOperator(),
+        FftAutoScaleOperator(),
+        RfftOperator(),
+        IrfftOperator(),
+        EnergyOperator(),
+        FilterBankOperator(),
+        FilterBankSquareRootOperator(),
+        SpectralSubtractionOperator(),
+        PcanOperator(),
+        FilterBankLogOperator(),
+        StackerOperator(),
+        DelayOperator(),
+        OverlapAddOperator(),
         DecodeOperator(),
+        EthosUOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them

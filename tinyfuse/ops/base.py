@@ -142,8 +142,12 @@ class OpFamily(ABC):
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
     folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
+    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
+    #: no FlexBuffer, or none of our concern
+    option_keys: tuple[str, ...] | None = None
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     one_image: bool = False  # each image of a batch is computed by itself
@@ -164,14 +168,28 @@ class OpFamily(ABC):
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options.
-        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer)."""
+        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
+        the integers of that map by their keys."""
         return None
+
+    def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
+        """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
+        its inputs. It asks before any rule is read."""
+        return ()
 
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
+
+    def ulp(self, op: Op) -> int | None:
+        """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie
+        from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
+        return None
+
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
 
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
@@ -195,8 +213,9 @@ class OpFamily(ABC):
         return False
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        """Of an input that holds indexes, computed at run time, which end the run where they are outside: the
-        least and the greatest that never do. None for any other input."""
+        """Of an input that holds indexes, which may be computed at run time: the least and the greatest to try the
+        operator with. Others end the run with an error, or do what the nearest of these does. None for any other
+        input."""
         return None
 
     def parts(self, op: Op) -> tuple[Part, ...]:
