@@ -38,7 +38,20 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.each_image import EachImage
-from tinyfuse.kernels.elementwise import COMMON, Parameters, binary_kernels, comparison, prelu, product, rescaled
+from tinyfuse.kernels.elementwise import (
+    COMMON,
+    Parameters,
+    binary_kernels,
+    comparison,
+    float_kernels,
+    fused,
+    int16_kernels,
+    prelu,
+    prelu_wide,
+    product,
+    rescaled,
+    wide_kernels,
+)
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
@@ -65,7 +78,7 @@ from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import RESULTS, SOURCES
-from tinyfuse.ops.logic import COMPARISONS
+from tinyfuse.ops.logic import COMPARISONS, Comparison
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
@@ -99,6 +112,11 @@ def _binary(
 ) -> tuple[Kernel, ...]:
     """Those of an operator of two inputs that are int8 or int32."""
     return *binary_kernels(kind, "int8", parameters, header), *binary_kernels(kind, "int32"), *more
+
+
+def _comparisons(family: Comparison) -> tuple[Kernel, ...]:
+    wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
+    return *_binary(family.kind, comparison), *float_kernels(f"IS_{family.kind}"), *wide_kernels(family.kind, *wide)
 
 
 _MOVED = {
@@ -152,7 +170,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
     **_UNARY,
-    **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
+    **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
     "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
     "AVERAGE_POOL_2D": (
@@ -166,15 +184,33 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
-    "ADD": _binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
-    "SUB": _binary("SUB", rescaled(add_multipliers)),
-    "MUL": _binary("MUL", product, CmsisMul(), header=COMMON),
-    "MAXIMUM": _binary("MAXIMUM", None, CmsisMinMax("MAXIMUM")),
-    "MINIMUM": _binary("MINIMUM", None, CmsisMinMax("MINIMUM")),
-    "SQUARED_DIFFERENCE": binary_kernels(
-        "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)
+    "ADD": (
+        *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused),
     ),
-    "PRELU": binary_kernels("PRELU", "int8", prelu),
+    "SUB": (
+        *_binary("SUB", rescaled(add_multipliers)),
+        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
+    ),
+    "MUL": (
+        *_binary("MUL", product, CmsisMul(), header=COMMON),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused),
+    ),
+    **{
+        kind: (
+            *_binary(kind, None, CmsisMinMax(kind)),
+            *int16_kernels(kind), *float_kernels(kind), *wide_kernels(kind, "int64"),
+        )
+        for kind in ("MAXIMUM", "MINIMUM")
+    },
+    "SQUARED_DIFFERENCE": (
+        *binary_kernels("SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)),
+        *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False)),
+        *float_kernels("SQUARED_DIFFERENCE"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+    ),
+    "PRELU": (
+        *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
+    ),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
