@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, elementwise, indexed, movement, places, repeated
+from cases import NAMED, RANDOM, elementwise, indexed, movement, places, repeated, signal
 from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -198,7 +198,7 @@ def _alternating(kind: str) -> Op:
 #: kinds that never look at their output's quantization
 _ANY_QUANTIZATION = {
     "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED,
-    *repeated.NAMED, *places.NAMED,
+    *repeated.NAMED, *places.NAMED, *signal.NAMED,
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
@@ -365,7 +365,7 @@ _INT8_KINDS = (
         (_resized_to(62), "beyond the input"),
         *((_input(kind, dtype="uint8"), "one dtype") for kind in indexed.NAMED),
         *((_input(kind, 1, data=None), "constant") for kind in ("MIRROR_PAD", "RESIZE_NEAREST_NEIGHBOR", "PADV2")),
-        (_input("PADV2", 2, data=None), "one constant of the input's dtype"),
+        (_input("PADV2", 2, data=None), "one constant of the input"),
         (_input("PADV2", 2, quant=Quant((0.1,), (3,))), "scale and zero point"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (4, 0), (2, 1), (0, 0)]), "there is to reflect"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (-1, 0), (2, 1), (0, 0)]), "there is to reflect"),

@@ -24,6 +24,7 @@ import control_flow_models
 import conv_cases
 import decode_encoders
 import layer_cases
+import signal_models
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -59,6 +60,8 @@ def case_counts() -> dict[str, dict[str, int]]:
         counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
     for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py
         counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+    for kind, operators in signal_models.of_kinds().items():  # everywhere: tests/exact/test_signal.py
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), operators)
     return counts
 
 

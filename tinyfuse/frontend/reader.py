@@ -16,6 +16,7 @@ from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.file_formats import HINT_CONVERT, foreign_format, irregular
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
 from tinyfuse.frontend.flatbuffer_table import Table
+from tinyfuse.frontend.flexbuffer import integers_of
 from tinyfuse.frontend.model_kind import compiled_for_another, sort_of
 from tinyfuse.frontend.schema import TABLES, Field, enumerators
 from tinyfuse.frontend.tensors import (
@@ -77,10 +78,6 @@ _CUSTOM = {
     "CIRCULAR_BUFFER": (
         ": it is TensorFlow Lite Micro's own ring of a streaming model's last inputs",
         "convert the model with variables (READ_VARIABLE, ASSIGN_VARIABLE) in its place",
-    ),
-    "Signal": (
-        ": it is signal processing of TensorFlow Lite Micro's front end for audio",
-        "end the front end there and give the model its features as input",
     ),
 }
 _ANY_CUSTOM = (
@@ -295,7 +292,10 @@ class _OpReader:
                 # -1 is an optional input that is left out
                 if i not in valid and (i, end) != (-1, "an input"):
                     self.require(False, self.out_of_range(end, i), HINT_UNSOUND, op)
-        return Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
+        read = Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
+        family = FAMILIES.get(op.kind)
+        hidden = family.hidden_states(read) if family is not None else ()
+        return replace(read, inputs=read.inputs + hidden) if hidden else read
 
     def kind(self, number: int) -> str:
         if number >= len(self.model.operator_codes):
@@ -324,7 +324,9 @@ class _OpReader:
         if op.kind.startswith("CUSTOM "):
             size = len(table["custom_options"])
             fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
-            return {"custom_options": table["custom_options"].tobytes() if fits else b""}
+            data = table["custom_options"].tobytes() if fits else b""
+            keys = FAMILIES[op.kind].option_keys
+            return {"custom_options": data} if keys is None else self.flexbuffer(op, data, keys)
         # the type is known to be right before anything of the options is read
         expected, number = FAMILIES[op.kind].options_table, table["builtin_options_type"]
         given = enumerators("BuiltinOptions").get(number, f"type {number}")
@@ -337,6 +339,19 @@ class _OpReader:
         if options is None:
             return {}
         return {field.name: self.option(op, options, field) for field in TABLES[expected] if field.type != "-"}
+
+    def flexbuffer(self, op: Op, data: bytes, keys: tuple[str, ...]) -> dict[str, Any]:
+        """The integers of a custom operator's FlexBuffer, which has exactly these keys: TFLM takes them by number."""
+        if not data:
+            return {}
+        try:
+            options = integers_of(data)
+        except Damaged as damaged:
+            self.require(False, f"its options: {damaged}", HINT_DAMAGED, op)
+            return {}
+        known = ", ".join(keys)
+        good = self.require(tuple(options) == keys, f"its options are not {known}, in this order", HINT_UNSOUND, op)
+        return dict(options) if good else {}
 
     def option(self, op: Op, options: Table, field: Field) -> Any:
         if field.type.startswith("["):

@@ -69,6 +69,18 @@ from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.kernels.signal import (
+    EnergyKernel,
+    FftAutoScaleKernel,
+    FftKernel,
+    FilterBankKernel,
+    FilterBankLogKernel,
+    PcanKernel,
+    SpectralSubtractionKernel,
+    SquareRootKernel,
+    WindowKernel,
+)
+from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
 from tinyfuse.kernels.softmax import SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
@@ -83,6 +95,7 @@ from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes
+from tinyfuse.ops.signal_fft import ARITHMETIC
 from tinyfuse.ops.unary import UnaryOperator
 from tinyfuse.ops.unary_math import FloatFunction
 
@@ -240,6 +253,20 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "CUSTOM SignalWindow": (WindowKernel(),),
+    "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
+    "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),
+    "CUSTOM SignalIrfft": tuple(FftKernel(True, dtype) for dtype in ARITHMETIC),
+    "CUSTOM SignalEnergy": (EnergyKernel(),),
+    "CUSTOM SignalFilterBank": (FilterBankKernel(),),
+    "CUSTOM SignalFilterBankSquareRoot": (SquareRootKernel(),),
+    "CUSTOM SignalFilterBankSpectralSubtraction": (SpectralSubtractionKernel(),),
+    "CUSTOM SignalPCAN": (PcanKernel(),),
+    "CUSTOM SignalFilterBankLog": (FilterBankLogKernel(),),
+    "CUSTOM SignalFramer": (FramerKernel(),),
+    "CUSTOM SignalStacker": (StackerKernel(),),
+    "CUSTOM SignalDelay": (DelayKernel(),),
+    "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
     "IF": (If(),),
     "WHILE": (While(),),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),

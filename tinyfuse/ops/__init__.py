@@ -57,6 +57,21 @@ from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.shape import ShapeOperator
+from tinyfuse.ops.signal_filter_bank import (
+    FilterBankLogOperator,
+    FilterBankOperator,
+    FilterBankSquareRootOperator,
+    PcanOperator,
+    SpectralSubtractionOperator,
+)
+from tinyfuse.ops.signal_spectrum import (
+    EnergyOperator,
+    FftAutoScaleOperator,
+    IrfftOperator,
+    RfftOperator,
+    WindowOperator,
+)
+from tinyfuse.ops.signal_streams import DelayOperator, FramerOperator, OverlapAddOperator, StackerOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
@@ -164,6 +179,20 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        FramerOperator(),
+        WindowOperator(),
+        FftAutoScaleOperator(),
+        RfftOperator(),
+        IrfftOperator(),
+        EnergyOperator(),
+        FilterBankOperator(),
+        FilterBankSquareRootOperator(),
+        SpectralSubtractionOperator(),
+        PcanOperator(),
+        FilterBankLogOperator(),
+        StackerOperator(),
+        DelayOperator(),
+        OverlapAddOperator(),
         DecodeOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),

@@ -144,6 +144,9 @@ class OpFamily(ABC):
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
     folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
+    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
+    #: no FlexBuffer, or none of our concern
+    option_keys: tuple[str, ...] | None = None
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     one_image: bool = False  # each image of a batch is computed by itself
@@ -164,8 +167,14 @@ class OpFamily(ABC):
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options.
-        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer)."""
+        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
+        the integers of that map by their keys."""
         return None
+
+    def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
+        """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
+        its inputs. It asks before any rule is read."""
+        return ()
 
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:

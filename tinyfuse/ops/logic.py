@@ -29,7 +29,9 @@ class Comparison(BinaryOperator):
             TWO_INPUTS,
             Rule(
                 f"inputs have one dtype of {', '.join(self.dtypes)}",
-                lambda op: next((t for t in op.operands if t.dtype not in self.dtypes or t.dtype != op.input.dtype), None),
+                lambda op: next(
+                    (t for t in op.operands if t.dtype not in self.dtypes or t.dtype != op.input.dtype), None
+                ),
                 "TensorFlow Lite Micro compares no others",
             ),
             Rule("the output is bool", lambda op: op.output if op.output.dtype != "bool" else None),

@@ -14,7 +14,6 @@ from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 
-
 ONE_INPUT = Rule(
     "one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs
 )
@@ -37,8 +36,8 @@ def unary_rules(*dtypes: str) -> tuple[Rule, ...]:
 
 
 def scale_ratio(op: Op) -> float:
-    """The real multiplier from input to output, in double. (Some releases of TFLM divide in float32, which differs where
-    a product is a half; the oracle of our tests does not.)"""
+    """The real multiplier from input to output, in double. (Some releases of TFLM divide in float32, which differs
+    where a product is a half; the oracle of our tests does not.)"""
     return op.input.scale / op.output.scale
 
 

@@ -97,6 +97,11 @@ def operator_lines(data: JsonObject) -> list[str]:
     ]
 
 
+def _link(kind: str) -> str:
+    """To the kind's heading, under the name that pages give it."""
+    return f"[{kind}](#{kind.lower().replace(' ', '-')})"
+
+
 def operators_markdown(data: JsonObject) -> str:
     """docs/operators.md."""
     lines = [
@@ -106,7 +111,7 @@ def operators_markdown(data: JsonObject) -> str:
     ]
     for o in data["operators"]:
         cells = [
-            f"[{o['kind']}](#{o['kind'].lower()})", escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
+            _link(o["kind"]), escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
             *_cells(o["tested_cases"]),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from flatbuffers import flexbuffers
 from hypothesis import strategies as st
 from tflite_builder import ModelBuilder
 
@@ -100,6 +101,9 @@ _BOUNDED = ("L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTMAX")
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
     if t.dtype == "float32" and op.kind in _BOUNDED:
         return _unbounded(t.shape, how, rng).clip(-1e18, 1e18)
+    if t.dtype == "float32" and op.kind.startswith("CUSTOM Signal"):
+        # a NaN's sign, where infinities meet, is the processor's
+        return np.nan_to_num(_unbounded(t.shape, how, rng), posinf=1e9, neginf=-1e9).clip(-1e12, 1e12)
     if t.dtype == "float32":
         if op.output.quant:
             return _floats(t.shape, op.output, how, rng)
@@ -107,6 +111,9 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
             return _every_exponent(t.shape, rng)
         return _unbounded(t.shape, how, rng)
     low, high = _range_of(t, op)
+    if how in ("random", "every") and t.dtype in ("uint32", "uint64"):
+        bits = 8 * np.dtype(t.dtype).itemsize  # of any magnitude
+        return rng.integers(0, high, t.shape, t.dtype, endpoint=True) >> rng.integers(0, bits, t.shape, t.dtype)
     if how == "random":
         return rng.integers(low, high + 1, t.shape).astype(t.dtype)
     if how == "every":
@@ -184,8 +191,22 @@ def add_operator(builder: ModelBuilder, op: Op, options: dict[str, Any] | None) 
             quant = (t.quant.scale, t.quant.zero_point, t.quant.axis) if t.quant else (None, None, 0)
             indexes[t] = builder.tensor(t.name, t.shape, t.dtype, *quant, t.data)
     outputs = [indexes[t] for t in op.outputs]
+    if op.kind.startswith("CUSTOM "):
+        written = None if options is None else flexbuffer(options)
+        builder.op("CUSTOM", [indexes[t] for t in op.inputs], outputs, table=False, custom_options=written,
+                   custom_code=op.kind.removeprefix("CUSTOM "))  # fmt: skip
+        return [indexes[t] for t in op.activations], outputs
     builder.op(op.kind, [indexes[t] for t in op.inputs], outputs, table=options is not None, **(options or {}))
     return [indexes[t] for t in op.activations], outputs
+
+
+def flexbuffer(options: dict[str, Any]) -> bytes:
+    """A FlexBuffer map of integers and booleans, its keys sorted, as converters write custom options."""
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for key in sorted(options):
+            (builder.Bool if isinstance(options[key], bool) else builder.Int)(key, options[key])
+    return bytes(builder.Finish())
 
 
 def options_of(op: Op) -> dict[str, Any] | None:
@@ -215,6 +236,8 @@ def options_of(op: Op) -> dict[str, Any] | None:
         }  # fmt: skip
     if op.kind == "MIRROR_PAD":
         return {"mode": a.mode}
+    if op.kind.startswith("CUSTOM Signal"):
+        return signal_options(op.kind.removeprefix("CUSTOM Signal"), a)
     if op.kind == "SQUEEZE":
         return {"squeeze_dims": a.dims}
     if op.kind == "UNPACK":
@@ -225,3 +248,21 @@ def options_of(op: Op) -> dict[str, Any] | None:
         return dataclasses.asdict(a)
     assert op.kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), op.kind
     return {"keep_dims": a.keep_dims}
+
+
+#: what the file's option T says
+TENSOR_TYPES = {"float32": 0, "int32": 2, "int16": 7}
+
+
+def signal_options(name: str, a: Any) -> dict[str, Any]:
+    """The options of an operator of TFLM's signal library."""
+    if name in ("Rfft", "Irfft"):
+        return {"T": TENSOR_TYPES[a.dtype], "fft_length": a.length}
+    if name == "Energy":
+        return {"start_index": a.start, "end_index": a.end}
+    if name == "FilterBank":
+        return {"num_channels": a.channels}
+    if name == "FilterBankLog":
+        return {"input_correction_bits": a.correction_bits, "output_scale": a.output_scale}
+    assert name in ("Window", "PCAN"), name
+    return dataclasses.asdict(a)
