@@ -109,6 +109,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
+        "DivOptions": _ACTIVATION,
         "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
         "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",

@@ -37,6 +37,7 @@ from tinyfuse.kernels.conv import (
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.elementwise import (
     COMMON,
@@ -69,6 +70,7 @@ from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
     EnergyKernel,
     FftAutoScaleKernel,
@@ -85,7 +87,7 @@ from tinyfuse.kernels.softmax import SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
-from tinyfuse.kernels.unary import UNARY
+from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
@@ -143,7 +145,20 @@ _TABLED = {
     for kind, family in FAMILIES.items()
     if isinstance(family, UnaryOperator) and not isinstance(family, FloatFunction)
 }
-_UNARY = {kind: (*_TABLED.get(kind, ()), *UNARY.get(kind, ())) for kind in (*_TABLED, *UNARY)}
+#: of the kinds that take other dtypes than int8; some functions have their own names, beside those of tinyfuse_math.h
+_WIDE: dict[str, tuple[Kernel, ...]] = {
+    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), *float_function("RELU")),
+    "RELU6": (ClampWide("clamp", "int16"), *float_function("RELU6")),
+    "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
+    "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
+    "LOGISTIC": (Sigmoid("logistic", "int16"), *float_function("LOGISTIC")),
+    "TANH": (Sigmoid("tanh", "int16"), *float_function("TANH", "each_tanh")),
+    **{
+        kind: float_function(kind) for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
+    },
+    **{kind: float_function(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+}
+_UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
 #: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
 _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
@@ -224,6 +239,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "PRELU": (
         *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
     ),
+    "DIV": (*int8_quotients(), *wide_kernels("DIV", "int32"), *float_kernels("DIV", fused)),
+    "FLOOR_DIV": floored("FLOOR_DIV"),
+    "FLOOR_MOD": floored("FLOOR_MOD"),
+    "ADD_N": (AddN("int8"), AddN("float32")),
+    "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
