@@ -5,14 +5,12 @@
 #define TINYFUSE_CONV_F32_H
 
 #include "tinyfuse_conv.h"
-#include "tinyfuse_float.h"
+#include "tinyfuse_real.h"
 
-/* The sum, biased and clamped; NaN stays NaN. */
+/* The sum, biased and clamped. */
 TINYFUSE_INLINE float tinyfuse_layer_output_f32(float sum, float bias, float low, float high)
 {
-    const float total = tinyfuse_rounded(sum + bias);
-    const float above = total < low ? low : total;
-    return high < above ? high : above;
+    return tinyfuse_clamp_f32(tinyfuse_sum_f32(sum, bias), low, high);
 }
 
 /* sum + in[0] * weights[0] + ... over `count` neighbours, in that order. */

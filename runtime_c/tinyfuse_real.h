@@ -1,5 +1,5 @@
-/* Choices and clamps of float32 values, as the interpreter does them: none is left out, or taken by vectors
- * (Helium's flush numbers below FLT_MIN to zero).
+/* Clamps and choices of float32 values, as the interpreter does them: no operation is reordered, left out or
+ * taken by vectors (Helium's flush numbers below FLT_MIN to zero).
  */
 #ifndef TINYFUSE_REAL_H
 #define TINYFUSE_REAL_H

@@ -74,4 +74,23 @@ TINYFUSE_INLINE void tinyfuse_reduce_all_bool(const tinyfuse_reduction *p, const
     TINYFUSE_REDUCE(uint8_t, uint8_t, 1, tinyfuse_reduce_both, value);
 }
 
+/* As tinyfuse_mean_of_sum. */
+TINYFUSE_INLINE void tinyfuse_mean_of_sum_s16(const int32_t *sums, int16_t *out, int32_t channels, int32_t offset,
+                                              int32_t multiplier, int32_t shift, int32_t out_zero_point)
+{
+    const tinyfuse_sum_scaling scaling = {offset, multiplier, shift, out_zero_point};
+    int32_t c;
+    for (c = 0; c < channels; ++c) {
+        out[c] = tinyfuse_reduce_scaled(&scaling, sums[c] - offset);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_mean_of_sum_f32(const float *sums, float *out, int32_t channels, int32_t count)
+{
+    int32_t c;
+    for (c = 0; c < channels; ++c) {
+        out[c] = tinyfuse_quotient_f32(sums[c], (float)count);
+    }
+}
+
 #endif

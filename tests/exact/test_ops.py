@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, elementwise, indexed, movement, places, repeated, signal
+from cases import NAMED, RANDOM, batch_space, elementwise, indexed, movement, places, repeated, signal
 from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,10 +22,12 @@ from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.gather import Gather
 from tinyfuse.ops.l2_normalization import L2Norm
 from tinyfuse.ops.mirror_pad import MirrorPad
+from tinyfuse.ops.one_hot import OneHot
 from tinyfuse.ops.pack import Pack
 from tinyfuse.ops.pooling import Pool2D
 from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.resize import Resize
+from tinyfuse.ops.reverse_sequence import Sequences
 from tinyfuse.ops.slice import StridedSlice
 from tinyfuse.ops.softmax import Softmax
 from tinyfuse.ops.space_depth import Block
@@ -54,7 +56,8 @@ def assert_reference_is_tflm(op: Op, seed: int = 0) -> None:
             if bound is None:
                 assert same_bits(np.asarray(got), np.asarray(wanted)).all(), f"{op} {op.attributes}: {got} not {wanted}"
             else:
-                assert ulp_distance(got, wanted).max() <= bound, f"{op} {op.attributes}: {got} not {wanted}"
+                distance = ulp_distance(got, wanted, FAMILIES[op.kind].ulp_of)
+                assert distance.max() <= bound, f"{op} {op.attributes}: {got} not {wanted}"
 
 
 @pytest.mark.parametrize("op", _NAMED)
@@ -89,6 +92,7 @@ def test_absent_options_take_the_schemas_defaults() -> None:
     assert absent["L2_NORMALIZATION"] == L2Norm()
     assert (absent["SQUEEZE"], absent["PACK"], absent["UNPACK"]) == (Squeeze(), Pack(), Unpack())
     assert absent["SPACE_TO_DEPTH"] == Block() == absent["DEPTH_TO_SPACE"]
+    assert (absent["ONE_HOT"], absent["REVERSE_SEQUENCE"]) == (OneHot(), Sequences())
     assert absent["CONCATENATION"] == Concatenation(0, "NONE")
     assert absent["PAD"] is absent["RELU"] is absent["QUANTIZE"] is absent["RESHAPE"] is None
 
@@ -126,6 +130,12 @@ def _numbers(kind: str, index: int, values) -> Op:
 
 def _axes(*axes: int) -> Op:
     return _numbers("MEAN", 1, axes)
+
+
+def _of_int16(kind: str, scale: float, zero_point: int) -> Op:
+    """A case of int16 whose input has another quantization."""
+    op = next(op for op in NAMED[kind].values() if op.input.dtype == "int16")
+    return replace(op, inputs=(replace(op.input, quant=Quant((scale,), (zero_point,))), *op.inputs[1:]))
 
 
 def _wide_window() -> Op:
@@ -198,7 +208,7 @@ def _alternating(kind: str) -> Op:
 #: kinds that never look at their output's quantization
 _ANY_QUANTIZATION = {
     "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED,
-    *repeated.NAMED, *places.NAMED, *signal.NAMED,
+    *repeated.NAMED, *places.NAMED, *signal.NAMED, *batch_space.NAMED,
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
@@ -382,7 +392,8 @@ _INT8_KINDS = (
         *((_input(kind, dtype="uint8"), "one dtype") for kind in ("GATHER_ND", "DYNAMIC_UPDATE_SLICE", "ZEROS_LIKE")),
         *((_output(kind, dtype="uint8"), "one dtype") for kind in ("BROADCAST_TO", "TILE", "REVERSE_V2", "FILL")),
         *((_input(kind, 1, data=None), "constant") for kind in ("BROADCAST_TO", "TILE", "REVERSE_V2")),
-        *((_output(kind, shape=(1, 4, 5, 7)), "one shape") for kind in ("REVERSE_V2", "ZEROS_LIKE", "DYNAMIC_UPDATE_SLICE")),
+        *((_output(kind, shape=(1, 4, 5, 7)), "one shape")
+          for kind in ("REVERSE_V2", "REVERSE_SEQUENCE", "ZEROS_LIKE", "DYNAMIC_UPDATE_SLICE")),
         (_input("FILL", 0, data=None), "a constant"),
         (_input("BROADCAST_ARGS", 1, data=None), "both shapes are constant"),
         (_numbers("BROADCAST_ARGS", 1, (3, 2, 1)), "one of them is 1"),
@@ -397,6 +408,33 @@ _INT8_KINDS = (
         (_numbers("REVERSE_V2", 1, (4,)), "dimensions of the input"),
         (_numbers("REVERSE_V2", 1, (-5,)), "dimensions of the input"),
         (_input("FILL", 1, shape=(1,)), "a scalar"),
+        *((_input(kind, dtype="int16"), "one dtype") for kind in batch_space.KINDS),
+        *((_input(kind, 1, data=None), "block shape is constant") for kind in batch_space.KINDS),
+        *((_numbers(kind, 1, (2, 0)), "from 1") for kind in batch_space.KINDS),
+        *((_numbers(kind, 1, (2, 3)), "make the output's shape") for kind in batch_space.KINDS),
+        *((_numbers(kind, 2, ((0, 0), (1, 0))), "make the output's shape") for kind in batch_space.KINDS),
+        *((_numbers(kind, 2, ((0, 0), (-1, 1))), "from 0") for kind in batch_space.KINDS),
+        *((_output(kind, shape=(96,)), "make the output's shape") for kind in batch_space.KINDS),
+        (_input("SCATTER_ND", 2, data=None), "shape is the output's"),
+        (_numbers("SCATTER_ND", 2, (5, 4)), "shape is the output's"),
+        (_input("SCATTER_ND", 1, dtype="int16"), "one dtype"),
+        (_input("SCATTER_ND", 1, shape=(3, 1)), "updates have"),
+        (_input("SCATTER_ND", 0, shape=(3, 3)), "at most the output's rank"),
+        (_numbers("SCATTER_ND", 0, ((0, 0), (0, 5), (0, 1))), "inside the output"),
+        (_input("ONE_HOT", 1, data=None), "one constant int32 from 1"),
+        (_numbers("ONE_HOT", 1, 0), "one constant int32 from 1"),
+        (_input("ONE_HOT", 2, dtype="int16"), "one dtype"),
+        (_input("ONE_HOT", 3, dtype="int32"), "the output's dtype"),
+        (_attributes("ONE_HOT", axis=-2), "axis is -1"),
+        (_output("ONE_HOT", shape=(4, 5)), "the depth at the axis"),
+        (_attributes("REVERSE_SEQUENCE", seq_dim=0), "two dimensions"),
+        (_attributes("REVERSE_SEQUENCE", seq_dim=-1), "two dimensions"),
+        (_input("REVERSE_SEQUENCE", 1, shape=(5,)), "one a sequence"),
+        (_numbers("REVERSE_SEQUENCE", 1, (1, 6, 1)), "at most its length"),
+        (_input("REVERSE_SEQUENCE", dtype="int8"), "one dtype"),
+        (_input("WHERE", data=None), "condition is constant"),
+        (_input("WHERE", dtype="int16"), "condition is bool"),
+        (_output("WHERE", shape=(2, 2)), "int64 [places"),
         (_numbers("FILL", 0, (1, 4, 5, 7)), "the output's"),
         (_input("GATHER_ND", 1, dtype="int64"), "int32"),
         (_input("GATHER_ND", 1, shape=(3, 3)), "at most the data's rank"),
@@ -428,6 +466,12 @@ _INT8_KINDS = (
         (_output("SOFTMAX", shape=(10, 1)), "one shape"),
         (_attributes("SOFTMAX", beta=0.0), "above 2^-26"),
         (_attributes("SOFTMAX", beta=float("nan")), "above 2^-26"),
+        (_of_int16("SOFTMAX", 0.01, 1), "int16 input is 0"),
+        (_of_int16("SOFTMAX", 5.1, 0), "below 5"),
+        (replace(_of_int16("SOFTMAX", 0.01, 0), attributes=Softmax(-1.0)), "not negative"),
+        (_output("CUMSUM", quant=Quant((1e-9,), (0,))), "below 2^19"),
+        (_numbers("CUMSUM", 1, 2), "constant int32"),
+        (_output("CUMSUM", shape=(8, 3)), "one shape"),
     ],
 )  # fmt: skip
 def test_rules(op: Op, message: str) -> None:

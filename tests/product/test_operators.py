@@ -33,7 +33,8 @@ def test_every_operator_of_a_file_is_listed_with_tested_cases_everywhere() -> No
         folded, counts = FAMILIES[kind].folded, operator["tested_cases"]
         assert operator["rules"] or read, kind
         assert bool(operator["kernels"]) != (read or folded), kind
-        assert all(counts[place] > 0 for place in (list(counts)[:1] if folded else counts)), kind
+        if FAMILIES[kind].runs_here:
+            assert all(counts[place] > 0 for place in (list(counts)[:1] if folded else counts)), kind
 
 
 def test_summaries_are_one_line() -> None:

@@ -30,7 +30,9 @@ sys.path[:0] = [str(_ROOT), *(str(_ROOT / "tests" / name) for name in ("support"
 
 from cases import NAMED
 from cases.common import model_of
+from control_flow_models import MODELS as CONTROL_FLOW
 from executors import assert_exact, plan_of
+from npu_models import npu_model
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
 from test_hostile_files import assert_clear, assert_sound, sample
@@ -66,6 +68,8 @@ def starting_points() -> dict[str, bytes]:
     """Small models that together have every operator family."""
     found = {"sample": sample(), "network": network(), "convolutions": _convolutions()}
     found |= {f"stream {name}": data for name, data in STREAM_MODELS.items()}
+    found |= {f"graphs {name}": make() for name, make in CONTROL_FLOW.items()}
+    found["a program for an NPU"] = npu_model()
     for kind, cases in NAMED.items():
         for name, op in islice(cases.items(), 2):
             found[f"{kind} {name}"] = model_of(op)

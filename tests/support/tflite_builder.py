@@ -9,7 +9,7 @@ data = model.build([x], [y])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +174,7 @@ class ModelBuilder:
         force_defaults: bool = False,
         called: Sequence[ModelBuilder | tuple[ModelBuilder, Sequence[int], Sequence[int]]] = (),
         deprecated_codes: bool = True,
+        metadata: Mapping[str, bytes] | None = None,
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
@@ -188,6 +189,12 @@ class ModelBuilder:
         codes = list(dict.fromkeys(op.code for model, _, _ in models for op in model._ops))
         buffers = [_write_buffer(builder, None)]
         first, *others = (model._write(builder, codes, buffers, ins, outs) for model, ins, outs in models)
+        entries = []
+        for name, data in (metadata or {}).items():
+            buffers.append(_write_buffer(builder, data))
+            entries.append(
+                write_table(builder, "Metadata", name=builder.CreateString(name), buffer=len(buffers) - 1)
+            )
         model = write_table(
             builder,
             "Model",
@@ -196,6 +203,7 @@ class ModelBuilder:
             subgraphs=write_offsets(builder, [first] * subgraphs + others),
             description=builder.CreateString("tests/support/tflite_builder.py"),
             buffers=write_offsets(builder, buffers),
+            metadata=write_offsets(builder, entries) if entries else None,
         )
         builder.Finish(model, b"TFL3")
         return bytes(builder.Output())

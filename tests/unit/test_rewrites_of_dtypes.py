@@ -11,7 +11,8 @@ from layer_cases import DTYPES
 from other_dtypes import graph_in, other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.convolution import FLOAT32_MAX, Conv2D
+from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.real import FLOAT_MAX
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.intervals import channel_intervals
@@ -68,7 +69,7 @@ def test_a_pad_before_infinite_weights_stays() -> None:
     assert fold_pad(graph) is graph
 
 
-@pytest.mark.parametrize(("kind", "clamp"), [("RELU", (0.0, FLOAT32_MAX)), ("RELU6", (0.0, 6.0))])
+@pytest.mark.parametrize(("kind", "clamp"), [("RELU", (0.0, FLOAT_MAX)), ("RELU6", (0.0, 6.0))])
 def test_an_activation_narrows_a_float_clamp(kind: str, clamp: tuple[float, float]) -> None:
     conv = layer("float32")
     relu = Op(kind, (conv.output,), (replace(conv.output, name="out"),))

@@ -55,17 +55,12 @@ class SubgraphFunction:
     groups: tuple[GroupFunction, ...]
 
 
-def program_name(module: str, number: int) -> str:
-    """The C function of a module that runs a subgraph of the file."""
-    return f"{module}_subgraph_{number}"
-
-
 def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[SubgraphFunction]:
     """Those of all graphs that operators run, each after those that it calls."""
     return [
         SubgraphFunction(
             number,
-            program_name(plan.options.name, number),
+            f"{plan.options.name}_subgraph_{number}",
             tuple(_Writer(plan.options.name, subplan, group, constants).write() for group in subplan.groups),
         )
         for number, subplan in plan.subplans.items()
@@ -315,8 +310,7 @@ class _Writer:
             row=self._ring_row(stage, row),
             scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
             constant=lambda name: self._symbol(stage, name),
-            program=lambda number: program_name(self.module, number),
-            ok=f"{self.module.upper()}_OK",
+            module=self.module,
         )
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:

@@ -11,6 +11,7 @@ from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.identifiers import comment, unique_identifiers
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Group, Plan, subplans
 
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
@@ -54,6 +55,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": outputs,
         "fed": _feed(plan, inputs),
+        "ethos_u": any(not FAMILIES[op.kind].runs_here for group in plan.all_groups for op in group.ops),
         "arena_bytes": plan.arena_bytes,
         "arena_align": ARENA_ALIGN,
         "state_bytes": plan.state_bytes,

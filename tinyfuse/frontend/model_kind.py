@@ -11,10 +11,6 @@ from tinyfuse.ops import FAMILIES
 
 #: programs for accelerators: how the custom operator's name begins -> what the file is, and what to do
 _COMPILED = {
-    "ethos-u": (
-        "a program for Arm's Ethos-U NPU, which Vela compiled",
-        "give tinyfuse the file that Vela was given: its name most often lacks _vela",
-    ),
     "edgetpu-custom-op": (
         "a program for Google's Edge TPU, which edgetpu_compiler made",
         "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.ethos_u import resolve_programs
 from tinyfuse.frontend.file_formats import HINT_CONVERT, foreign_format, irregular
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
 from tinyfuse.frontend.flatbuffer_table import Table
@@ -136,6 +137,7 @@ def _graph(path: str, data: bytes) -> Graph:
         called.append(number)
         return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
 
+    ops = resolve_programs(path, ops, model, tensors, problems)
     ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
     unread = subgraphs - 1 - len({*called, *nested.graphs})
     if unread > 0:

@@ -89,7 +89,9 @@ _DILATION = "dilation_w_factor:int=1 dilation_h_factor:int=1"
 TABLES: dict[str, tuple[Field, ...]] = {
     name: _fields(text)
     for name, text in {
-        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer]",
+        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
+        "metadata_buffer:- metadata:[Metadata]",
+        "Metadata": "name:string buffer:uint",
         "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",
@@ -107,6 +109,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "CallOnceOptions": "init_subgraph_index:int",
         "ConcatenationOptions": f"axis:int {_ACTIVATION}",
         "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
+        "CumsumOptions": "exclusive:bool reverse:bool",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
         "DivOptions": _ACTIVATION,
@@ -118,11 +121,13 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "LeakyReluOptions": "alpha:float",
         "MirrorPadOptions": "mode:MirrorPadMode",
         "MulOptions": _ACTIVATION,
+        "OneHotOptions": "axis:int",
         "PackOptions": "values_count:int axis:int",
         "Pool2DOptions": f"{_CONV} filter_width:int filter_height:int {_ACTIVATION}",
         "ReducerOptions": "keep_dims:bool",
         "ResizeBilinearOptions": "new_height:- new_width:- align_corners:bool half_pixel_centers:bool",
         "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
+        "ReverseSequenceOptions": "seq_dim:int batch_dim:int",
         "SoftmaxOptions": "beta:float",
         "SpaceToDepthOptions": "block_size:int",
         "SqueezeOptions": "squeeze_dims:[int]",

@@ -119,11 +119,12 @@ class Model:
     operator_codes: list[Table]
     subgraphs: list[Table]
     buffers: list[Table]
+    metadata: list[Table]
 
     @staticmethod
     def of(data: bytes) -> Model:
         table = root(data)
-        return Model(table["version"], table["operator_codes"], table["subgraphs"], table["buffers"])
+        return Model(table["version"], table["operator_codes"], table["subgraphs"], table["buffers"], table["metadata"])
 
 
 class TensorReader:

@@ -112,8 +112,8 @@ class CallSite:
 
     `row` is the C expression (int32_t) of the output row to compute, or None: the whole output.
     `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked for, or "NULL".
-    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made, `program(number)` the C function
-    that runs a subgraph of the file, which returns `ok`, a C constant, where all went well.
+    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made. `module` is the prefix of the
+    module's C names.
     """
 
     inputs: tuple[TensorAccess | None, ...]
@@ -121,8 +121,16 @@ class CallSite:
     row: str | None
     scratch: str
     constant: Callable[[str], str]
-    program: Callable[[int], str] = "subgraph_{}".format
-    ok: str = "0"
+    module: str = "net"
+
+    @property
+    def ok(self) -> str:
+        """The C constant that the module's functions return where all went well."""
+        return f"{self.module.upper()}_OK"
+
+    def program(self, number: int) -> str:
+        """The C function that runs a subgraph of the file."""
+        return f"{self.module}_subgraph_{number}"
 
     def input(self, i: int) -> TensorAccess:
         """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""

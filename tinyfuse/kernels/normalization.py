@@ -25,28 +25,15 @@ class L2Normalize(Kernel):
         return (Call(self.name, args),)
 
 
-class L2NormalizeFloats(Kernel):
-    """The same of floats."""
-
-    name = "tinyfuse_l2_normalization_f32"
-    headers = ("tinyfuse_l2_f32.h",)
-    in_place = (0,)
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == "float32"
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        depth = op.input.shape[-1]
-        args = (site.input(0).pointer, op.input.elements // depth, depth, site.output.pointer)
-        return (Call(self.name, args),)
-
-
 class LogSoftmaxWhole(Kernel):
     """All rows of the last dimension, one after the other."""
 
     name = "tinyfuse_log_softmax_s8"
     headers = ("tinyfuse_log_softmax.h",)
     in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "int8"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = difference_scaling(op.input.scale)
@@ -57,3 +44,20 @@ class LogSoftmaxWhole(Kernel):
         }  # fmt: skip
         args = ("&p", *reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)
+
+
+class Floats(Kernel):
+    """Either of them of floats."""
+
+    in_place = (0,)
+
+    def __init__(self, name: str, header: str):
+        self.name, self.headers = name, (header,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "float32"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        depth = op.input.shape[-1]
+        args = (site.input(0).pointer, op.input.elements // depth, depth, site.output.pointer)
+        return (Call(self.name, args),)

@@ -1,9 +1,10 @@
 """Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE (runtime_c/tinyfuse_gather_nd.h, tinyfuse_embedding_lookup.h, tinyfuse_update_slice.h)."""
+DYNAMIC_UPDATE_SLICE, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -11,8 +12,12 @@ from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
+from tinyfuse.ops.one_hot import one_hot_axis
+from tinyfuse.ops.reverse_sequence import Sequences
 
 _CTYPE = {"int32": "int32_t", "int64": "int64_t"}
+#: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
+_SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
 
 
 class _Places(Kernel):
@@ -20,11 +25,13 @@ class _Places(Kernel):
 
     #: inputs that the C reads as numbers, not as bytes
     numbers: tuple[int, ...] = ()
+    #: inputs that the C does not read: what they give is in the output's shape
+    shapes: tuple[int, ...] = ()
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         found = []
         for i, tensor in enumerate(op.operands):
-            if tensor.is_constant:
+            if tensor.is_constant and i not in self.shapes:
                 values = np.ascontiguousarray(tensor.values).reshape(-1)
                 number = i in self.numbers
                 ctype = _CTYPE[tensor.dtype] if number else "int8_t"
@@ -32,8 +39,12 @@ class _Places(Kernel):
         return tuple(found)
 
     def pointers(self, site: CallSite) -> tuple[str, ...]:
-        """Where each input lies."""
-        return tuple(site.constant(f"input{i}") if view is None else view.pointer for i, view in enumerate(site.inputs))
+        """Where each input lies that the C reads."""
+        return tuple(
+            site.constant(f"input{i}") if view is None else view.pointer
+            for i, view in enumerate(site.inputs)
+            if i not in self.shapes
+        )
 
 
 class GatherPlaces(_Places):
@@ -100,7 +111,7 @@ class UpdateSlice(_Places):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         shape, update = op.input.shape, op.operand(1).shape
-        steps = [ITEM_BYTES[op.input.dtype] * int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
+        steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
         fields = {
             "rank": len(shape), "bytes": op.input.bytes, "wide": int(op.operand(2).dtype == "int64"),
             "last": _array([a - b for a, b in zip(shape, update, strict=True)], MOST_DIMENSIONS),
@@ -108,6 +119,69 @@ class UpdateSlice(_Places):
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_updating", "p", fields), Call(self.name, args)
+
+
+class ScatterPlaces(_Places):
+    """SCATTER_ND of one dtype. A slice outside the output ends the run."""
+
+    headers = ("tinyfuse_scatter_nd.h",)
+    numbers, shapes = (0,), (2,)
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_scatter_nd_{_SUMS[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places = places_in(op.output.shape, op.input)
+        fields = {
+            "count": places.count, "depth": places.indexes, "slice": places.slice, "bytes": op.output.bytes,
+            "dim": _array(op.output.shape[: places.indexes], MOST_INDEXES), "step": _array(places.steps, MOST_INDEXES),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_scattering", "p", fields), Call(self.name, args, status="0")
+
+
+class HotVectors(_Places):
+    """ONE_HOT."""
+
+    name = "tinyfuse_one_hot"
+    headers = ("tinyfuse_one_hot.h",)
+    numbers, shapes = (0,), (1,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, axis = op.output.shape, one_hot_axis(op)
+        fields = {
+            "outer": prod(shape[:axis]), "depth": shape[axis], "inner": prod(shape[axis + 1 :]),
+            "bytes": ITEM_BYTES[op.output.dtype], "wide": int(op.input.dtype == "int64"),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_vectors", "p", fields), Call(self.name, args)
+
+
+class ReverseStarts(_Places):
+    """REVERSE_SEQUENCE. A length beyond its sequence ends the run."""
+
+    name = "tinyfuse_reverse_sequence"
+    headers = ("tinyfuse_reverse_sequence.h",)
+    numbers = (1,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, a = op.input.shape, op.attributes_as(Sequences)
+        first, second = sorted((a.seq_dim, a.batch_dim))
+        dims = (prod(shape[:first]), shape[first], prod(shape[first + 1 : second]), shape[second])
+        fields = {
+            "dim": _array(dims, 4), "bytes": prod(shape[second + 1 :]) * ITEM_BYTES[op.input.dtype],
+            "along": 1 if a.seq_dim == first else 3, "wide": int(op.operand(1).dtype == "int64"),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_sequences", "p", fields), Call(self.name, args, status="0")
+
+
+def scatter_kernels() -> tuple[Kernel, ...]:
+    """Those of SCATTER_ND, one a dtype."""
+    return tuple(map(ScatterPlaces, _SUMS))
 
 
 def _array(values: Sequence[int], length: int) -> str:

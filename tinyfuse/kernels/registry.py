@@ -11,6 +11,7 @@ from tinyfuse.kernels.activation import Clamp, Lookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
@@ -36,6 +37,7 @@ from tinyfuse.kernels.conv import (
     PointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
+from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -53,18 +55,36 @@ from tinyfuse.kernels.elementwise import (
     rescaled,
     wide_kernels,
 )
+from tinyfuse.kernels.ethos_u import EthosUProgram
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
-from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, FullyConnectedF32, TransposeConvRowF32
+from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
+    DenseF32,
+    DepthwiseRowF32,
+    FullyConnectedF32,
+    PackedConvRowF32,
+    PackedDepthwiseRowF32,
+    TransposeConvRowF32,
+)
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
-from tinyfuse.kernels.normalization import L2Normalize, L2NormalizeFloats, LogSoftmaxWhole
+from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.places import EmbeddingFloats, EmbeddingRows, GatherPlaces, UpdateSlice
+from tinyfuse.kernels.places import (
+    EmbeddingFloats,
+    EmbeddingRows,
+    GatherPlaces,
+    HotVectors,
+    ReverseStarts,
+    UpdateSlice,
+    scatter_kernels,
+)
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
@@ -83,7 +103,7 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.softmax import SoftmaxWhole
+from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
@@ -96,7 +116,7 @@ from tinyfuse.ops.logic import COMPARISONS, Comparison
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
-from tinyfuse.ops.resize import bilinear_places, nearest_indexes
+from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
 from tinyfuse.ops.signal_fft import ARITHMETIC
 from tinyfuse.ops.unary import UnaryOperator
 from tinyfuse.ops.unary_math import FloatFunction
@@ -169,23 +189,23 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
-        "int16": (ConvRowS16(),),
-        "float32": (ConvRowF32(),),
+        "int16": (PackedConvRowS16(), ConvRowS16()),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
-        "int16": (DepthwiseRowS16(),),
-        "float32": (DepthwiseRowF32(),),
+        "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
         "int8": (
             MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (FullyConnectedS16(),),
-        "float32": (FullyConnectedF32(),),
+        "int16": (DenseS16(), FullyConnectedS16()),
+        "float32": (DenseF32(), FullyConnectedF32()),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
@@ -206,9 +226,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
-    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
-    "LOG_SOFTMAX": (LogSoftmaxWhole(),),
-    "L2_NORMALIZATION": (L2Normalize(), L2NormalizeFloats()),
+    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(), CmsisSoftmax()),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
@@ -255,17 +275,26 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
     "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
     "REDUCE_ALL": (Reduce("all", "bool"),),
+    "CUMSUM": (CumsumWhole("int8"), CumsumWhole("float32")),
     "ARG_MAX": (ArgExtreme("int8"), ArgExtreme("float32")),
     "ARG_MIN": (ArgExtreme("int8"), ArgExtreme("float32")),
     "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
-    "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
+    "RESIZE_BILINEAR": (
+        BilinearRow(bilinear_places), Bilinear(bilinear_places),
+        BilinearRow(real_places, "float32"), Bilinear(real_places, "float32"),
+    ),
+    "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
+    "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
     "GATHER": (GatherSlices(),),
     "GATHER_ND": (GatherPlaces(),),
     "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
     "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
+    "SCATTER_ND": scatter_kernels(),
+    "ONE_HOT": (HotVectors(),),
+    "REVERSE_SEQUENCE": (ReverseStarts(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
@@ -287,13 +316,14 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM SignalStacker": (StackerKernel(),),
     "CUSTOM SignalDelay": (DelayKernel(),),
     "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
-    "MEAN_OF_SUM": (MeanOfSumRow(),),
+    "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

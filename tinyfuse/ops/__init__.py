@@ -17,11 +17,13 @@ from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
@@ -36,6 +38,7 @@ from tinyfuse.ops.elementwise import (
     SubOperator,
 )
 from tinyfuse.ops.embedding_lookup import EmbeddingLookupOperator
+from tinyfuse.ops.ethos_u import EthosUOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
 from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
@@ -47,6 +50,7 @@ from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
+from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
@@ -55,9 +59,11 @@ from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperat
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
 from tinyfuse.ops.reverse import ReverseV2Operator
+from tinyfuse.ops.reverse_sequence import ReverseSequenceOperator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.scatter_nd import ScatterNdOperator
 from tinyfuse.ops.select import SelectOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.signal_filter_bank import (
@@ -90,6 +96,7 @@ from tinyfuse.ops.variables import (
     ReadVariableOperator,
     VarHandleOperator,
 )
+from tinyfuse.ops.where import WhereOperator
 
 
 def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
@@ -149,6 +156,7 @@ FAMILIES: dict[str, OpFamily] = {
         ReduceMaxOperator(),
         ReduceMinOperator(),
         ReduceAllOperator(),
+        CumsumOperator(),
         ArgMaxOperator(),
         ArgMinOperator(),
         PadOperator(),
@@ -169,6 +177,8 @@ FAMILIES: dict[str, OpFamily] = {
         TransposeOperator(),
         SpaceToDepthOperator(),
         DepthToSpaceOperator(),
+        SpaceToBatchOperator(),
+        BatchToSpaceOperator(),
         BroadcastToOperator(),
         TileOperator(),
         ReverseV2Operator(),
@@ -176,9 +186,13 @@ FAMILIES: dict[str, OpFamily] = {
         GatherNdOperator(),
         EmbeddingLookupOperator(),
         DynamicUpdateSliceOperator(),
+        ScatterNdOperator(),
+        OneHotOperator(),
+        ReverseSequenceOperator(),
         ShapeOperator(),
         BroadcastArgsOperator(),
         ZerosLikeOperator(),
+        WhereOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),
@@ -202,6 +216,7 @@ FAMILIES: dict[str, OpFamily] = {
         DelayOperator(),
         OverlapAddOperator(),
         DecodeOperator(),
+        EthosUOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them

@@ -142,6 +142,7 @@ class OpFamily(ABC):
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
     folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
     folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
     #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
@@ -187,6 +188,9 @@ class OpFamily(ABC):
         from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
         return None
 
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
+
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
         return 0
@@ -209,8 +213,9 @@ class OpFamily(ABC):
         return False
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        """Of an input that holds indexes, computed at run time, which end the run where they are outside: the
-        least and the greatest that never do. None for any other input."""
+        """Of an input that holds indexes, which may be computed at run time: the least and the greatest to try the
+        operator with. Others end the run with an error, or do what the nearest of these does. None for any other
+        input."""
         return None
 
     def parts(self, op: Op) -> tuple[Part, ...]:

@@ -18,13 +18,13 @@ from tinyfuse.ops.convolution import (
     conv_options,
     geometry,
     quantized,
-    real_outputs,
     requantize_channels,
     taps,
     weights_scale_rule,
     windows,
 )
 from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.real import real_outputs
 
 
 def _bad_channels(op: Op) -> Tensor | None:

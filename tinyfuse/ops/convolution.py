@@ -29,17 +29,8 @@ from tinyfuse.ir.fixedpoint import (
 )
 from tinyfuse.ops.base import RowWindow, Rule
 
-#: the largest float32
-FLOAT32_MAX = float(np.finfo(np.float32).max)
-
-#: activations that a convolution or fully connected layer may have fused in, and the clamps of their float32 outputs
-REAL_RANGES = {
-    "NONE": (-FLOAT32_MAX, FLOAT32_MAX),
-    "RELU": (0.0, FLOAT32_MAX),
-    "RELU6": (0.0, 6.0),
-    "RELU_N1_TO_1": (-1.0, 1.0),
-}
-ACTIVATIONS = tuple(REAL_RANGES)
+#: activations that a convolution or fully connected layer may have fused in
+ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
 class Clamped:
@@ -193,12 +184,6 @@ def accumulator(op: Op) -> str:
     return "int32" if getattr(op.attributes, "quantized_bias_type", None) == "INT32" else "int64"
 
 
-def real_clamp_range(op: Op) -> tuple[float, float]:
-    """(low, high) of a float32 output: an infinity becomes the largest number of its sign."""
-    attributes = op.attributes_as(Clamped)
-    return attributes.clamp or REAL_RANGES[attributes.activation]
-
-
 def clamp_range(op: Op) -> tuple[int, int]:
     """(low, high) of a quantized output in stored units."""
     attributes = op.attributes_as(Clamped)
@@ -239,12 +224,6 @@ def bias_values(op: Op) -> Int64s:
     return bias.values.reshape(-1).astype(np.int64)
 
 
-def real_bias(op: Op) -> Array:
-    """The bias of a float32 layer, zeros where it is absent."""
-    bias = op.optional(2)
-    return np.zeros(op.output.shape[-1], np.float32) if bias is None else bias.values.reshape(-1)
-
-
 def requantize_channels(op: Op, accumulators: Array) -> Array:
     """Stored outputs from int64 accumulators [..., out_c] that have no bias yet."""
     total = accumulators + bias_values(op)
@@ -253,15 +232,6 @@ def requantize_channels(op: Op, accumulators: Array) -> Array:
     else:  # wraps as the C does
         scaled = multiply_by_quantized_multiplier(total.astype(np.int32), *channel_multipliers(op))
     return clamp(scaled + op.output.zero_point, *clamp_range(op), op.output.dtype)
-
-
-def real_outputs(op: Op, sums: Array) -> Array:
-    """float32 outputs from float32 sums [..., out_c] that have no bias yet; NaN stays NaN."""
-    low, high = map(np.float32, real_clamp_range(op))
-    with np.errstate(all="ignore"):
-        total = sums + real_bias(op)
-    total = np.where(total < low, low, total)
-    return np.where(high < total, high, total)
 
 
 # --- rules -----------------------------------------------------------------------------------

@@ -39,6 +39,9 @@ class DynamicUpdateSliceOperator(OpFamily):
         Rule("input and output have one shape", lambda op: op.output if op.output.shape != op.input.shape else None),
     )
 
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        return (-1, max(op.input.shape)) if index == 2 else None
+
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         data, update, starts = all_given(inputs)
         room = np.array(data.shape) - update.shape

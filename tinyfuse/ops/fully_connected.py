@@ -16,9 +16,9 @@ from tinyfuse.ops.convolution import (
     Clamped,
     extent_of,
     quantized,
-    real_outputs,
     requantize_channels,
 )
+from tinyfuse.ops.real import real_outputs
 
 
 @dataclass(frozen=True)

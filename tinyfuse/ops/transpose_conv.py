@@ -17,11 +17,11 @@ from tinyfuse.ops.convolution import (
     ZERO_POINT_RULE,
     Clamped,
     quantized,
-    real_outputs,
     requantize_channels,
     weights_scale_rule,
     windows_along,
 )
+from tinyfuse.ops.real import real_outputs
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import TypeVar
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ir.fixedpoint import activation_range
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import REAL_RANGES, Clamped, clamp_range, real_clamp_range
+from tinyfuse.ops.convolution import Clamped, clamp_range
+from tinyfuse.ops.real import real_clamp, real_range
 
 _Bound = TypeVar("_Bound", int, float)
 
@@ -51,7 +52,7 @@ def _folds(graph: Graph, activation: Op) -> bool:
 def _with_clamp(producer: Op, activation: Op) -> Op:
     name, result = FAMILIES[activation.kind].fused_as or "NONE", activation.output
     if result.dtype == "float32":
-        clamp = _within(real_clamp_range(producer), REAL_RANGES[name])
+        clamp = _within(real_clamp(producer), real_range(name))
     else:
         clamp = _within(clamp_range(producer), activation_range(name, result.scale, result.zero_point, result.dtype))
     return replace(producer, attributes=producer.attributes_as(Clamped).clamped(clamp), outputs=activation.outputs)

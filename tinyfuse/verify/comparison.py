@@ -72,12 +72,16 @@ def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     return same
 
 
-def ulp_distance(a: Array, b: Array) -> npt.NDArray[np.int64]:
+def ulp_distance(a: Array, b: Array, ulp_of: float = 0.0) -> npt.NDArray[np.int64]:
     """How many float32 lie from one value to the other, element by element, the two zeros being two; 0 between NaNs,
-    2^32 between a NaN and a number."""
+    2^32 between a NaN and a number. Where it is less: the distance in units of the last place of `ulp_of`."""
     order = [_order(values) for values in (a, b)]
     nan = np.isnan(a) != np.isnan(b)
     distance: npt.NDArray[np.int64] = np.where(np.isnan(a) & np.isnan(b), 0, np.abs(order[0] - order[1]))
+    if ulp_of:
+        with np.errstate(invalid="ignore"):
+            units = np.abs(a.astype(np.float64) - b) / np.spacing(np.float32(ulp_of))
+        distance = np.where(units < distance, np.ceil(units), distance).astype(np.int64)
     return np.where(nan, 1 << 32, distance)
 
 

@@ -11,7 +11,9 @@ from tinyfuse.ir import Op
 from tinyfuse.ops.l2_normalization import L2Norm
 
 
-def _log_softmax(shape, scale=0.1, zero_point=3) -> Op:
+def _log_softmax(shape, scale=0.1, zero_point=3, dtype="int8") -> Op:
+    if dtype == "float32":
+        return operator("LOG_SOFTMAX", [tensor(shape, None, dtype=dtype)], tensor(shape, None, dtype=dtype))
     return operator("LOG_SOFTMAX", [tensor(shape, scale, zero_point)], tensor(shape, 1 / 16, 127))
 
 
@@ -35,7 +37,7 @@ def _arg(kind: str, shape, axis: int, axis_shape=(), dtype="int8") -> Op:
 def _random_rows(draw, kind: str) -> Op:
     shape = draw(shapes | st.tuples(st.integers(1, 3), st.integers(1, 300)))
     if kind == "LOG_SOFTMAX":
-        return _log_softmax(shape, draw(scales), draw(zero_points))
+        return _log_softmax(shape, draw(scales), draw(zero_points), draw(st.sampled_from(["int8", "float32"])))
     return _l2(shape, draw(zero_points), dtype=draw(st.sampled_from(["int8", "float32"])))
 
 
@@ -73,6 +75,10 @@ NAMED = {
         "beyond the clamp": _log_softmax((2, 33), 1e4),
         "long": _log_softmax((1, 4095), 2.0**-20),
         "every value": _log_softmax((1, 256), 0.05, -128),
+        "floats, ten classes": _log_softmax((1, 10), dtype="float32"),
+        "floats, one class": _log_softmax((3, 1), dtype="float32"),
+        "floats, pixels": _log_softmax((1, 3, 4, 5), dtype="float32"),
+        "floats, long": _log_softmax((2, 300), dtype="float32"),
     },
     "L2_NORMALIZATION": {
         "vectors": _l2((4, 8)),
@@ -92,6 +98,7 @@ NAMED = {
     "RESIZE_BILINEAR": {
         **resize_cases("RESIZE_BILINEAR"),
         "many times": resized("RESIZE_BILINEAR", (1, 2, 3, 2), (15, 17), half_pixel_centers=True),
+        **{f"floats, {name}": op for name, op in resize_cases("RESIZE_BILINEAR", "float32").items()},
     },
 }
 RANDOM = {

@@ -1,4 +1,5 @@
-"""GATHER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE: elements picked or replaced where indexes say."""
+"""Elements picked, replaced or added where indexes say: GATHER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE, SCATTER_ND,
+ONE_HOT, REVERSE_SEQUENCE; and WHERE, which gives such places, of a constant."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 
 from cases.common import constant, operator, random_data, shapes, tensor
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.one_hot import OneHot
+from tinyfuse.ops.reverse_sequence import Sequences
 
 _IMAGE = (1, 4, 5, 6)
 
@@ -73,6 +76,56 @@ def _random_update(draw) -> Op:
     return _update(shape, part, draw(st.sampled_from(["int8", "int16"])), starts=starts)
 
 
+# --- SCATTER_ND ------------------------------------------------------------------------------
+
+
+def _scatter(shape, indexes, dtype="int8", values=None, constant_updates=False) -> Op:
+    """`indexes`: their shape; they are constant where `values` are given."""
+    ids = tensor(indexes, None, dtype="int32") if values is None else constant(np.array(values, np.int32))
+    updates = (*indexes[:-1], *shape[indexes[-1] :])
+    source = _constant(updates, dtype) if constant_updates else _data(updates, dtype)
+    return operator("SCATTER_ND", [ids, source, constant(np.array(shape, np.int32))], _data(shape, dtype))
+
+
+@st.composite
+def _random_scatter(draw) -> Op:
+    shape = draw(shapes)
+    outer = draw(st.lists(st.integers(1, 4), min_size=1, max_size=2))
+    dtype = draw(st.sampled_from(["int8", "int32", "bool"]))
+    return _scatter(shape, (*outer, draw(st.integers(1, len(shape)))), dtype)
+
+
+# --- ONE_HOT ---------------------------------------------------------------------------------
+
+
+def _one_hot(shape, depth: int, axis=-1, dtype="int8", index_dtype="int32", values=()) -> Op:
+    """`values`: those for the place of the index and for others, where they are constant."""
+    at = len(shape) if axis == -1 else axis
+    pair = [constant(np.array(value, dtype), 0.1, 3) for value in values] or [_data((), dtype), _data((), dtype)]
+    inputs = [tensor(shape, None, dtype=index_dtype), constant(np.array(depth, np.int32)), *pair]
+    return operator("ONE_HOT", inputs, _data((*shape[:at], depth, *shape[at:]), dtype), OneHot(axis))
+
+
+# --- REVERSE_SEQUENCE ------------------------------------------------------------------------
+
+
+def _reverse(shape, seq_dim: int, batch_dim: int, dtype="int16", length_dtype="int32", values=None) -> Op:
+    lengths = tensor((shape[batch_dim],), None, dtype=length_dtype)
+    if values is not None:
+        lengths = constant(np.array(values, length_dtype))
+    attributes = Sequences(seq_dim, batch_dim)
+    return operator("REVERSE_SEQUENCE", [_data(shape, dtype), lengths], _data(shape, dtype), attributes)
+
+
+# --- WHERE -----------------------------------------------------------------------------------
+
+
+def _where(condition, dtype) -> Op:
+    values = np.array(condition, dtype)
+    places = (int(np.count_nonzero(values)), values.ndim)
+    return operator("WHERE", [constant(values)], tensor(places, None, dtype="int64"))
+
+
 _SAME = _data((3, 4))
 NAMED = {
     "GATHER_ND": {
@@ -110,5 +163,38 @@ NAMED = {
         "a constant": _update((4, 5), (2, 2), constants=(1,)),
         **{dtype: _update((3, 4), (2, 2), dtype) for dtype in ("int16", "int32", "float32")},
     },
+    "SCATTER_ND": {
+        "elements": _scatter((4, 5), (3, 2)),
+        "rows": _scatter((4, 5), (3, 1)),
+        "one place twice": _scatter((4, 3), (3, 1), values=((1,), (2,), (1,))),
+        "pixels": _scatter(_IMAGE, (2, 2, 3), constant_updates=True),
+        "five indexes": _scatter((2, 1, 2, 2, 2, 3), (4, 5)),
+        **{
+            dtype: _scatter((2, 3), (8, 1), dtype, [(i % 2,) for i in range(8)])
+            for dtype in ("bool", "uint8", "int32", "int64", "float32")
+        },
+    },
+    "ONE_HOT": {
+        "last": _one_hot((5,), 4),
+        "first": _one_hot((2, 3), 4, 0),
+        "inside": _one_hot((2, 3), 4, 1),
+        "a scalar": _one_hot((), 3),
+        "constant values": _one_hot((5,), 4, values=(7, -7)),
+        "int64 indexes": _one_hot((2, 3), 4, 1, index_dtype="int64"),
+        **{dtype: _one_hot((4,), 3, 0, dtype) for dtype in ("bool", "uint8", "int32", "int64", "float32")},
+    },
+    "REVERSE_SEQUENCE": {
+        "in rows of a batch": _reverse((3, 5, 2), 1, 0),
+        "batch behind": _reverse((5, 2, 3), 0, 2),
+        "far apart": _reverse((2, 3, 2, 4, 2), 1, 3),
+        "constant lengths": _reverse((3, 5), 1, 0, values=(5, 0, -1)),
+        "int64 lengths": _reverse((3, 5), 1, 0, length_dtype="int64"),
+        **{dtype: _reverse((4, 3), 0, 1, dtype) for dtype in ("uint8", "int32", "int64", "float32")},
+    },
+    "WHERE": {
+        "bools": _where([[True, False], [True, True]], np.bool_),
+        "numbers": _where([0, 3, 0, -1], np.int32),
+        "floats": _where([[[0.5, -0.0]]], np.float32),
+    },
 }
-RANDOM = {"GATHER_ND": _random_gather(), "DYNAMIC_UPDATE_SLICE": _random_update()}
+RANDOM = {"GATHER_ND": _random_gather(), "DYNAMIC_UPDATE_SLICE": _random_update(), "SCATTER_ND": _random_scatter()}

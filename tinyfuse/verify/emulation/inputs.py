@@ -40,7 +40,7 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
     for op in graph.consumers.get(tensor, ()):
         for index, operand in enumerate(op.inputs):
             ends = FAMILIES[op.kind].indexes(op, index)
-            if operand is tensor and ends is not None:  # other indexes end a run
+            if operand is tensor and ends is not None:  # others may end a run
                 return *ends, ends[0]
     info = np.iinfo(tensor.dtype)
     return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
