@@ -13,6 +13,7 @@ from kernel_harness import Case, run_cases
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -21,6 +22,7 @@ from tinyfuse.targets import Target, load_target
 #: the host also runs the C twins of what uses the DSP extension and Helium
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
 TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
+TARGETS["host-dsp-twins"] = replace(TARGETS["host"], dsp=True)
 
 
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
@@ -182,3 +184,58 @@ def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tm
         some = cases[first : first + 24]
         for case, result in zip(some, run_cases(some, target, tmp_path, flags, compiler), strict=True):
             assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+# --- weights of int4 ---------------------------------------------------------------------------
+
+#: every block of pixels, every rest of channels and of inputs, and windows that leave the image
+INT4_SHAPES = (
+    Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 2, 5, 8, 20), Shape("CONV_2D", 3, 1, 20, 9),
+    Shape("CONV_2D", 2, 6, 28, 2), Shape("CONV_2D", 1, 3, 16, 1), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
+    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 5, 6, 8, 5, (2, 3), (2, 1)),
+    Shape("CONV_2D", 6, 9, 8, 6, (2, 3), (1, 2), (2, 2)), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
+    Shape("CONV_2D", 1, 3, 33, 11), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 1, 1, 1, 1),
+    Shape("FULLY_CONNECTED", 3, 1, 28, 70), Shape("FULLY_CONNECTED", 2, 1, 37, 5),
+)  # fmt: skip
+
+
+def int4_cases(target: Target, **choices: str) -> list[Case]:
+    """Layers of each form with the kernels of int4, inputs at the ends among them."""
+    rng = np.random.default_rng(3)
+    context = Context(target, kernels="tinyfuse", **choices)
+    cases: list[Case] = []
+    for shape in map(of_int4, INT4_SHAPES):
+        plain = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+            op = replace(plain, outputs=(output,))
+            for kernel in kernels_for(op):
+                if not kernel.name.endswith("s4") or not kernel.accepts(op, context):
+                    continue
+                for extreme in (False, True):
+                    data = random_input(op, rng, extreme)
+                    over = 0 in kernel.access_orders(op)
+                    ring = kernel.by_row and kernel.rings and extreme
+                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data, ring, int(extreme))]
+    return cases
+
+
+@pytest.mark.parametrize("choices", ({}, {"optimize": "ram"}), ids=("plain", "ram"))
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4", "host-twins", "cortex-m55"))
+def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = int4_cases(TARGETS[target], **choices)
+    mve, names = "mve_" if TARGETS[target].mve else "", {case.kernel.name for case in cases}
+    dense = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
+    assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | dense
+    assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
+    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
+        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+
+
+def test_sums_that_leave_their_4096ths_are_computed_from_bytes() -> None:
+    op = make_op(of_int4(Shape("CONV_2D", 1, 1, 600, 4)), np.random.default_rng(1))
+    assert int4_layer(op) is not None
+    weights = replace(op.inputs[1], data=np.full(op.inputs[1].shape, -8, np.int8))
+    assert int4_layer(replace(op, inputs=(op.input, weights, *op.inputs[2:]))) is None

@@ -24,7 +24,7 @@ from tflite_mutations import mutants, patch, sites
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import MAX_FILE_BYTES, read_tflite
 from tinyfuse.frontend.tensors import MAX_PROBLEMS, MAX_TENSOR_BYTES
-from tinyfuse.ir import ITEM_BYTES, Graph
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Graph
 from tinyfuse.ir.text import graph_text
 
 MODELS = sorted((Path(__file__).parents[3] / "shared" / "models").glob("*.tflite"))
@@ -81,10 +81,14 @@ def assert_sound(graph: Graph) -> None:
         known.update(op.outputs)
     assert known.issuperset(graph.outputs)
     for tensor in known | {t for op in graph.ops for t in op.inputs if t is not None}:
-        assert tensor.dtype in ITEM_BYTES and all(dim > 0 for dim in tensor.shape)
+        assert tensor.dtype in ITEM_BYTES or (tensor.is_constant and tensor.dtype in (INT4, FLOAT16))
+        assert all(dim > 0 for dim in tensor.shape)
         assert len(tensor.shape) <= 8 and tensor.bytes <= MAX_TENSOR_BYTES
         if tensor.data is not None:
-            assert tensor.data.dtype == tensor.dtype and tensor.data.shape == tensor.shape
+            assert (
+                tensor.data.dtype == ("int8" if tensor.dtype == INT4 else tensor.dtype)
+                and tensor.data.shape == tensor.shape
+            )
             assert not tensor.data.flags.writeable
         if tensor.quant is not None:
             quant = tensor.quant

@@ -128,7 +128,7 @@ def network(data: str, weights: str, layers: int = 40, kind: str = "CONV_2D") ->
     ("data", "weights", "what"),
     [
         ("float32", "float32", "this is a float32 model"),
-        ("float32", "float16", "this is a float16 model"),
+        ("float32", "float16", "this is a float32 model"),  # the weights are float32 by then
         ("float32", "int8", "this is a dynamic-range quantized model"),
         ("float32", "uint8", "this is a dynamic-range quantized model"),
         ("uint8", "uint8", "this is a uint8 model"),

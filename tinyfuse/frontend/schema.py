@@ -134,7 +134,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "StridedSliceOptions": "begin_mask:int end_mask:int ellipsis_mask:int new_axis_mask:int "
         "shrink_axis_mask:int offset:bool",
         "SubOptions": _ACTIVATION,
-        "SVDFOptions": "rank:int",
+        "SVDFOptions": f"rank:int {_ACTIVATION}",
         "TransposeConvOptions": f"{_CONV} {_ACTIVATION}",
         "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- time_major:bool",
         "UnpackOptions": "num:int axis:int",

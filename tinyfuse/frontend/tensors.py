@@ -16,7 +16,7 @@ import numpy as np
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import INT4, ITEM_BYTES, Array, Op, Quant, Tensor
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Array, Op, Quant, Tensor
 
 #: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
 #: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
@@ -36,6 +36,8 @@ _HINT_FIXED_SHAPE = "give the model a fixed input shape before converting it"
 _HINT_SPARSE = "convert the model without sparsity"
 _HINT_EXTERNAL = "convert the model with its weights inside the file"
 
+#: dtypes that only constants may have
+_CONSTANT = (INT4, FLOAT16)
 _DTYPES = {value: name.lower() for value, name in enumerators("TensorType").items()}
 #: what zero points may be; int32 where they mean nothing, because TFLM keeps them in 32 bits
 _ZERO_POINT_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
@@ -54,6 +56,7 @@ def nibbles(raw: Array, count: int) -> Array:
     """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first."""
     pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
     values: Array = pairs.view(np.int8) >> 4
+    values.setflags(write=False)
     return values
 
 
@@ -182,15 +185,15 @@ class TensorReader:
         good &= self._dims(found)
         if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
             return found
-        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {INT4} of weights)"
-        good &= self.require(dtype in ITEM_BYTES or dtype == INT4, message, _HINT_QUANTIZE, tensor=found)
+        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {' and '.join(_CONSTANT)} of weights)"
+        good &= self.require(dtype in ITEM_BYTES or dtype in _CONSTANT, message, _HINT_QUANTIZE, tensor=found)
         message = "sparse tensors are not supported"
         good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
         if not good:
             return found
         data = self._constant(found, table)
-        message = f"{INT4} is supported for constant weights alone"
-        self.require(data is not None or dtype != INT4, message, _HINT_QUANTIZE, tensor=found)
+        message = f"{dtype} is supported for constant weights alone"
+        self.require(data is not None or dtype not in _CONSTANT, message, _HINT_QUANTIZE, tensor=found)
         quant = self._quantization(found, table["quantization"], constant=data is not None)
         if not table["is_variable"]:
             return Tensor(found.name, shape, dtype, quant, data, index)

@@ -27,8 +27,9 @@ ITEM_BYTES = {
     "float32": 4,
 }
 
-#: dtype that constants alone have: two values a byte in files and where they are packed for kernels
-INT4 = "int4"
+#: dtypes that constants alone have. int4: two values a byte in files and where they are packed for kernels;
+#: float16: only read by a DEQUANTIZE
+INT4, FLOAT16 = "int4", "float16"
 
 
 _Attributes = TypeVar("_Attributes")
@@ -84,7 +85,9 @@ class Tensor:
     @cached_property
     def bytes(self) -> int:
         """As the file has it: of int4, two values a byte."""
-        return (self.elements + 1) // 2 if self.dtype == INT4 else self.elements * ITEM_BYTES[self.dtype]
+        if self.dtype == INT4:
+            return (self.elements + 1) // 2
+        return self.elements * (2 if self.dtype == FLOAT16 else ITEM_BYTES[self.dtype])
 
     @property
     def is_image(self) -> bool:

@@ -7,8 +7,8 @@ from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statemen
 from tinyfuse.kernels.counts import Counts, pool_counts
 from tinyfuse.kernels.rows import SUFFIX
 from tinyfuse.ops.convolution import clamp_range
-from tinyfuse.ops.real import real_clamp
 from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.real import real_clamp
 
 
 class _PoolRow(Kernel):

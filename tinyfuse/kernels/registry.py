@@ -60,6 +60,9 @@ from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.int4_dense import Int4Dense
+from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
@@ -105,7 +108,7 @@ from tinyfuse.kernels.signal import (
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
-from tinyfuse.kernels.svdf import SvdfWhole
+from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
@@ -184,6 +187,7 @@ _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TA
 _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
+            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             MvePointwise(), MveConvRow(),
             Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
             PackedConvRow(), ConvRow(),
@@ -201,7 +205,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (DenseS16(), FullyConnectedS16()),
@@ -220,7 +224,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_UNARY,
     **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
-    "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
+    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
     "AVERAGE_POOL_2D": (
         PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
     ),
@@ -298,8 +302,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
-    "SVDF": (SvdfWhole(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
+    "SVDF": (SvdfWhole(), SvdfReal(), CmsisSvdf(), CmsisSvdfInt8()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "CUSTOM SignalWindow": (WindowKernel(),),

@@ -43,7 +43,7 @@ def clamp_real(values: Array, low: float, high: float) -> Array:
 def greatest(values: Array) -> Array:
     """float32 [..., n] -> [..., 1]: the greatest along the last dimension, at least the lowest number; the first one
     where several are equal, and no NaN."""
-    most = np.full((*values.shape[:-1], 1), -np.finfo(np.float32).max, np.float32)
+    most = np.full((*values.shape[:-1], 1), -FLOAT_MAX, np.float32)
     for column in range(values.shape[-1]):
         value = values[..., column : column + 1]
         most = np.where(most < value, value, most)
@@ -54,9 +54,8 @@ def sum_in_order(terms: Array) -> Array:
     """float32 [n, ...] -> [...]: 0 plus the first term, plus the second, and so on, each sum rounded."""
     zero = np.zeros((1, *terms.shape[1:]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums: Array = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
-    total: Array = sums[-1]
-    return total
+        sums = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
+    return np.array(sums[-1], order="C")
 
 
 def real_bias(op: Op) -> Array:

@@ -4,6 +4,7 @@ alone."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given

@@ -235,6 +235,11 @@ def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
     return int(2 * min(p["batches"], 3) * _fours(p["in_c"]))
 
 
+def _of_dense_s4(p: _Fields, args: _Arguments) -> int:
+    """A column of int16, in_c rounded up to a multiple of 8."""
+    return int((p["in_c"] + 7) // 8 * 8 * 2)
+
+
 def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
@@ -284,10 +289,13 @@ POINTER_BYTES, QUAD_BYTES = 4, 156
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
+    "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
@@ -295,4 +303,5 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
+    "tinyfuse_conv_mve_row_s4": _of_conv_mve,
 }

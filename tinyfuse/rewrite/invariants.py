@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import INT4, ITEM_BYTES, Graph, Op, Tensor
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
 
@@ -80,7 +80,7 @@ def _tensors(graph: Graph) -> list[Tensor]:
 
 
 def _tensor(tensor: Tensor) -> Iterator[str]:
-    if tensor.dtype not in ITEM_BYTES and not (tensor.dtype == INT4 and tensor.is_constant):
+    if tensor.dtype not in ITEM_BYTES and not (tensor.dtype in (INT4, FLOAT16) and tensor.is_constant):
         yield f"{tensor} has no dtype that we know"
     if any(dim < 0 for dim in tensor.shape):
         yield f"{tensor} has a shape that is not static"
