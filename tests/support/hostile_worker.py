@@ -1,9 +1,9 @@
 """Compiles hostile files in a process of its own, with the limits that a user is promised:
 
-    python hostile_worker.py SECONDS SEED FOLDER [EXACT]
+    python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT]
 
-For SECONDS it makes mutants of many small models and compiles each for some target, as `gen` does. What is
-neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
+It makes a few mutants of each of many small models, PASSES times or for SECONDS, and compiles each for some target, as
+`gen` does. What is neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
 a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
 sanitizers, and is compared with the references. The last line is JSON: {files, read, compiled, c_checked,
 exact, finds}.
@@ -85,13 +85,13 @@ def _convolutions() -> bytes:
     return sketch.build([x], [y])
 
 
-def files(seed: int) -> Iterator[tuple[str, bytes]]:
-    """(what it was made of, file), endless: of each starting point in turn a few variants of both sorts."""
+def files(seed: int, passes: int) -> Iterator[tuple[str, bytes]]:
+    """(what it was made of, file): in each pass, of each starting point a few variants of both sorts."""
     made = []
     for number, (name, data) in enumerate(sorted(starting_points().items())):
         made.append((f"{name}, structure", structural_mutants(data, seed * 1000 + number)))
         made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
-    while True:
+    for _ in range(passes):
         for name, variants in made:
             for data in islice(variants, 3 if name.endswith("structure") else 1):
                 yield name, data
@@ -172,7 +172,7 @@ def c_problem(module: dict[str, str]) -> str | None:
     return done.stderr[:2000] if done.returncode else None
 
 
-def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
+def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
     end = time.monotonic() + seconds
     figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
     finds: dict[str, str] = {}
@@ -184,7 +184,7 @@ def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
             path.with_suffix(".txt").write_text(f"{name}\n{details}")
             finds[what] = f"{path}: of {name}: {details.strip().splitlines()[-1]}"
 
-    for name, data in files(seed):
+    for name, data in files(seed, passes):
         if time.monotonic() > end:
             break
         figures["files"] += 1
@@ -216,4 +216,4 @@ def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), *map(int, sys.argv[5:]))

@@ -53,7 +53,8 @@ def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
 
 
 def nibbles(raw: Array, count: int) -> Array:
-    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first."""
+    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first. Not to be
+    changed, as other constants, which are views of the file."""
     pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
     values: Array = pairs.view(np.int8) >> 4
     values.setflags(write=False)

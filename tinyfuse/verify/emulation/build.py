@@ -185,7 +185,7 @@ def build_firmware(
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
         ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
-        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name) if debug else {},
+        kernel_symbols=group_symbols(sized, module.name) if debug else {},
     )
 
 
