@@ -27,6 +27,7 @@ from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
 from tinyfuse.targets import load_target
+from tinyfuse.verify.comparison import same_bits
 
 #: which row changes what is probed so often with other numbers; images are small
 PROBES = 3
@@ -66,7 +67,7 @@ def influences(op: Op, index: int) -> list[set[int]]:
             changed = values[index].copy()
             changed[:, row] = _numbers(op.inputs[index], rng)[:, row]
             after = FAMILIES[op.kind].reference(op, *values[:index], changed, *values[index + 1 :])[0]
-            for y in np.unique(np.nonzero(after != before)[1]):
+            for y in np.unique(np.nonzero(~same_bits(np.asarray(after), np.asarray(before)))[1]):
                 found[y].add(row)
     return found
 
