@@ -6,7 +6,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.kernels.rows import element_count, input_pointer
 
-_SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "bool": "bool", "float32": "f32"}
+_SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "uint32": "u32", "bool": "bool", "float32": "f32"}
 
 
 class Cast(Kernel):

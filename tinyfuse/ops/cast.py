@@ -9,7 +9,8 @@ from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 #: the dtypes that TFLM casts from, and to
-SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
+SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
+RESULTS = ("int8", "int16", "int32", "uint32", "float32")
 
 
 class CastOperator(OpFamily):
