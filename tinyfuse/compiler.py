@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from tinyfuse.frontend.check import check
+from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -75,10 +75,12 @@ class Compilation:
 
 
 def checked(source: Graph) -> Graph:
-    """The graph without constant operators; CompileError names all that isn't supported."""
+    """The graph without constant operators, and with its operators' warnings; CompileError names all that isn't
+    supported."""
     folded = fold_constants(source)
     check(folded)
-    return folded
+    told = warnings_of(folded)
+    return replace(folded, warnings=(*folded.warnings, *told)) if told else folded
 
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:

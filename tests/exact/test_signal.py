@@ -4,15 +4,20 @@ C against the references. Those without state are cases (tests/support/cases/sig
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from executors import assert_exact, assert_reference_is_tflm, plan_of
-from signal_models import SIGNAL_MODELS
+from signal_models import SIGNAL_MODELS, windows
+from test_generated_api import program
 
+from tinyfuse.emit import emit
+from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
+from tinyfuse.verify.selftest import embedded_selftest
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -58,3 +63,48 @@ def test_incomplete_frames_are_told() -> None:
             if valid:
                 np.testing.assert_array_equal(found[pair], interpreter.get_output(pair))
     assert seen >= {(pair, valid) for pair in range(0, len(ours[0]), 2) for valid in (False, True)}
+
+
+def test_what_tflm_leaves_open_is_told() -> None:
+    """A warning for each operator whose frames may not be complete, and for no other."""
+    warnings = plan_of(SIGNAL_MODELS["incomplete frames"]).warnings
+    assert len(warnings) == 7 and all("leaves in its place what was in memory" in text for text in warnings)
+    assert not plan_of(SIGNAL_MODELS["signal streams"]).warnings
+
+
+STATUS_MAIN = """\
+#include "net.h"
+#include <stdio.h>
+
+NET_DEFINE_ARENA(arena);
+static NET_DEFINE_STATE(state);
+
+int main(void)
+{
+    int run;
+    if (net_init(arena, sizeof arena) != NET_OK || net_reset(state) != NET_OK) {
+        return 1;
+    }
+    for (run = 0; run < 14; ++run) {
+        printf("%d ", net_run(arena, state));
+    }
+    puts(net_strerror(NET_NO_RESULT_YET));
+    return 0;
+}
+"""
+
+
+def test_a_run_without_a_result_is_a_status(tmp_path: Path) -> None:
+    """The first window lets every second frame through, the second one every third of these."""
+    shown = program(tmp_path, [plan_of(windows((2, 3)))], STATUS_MAIN)
+    assert shown == "8 8 8 8 8 0 8 8 8 8 8 0 8 8 the model waits for more inputs\n"
+
+
+def test_a_model_that_never_awaits_has_no_such_status(tmp_path: Path) -> None:
+    header = emit(plan_of(windows((1, 1))))["net.h"]
+    assert "NO_RESULT_YET" not in header and "NO_RESULT_YET" in emit(plan_of(windows((1, 2))))["net.h"]
+
+
+def test_a_selftest_needs_a_result() -> None:
+    with pytest.raises(UsageError, match="no result in its first run"):
+        embedded_selftest(plan_of(windows()))

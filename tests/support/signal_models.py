@@ -119,12 +119,53 @@ def incomplete() -> bytes:
     return net.build()
 
 
-SIGNAL_MODELS = {"signal streams": streams(), "signal noise": noise(), "incomplete frames": incomplete()}
+def windows(cycles: tuple[int, ...] = (2, 3), shown: bool = True) -> bytes:
+    """Two layers of a streaming model: convolutions over the last frames, each of which awaits new ones; before them a
+    sum over all frames, after them one over the results."""
+    net = SignalNet()
+    model, quant = net.model, {"scale": 0.05, "zero_point": -6}
+    x = model.tensor("frame", (1, 1, 4, 3), **quant)
+    net.inputs.append(x)
+    for number, (slots, cycle) in enumerate(zip((4, 3), cycles, strict=True)):
+        window = model.tensor(f"window{number}", (1, slots, 4, 3), is_variable=True, **quant)
+        model.op("CUSTOM", [x], [window], table=False, custom_code="CIRCULAR_BUFFER",
+                 custom_options=flexbuffer({"cycles_max": cycle}))  # fmt: skip
+        data = net.rng.integers(-60, 60, (3, slots, 1, 3)).astype(np.int8)
+        weights = model.tensor(f"weights{number}", data.shape, scale=0.02, zero_point=0, data=data)
+        bias = model.tensor(f"bias{number}", (3,), "int32", data=net.rng.integers(-900, 900, 3).astype(np.int32))
+        x = model.tensor(f"conv{number}", (1, 1, 4, 3), **quant)
+        model.op("CONV_2D", [window, weights, bias], [x], padding="VALID", stride_h=1, stride_w=1,
+                 dilation_h_factor=1, dilation_w_factor=1, fused_activation_function="RELU")  # fmt: skip
+        net.show([window] if shown else [])
+    net.show([x])
+    return net.build()
+
+
+def guessed_cycles() -> bytes:
+    """Without options: TFLM takes one frame a result for 5 slots, and two for 4."""
+    net = SignalNet()
+    x = net.model.tensor("frame", (1, 1, 1, 6), scale=0.1, zero_point=3)
+    net.inputs.append(x)
+    for slots in (5, 4):
+        window = net.model.tensor(f"window{slots}", (1, slots, 1, 6), scale=0.1, zero_point=3, is_variable=True)
+        net.model.op("CUSTOM", [x], [window], table=False, custom_code="CIRCULAR_BUFFER")
+        net.show([window])
+    return net.build()
+
+
+SIGNAL_MODELS = {
+    "signal streams": streams(),
+    "signal noise": noise(),
+    "incomplete frames": incomplete(),
+    "windows that await frames": windows(),
+    "windows of convolutions alone": windows((1, 4), shown=False),
+    "windows of guessed cycles": guessed_cycles(),
+}
 
 #: operators that are tested here alone: kinds that keep state
 STATE_KINDS = (
-    "CUSTOM SignalFramer", "CUSTOM SignalStacker", "CUSTOM SignalDelay", "CUSTOM SignalOverlapAdd",
-    "CUSTOM SignalFilterBankSpectralSubtraction",
+    "CUSTOM CIRCULAR_BUFFER", "CUSTOM SignalFramer", "CUSTOM SignalStacker", "CUSTOM SignalDelay",
+    "CUSTOM SignalOverlapAdd", "CUSTOM SignalFilterBankSpectralSubtraction",
 )  # fmt: skip
 
 
@@ -136,7 +177,7 @@ def of_kinds() -> dict[str, int]:
         graph = model.Subgraphs(0)
         for i in range(graph.OperatorsLength()):
             code = model.OperatorCodes(graph.Operators(i).OpcodeIndex()).CustomCode()
-            kind = f"CUSTOM {code.decode()}"
+            kind = f"CUSTOM {(code or b'').decode()}"
             if kind in found:
                 found[kind] += 1
     return found

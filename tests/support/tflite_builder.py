@@ -192,9 +192,7 @@ class ModelBuilder:
         entries = []
         for name, data in (metadata or {}).items():
             buffers.append(_write_buffer(builder, data))
-            entries.append(
-                write_table(builder, "Metadata", name=builder.CreateString(name), buffer=len(buffers) - 1)
-            )
+            entries.append(write_table(builder, "Metadata", name=builder.CreateString(name), buffer=len(buffers) - 1))
         model = write_table(
             builder,
             "Model",

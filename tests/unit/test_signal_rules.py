@@ -125,3 +125,22 @@ def test_options_that_are_no_flexbuffer_are_told() -> None:
     good, written = model_of(op), flexbuffer(options_of(op))
     assert good.count(written) == 1
     assert "options: " in _problems(good.replace(written, written[:-1] + b"\3"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "shape", "cycles", "message"),
+    [
+        (False, (1, 4, 1, 6), 2, "which is a variable"),
+        (True, (1, 4, 2, 6), 2, "the output [1, N, W, C]"),
+        (True, (4, 6), 2, "which is a variable"),
+        (True, (1, 4, 2, 96), 0, "cycles_max says"),
+    ],
+)
+def test_circular_buffer(variable: bool, shape: tuple[int, ...], cycles: int, message: str) -> None:
+    net = SignalNet()
+    width = shape[-1]
+    x = net.model.tensor("x", (1, 1, 2 if width == 96 else 1, width), scale=0.1, zero_point=0)
+    window = net.model.tensor("window", shape, scale=0.1, zero_point=0, is_variable=variable)
+    options = flexbuffer({"cycles_max": cycles})
+    net.model.op("CUSTOM", [x], [window], table=False, custom_code="CIRCULAR_BUFFER", custom_options=options)
+    assert message in _problems(net.model.build([x], [window]))

@@ -391,7 +391,8 @@ class _Writer:
         else:
             self.returns_status = True
             self._line(f"if ({call} != {statement.status}) {{")
-            self._line(f"    return {self.module.upper()}_ERROR_KERNEL;")
+            code = "NO_RESULT_YET" if statement.awaits else "ERROR_KERNEL"
+            self._line(f"    return {self.module.upper()}_{code};")
             self._line("}")
 
     def _block(self, statements: tuple[Statement, ...]) -> None:

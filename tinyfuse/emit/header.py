@@ -60,6 +60,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "arena_align": ARENA_ALIGN,
         "state_bytes": plan.state_bytes,
         "state_align": STATE_ALIGN,
+        "awaits": plan.awaits,
         "stack_bytes": stack_bound(plan, optimized=True),
         "unoptimized_stack_bytes": stack_bound(plan, optimized=False),
     }

@@ -42,6 +42,12 @@ def _problems_of_operators(graph: Graph) -> list[Problem]:
     return problems
 
 
+def warnings_of(graph: Graph) -> list[str]:
+    """What users should know of the operators of a graph that was checked."""
+    told = ((op, FAMILIES[op.kind].warning(op)) for op in graph.ops)
+    return [f"{op}: {warning}" for op, warning in told if warning is not None]
+
+
 def _operator_problems(op: Op) -> list[Problem]:
     refusal = unsupported(op)
     if refusal is not None:

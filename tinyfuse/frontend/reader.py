@@ -30,7 +30,7 @@ from tinyfuse.frontend.tensors import (
     numbers,
     text,
 )
-from tinyfuse.frontend.variables import resolve_variables
+from tinyfuse.frontend.variables import plain_outputs, resolve_variables
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.control_flow import Calls
@@ -75,10 +75,6 @@ _CUSTOM = {
     "TFLite_Detection_PostProcess": (
         ": it decodes and sorts the boxes of an object detector",
         "end the model before it and do so in the application",
-    ),
-    "CIRCULAR_BUFFER": (
-        ": it is TensorFlow Lite Micro's own ring of a streaming model's last inputs",
-        "convert the model with variables (READ_VARIABLE, ASSIGN_VARIABLE) in its place",
     ),
 }
 _ANY_CUSTOM = (
@@ -138,6 +134,7 @@ def _graph(path: str, data: bytes) -> Graph:
         return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
 
     ops = resolve_programs(path, ops, model, tensors, problems)
+    ops, outputs = plain_outputs(ops, outputs)
     ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
     unread = subgraphs - 1 - len({*called, *nested.graphs})
     if unread > 0:

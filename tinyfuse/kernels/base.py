@@ -34,11 +34,13 @@ class Let:
 
 @dataclass(frozen=True)
 class Call:
-    """`function(args);` With `status`, a result other than `status` ends the group with an error."""
+    """`function(args);` With `status`, a result other than `status` ends the run: with an error, or, where the call
+    `awaits`, without a result, which is none."""
 
     function: str
     args: tuple[Expr, ...]
     status: str | None = None
+    awaits: bool = False
 
 
 @dataclass(frozen=True)

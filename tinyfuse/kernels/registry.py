@@ -14,6 +14,7 @@ from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
 from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
+from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
@@ -67,7 +68,6 @@ from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
-    FullyConnectedF32,
     PackedConvRowF32,
     PackedDepthwiseRowF32,
     TransposeConvRowF32,
@@ -77,6 +77,7 @@ from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
+from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
@@ -114,7 +115,7 @@ from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, Tw
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
-from tinyfuse.ops.cast import RESULTS, SOURCES
+from tinyfuse.ops.cast import CASTS
 from tinyfuse.ops.logic import COMPARISONS, Comparison
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
@@ -193,14 +194,14 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
-        "int16": (PackedConvRowS16(), ConvRowS16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
-        "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
@@ -208,8 +209,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (DenseS16(), FullyConnectedS16()),
-        "float32": (DenseF32(), FullyConnectedF32()),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
+        "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
@@ -271,7 +272,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
-    "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
+    "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
@@ -306,6 +307,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
     "CUSTOM SignalWindow": (WindowKernel(),),
     "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
     "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),

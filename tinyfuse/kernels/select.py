@@ -56,7 +56,9 @@ class _Operands(Kernel):
         rows = shape[-3] if len(shape) >= 3 else 1
         if site.row is None or rows == 1:
             return start
-        return f"{start} + {site.row} * {op.operand(i).elements // rows}" if view is None else row_pointer(view, site.row)
+        if view is not None:
+            return row_pointer(view, site.row)
+        return f"{start} + {site.row} * {op.operand(i).elements // rows}"
 
 
 class Select(_Operands):

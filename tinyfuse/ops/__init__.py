@@ -20,14 +20,15 @@ from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
+from tinyfuse.ops.circular_buffer import CircularBufferOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
-from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.division import DivOperator, FloorDivOperator, FloorModOperator
+from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
     AddOperator,
     MaximumOperator,
@@ -201,6 +202,7 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        CircularBufferOperator(),
         FramerOperator(),
         WindowOperator(),
         FftAutoScaleOperator(),

@@ -32,13 +32,22 @@ class AddNOperator(OpFamily):
     kind = "ADD_N"
     summary = "the sum of several tensors of one shape"
     rules = (
-        Rule("two inputs or more and one output", lambda op: len(op.inputs) < 2 or len(op.outputs) != 1 or None in op.inputs),
-        Rule(f"inputs and output have one dtype of {', '.join(_DTYPES)}", _bad_dtype, "TensorFlow Lite Micro has no others"),
+        Rule(
+            "two inputs or more and one output",
+            lambda op: len(op.inputs) < 2 or len(op.outputs) != 1 or None in op.inputs,
+        ),
+        Rule(
+            f"inputs and output have one dtype of {', '.join(_DTYPES)}",
+            _bad_dtype,
+            "TensorFlow Lite Micro has no others",
+        ),
         QUANTIZATION_RULE,
         Rule("int8 inputs have one quantization", lambda op: next((t for t in op.operands if _other(op, t)), None)),
         Rule(
             "the shapes of inputs and output are one, and not empty",
-            lambda op: next((t for t in (*op.operands, op.output) if t.shape != op.output.shape or not t.elements), None),
+            lambda op: next(
+                (t for t in (*op.operands, op.output) if t.shape != op.output.shape or not t.elements), None
+            ),
         ),
         Rule("at most 7 int8 inputs", lambda op: op.output.dtype == "int8" and len(op.inputs) > 7, "add some first"),
         Rule(

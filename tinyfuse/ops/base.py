@@ -145,6 +145,8 @@ class OpFamily(ABC):
     runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
     folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
+    #: in a file its output is a variable, which it keeps: here a state of its own, of which the output is a copy
+    keeps_output: bool = False
     #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
     #: no FlexBuffer, or none of our concern
     option_keys: tuple[str, ...] | None = None
@@ -182,6 +184,18 @@ class OpFamily(ABC):
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
+
+    def warning(self, op: Op) -> str | None:
+        """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""
+        return None
+
+    def awaits(self, op: Op) -> bool:
+        """Whether some runs end at this operator, without a result: the model waits for more inputs."""
+        return False
+
+    def ends_run(self, op: Op, results: Sequence[Array]) -> bool:
+        """Of an operator that `awaits`: whether a run in which `reference` gave these results ends here."""
+        return False
 
     def ulp(self, op: Op) -> int | None:
         """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie

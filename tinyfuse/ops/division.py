@@ -38,7 +38,7 @@ def div_multiplier(op: Op) -> Multiplier:
 
 
 def reciprocals() -> Array:
-    """2^31 / size, for each size from 0 to 255 of an int8 divisor less its zero point, shifted to 31 bits: int64[256]."""
+    """2^31 / size, for each size from 0 to 255 of an int8 divisor less its zero point, in 31 bits: int64[256]."""
     sizes = np.arange(256, dtype=np.int64)
     leading = np.array([32 - int(size).bit_length() for size in sizes])
     inverse: Int64s = one_over_one_plus_x((sizes << leading) - (1 << 31))
@@ -47,8 +47,8 @@ def reciprocals() -> Array:
 
 
 class DivOperator(BinaryOperator):
-    """int8: the first operand, shifted left as far as it goes, times a reciprocal of the second in 31 bits, rescaled. By
-    0, which TFLM leaves undefined, the output's zero point."""
+    """int8: the first operand, shifted left as far as it goes, times a reciprocal of the second in 31 bits, rescaled.
+    By 0, which TFLM leaves undefined, the output's zero point."""
 
     kind = "DIV"
     options_table = "DivOptions"

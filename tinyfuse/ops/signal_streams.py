@@ -17,6 +17,10 @@ from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.signal_rules import OPTIONS, PREFIX, dtypes, ends, hidden_state, within
 
+_OPEN = (
+    "until {what} is complete, TFLM leaves in its place what was in memory, which may be zeros as here or not: there "
+    "`verify` compares what nobody defines (--oracle reference does not)"
+)
 #: more samples than any frame has
 _MOST = 1 << 24
 
@@ -90,6 +94,10 @@ class FramerOperator(OpFamily):
             return hidden_state(op, "history", (1,), "int16"), hidden_state(op, "held", (1,), "int32")
         history = hidden_state(op, "history", (outer(op.input.shape), a.history), "int16")
         return history, hidden_state(op, "held", (1,), "int32", a.history if a.prefill else 0)
+
+    def warning(self, op: Op) -> str | None:
+        a = op.attributes_as(Framer)
+        return _OPEN.format(what="the first frame") if not a.prefill and a.history > 0 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         a = op.attributes_as(Framer)
@@ -170,6 +178,10 @@ class StackerOperator(OpFamily):
         channels = a.channels if isinstance(a, Stacker) and a.sound else 1
         history = hidden_state(op, "history", (kept, channels), "int16")
         return history, hidden_state(op, "held", (1,), "int32", _NOTHING)
+
+    def warning(self, op: Op) -> str | None:
+        a = op.attributes_as(Stacker)
+        return _OPEN.format(what="a stack") if a.right > 0 or a.step > 1 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         a = op.attributes_as(Stacker)

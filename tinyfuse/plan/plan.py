@@ -15,6 +15,7 @@ from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.control_flow import Calls
 from tinyfuse.options import Options
@@ -190,6 +191,11 @@ class Plan:
     def fed(self) -> Tensor | None:
         """The input that is fed by rows."""
         return self.fed_group.stages[0].op.output if self.fed_group else None
+
+    @cached_property
+    def awaits(self) -> bool:
+        """Whether some runs end without a result."""
+        return any(FAMILIES[op.kind].awaits(op) for group in self.all_groups for op in group.ops)
 
     @property
     def macs(self) -> int:

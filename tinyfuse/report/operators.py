@@ -31,9 +31,9 @@ the operator, the tensor and a hint.
 
 Every case is an operator with its own shapes, quantization and attributes, and every result is compared
 byte for byte: **TFLM** counts the cases where our reference in Python meets TensorFlow Lite Micro's
-interpreter (LiteRT's, where TFLM lacks the operator), the other columns those where every C kernel of ours that takes the operator (whole, by rows,
-from rings, in place) meets that reference on the **host** under sanitizers and on emulated cores
-(**M4**, **M55**). Random cases, random networks and CMSIS-NN's kernels are tested beside these.
+interpreter (LiteRT's, where TFLM lacks the operator), the other columns those where every C kernel of ours that
+takes the operator (whole, by rows, from rings, in place) meets that reference on the **host** under sanitizers and on
+emulated cores (**M4**, **M55**). Random cases, random networks and CMSIS-NN's kernels are tested beside these.
 
 *Rows*: can compute row by row inside a fusion group. *In place*: the output may take an input's bytes.
 """

@@ -16,8 +16,8 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
     have; and within a quarter of the range.
 
     With fewer than three runs the first is random. Floats go over what the QUANTIZE that reads them
-    can represent and a quarter beyond; every fourth lies halfway between two stored values. Others go from -8 to 8, every
-    fourth of any magnitude down to 2^-40; none is NaN or infinite.
+    can represent and a quarter beyond; every fourth lies halfway between two stored values. Others go from -8 to 8,
+    every fourth of any magnitude down to 2^-40; none is NaN or infinite.
     """
     generator = np.random.default_rng(seed)
 

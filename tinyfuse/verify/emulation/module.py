@@ -79,4 +79,5 @@ def build_module(
         frames=frames if plan.states else None,
         debug=debug and not only_size,
         interface=None if only_size else interface(plan),
+        awaits=plan.awaits,
     )
