@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, batch_space, elementwise, indexed, movement, places, repeated, signal
+from cases import NAMED, RANDOM, activations, batch_space, elementwise, indexed, movement, places, repeated, signal
 from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -219,7 +219,8 @@ _ANY_QUANTIZATION = {
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
-                  "CAST", "NEG", "SQUARE")  # fmt: skip
+                  "CAST", *activations.FLOATS, "EXP", "LOG", "SIN", "COS", "FLOOR_DIV", "FLOOR_MOD", "SELECT_V2",
+                  "L2_POOL_2D", "REDUCE_ALL")  # fmt: skip
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
 _INT8_KINDS = (
     *_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "SUM", "REDUCE_MAX",
