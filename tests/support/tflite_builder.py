@@ -9,7 +9,7 @@ data = model.build([x], [y])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,11 +174,12 @@ class ModelBuilder:
         force_defaults: bool = False,
         called: Sequence[ModelBuilder] = (),
         deprecated_codes: bool = True,
+        metadata: Mapping[str, bytes] | None = None,
     ) -> bytes:
         """The file's bytes, with the graph inputs and outputs given as tensor indexes.
 
         The one graph is listed `subgraphs` times; after it come the graphs of `called`, which have no
-        inputs and outputs. With `force_defaults`, fields that have their default value are stored all
+        inputs and outputs. `metadata` is written by names into buffers after all others. With `force_defaults`, fields that have their default value are stored all
         the same. Without `deprecated_codes` operators are named by the new field alone.
         """
         builder = flatbuffers.Builder(1024)
@@ -190,6 +191,11 @@ class ModelBuilder:
             model._write(builder, codes, buffers, *((inputs, outputs) if model is self else ((), ())))
             for model in models
         )
+        entries = []
+        for name, content in (metadata or {}).items():
+            buffers.append(_write_buffer(builder, content))
+            named = builder.CreateString(name)
+            entries.append(write_table(builder, "Metadata", name=named, buffer=len(buffers) - 1))
         model = write_table(
             builder,
             "Model",
@@ -198,6 +204,7 @@ class ModelBuilder:
             subgraphs=write_offsets(builder, [first] * subgraphs + others),
             description=builder.CreateString("tests/support/tflite_builder.py"),
             buffers=write_offsets(builder, buffers),
+            metadata=write_offsets(builder, entries) if entries else None,
         )
         builder.Finish(model, b"TFL3")
         return bytes(builder.Output())

@@ -28,7 +28,7 @@ def paired_weights(op: Op) -> Array | None:
     if len(weights) % 2:
         weights = np.concatenate([weights, np.zeros((1, weights.shape[1]), np.int64)])
     pairs = 16 * weights[1::2] + weights[::2]
-    fits = -128 <= pairs.min() and pairs.max() <= 127 and 17 * reach.max() < 2**31
+    fits = pairs.min() >= -128 and pairs.max() <= 127 and 17 * reach.max() < 2**31
     return pairs.astype(np.int8) if fits else None
 
 
@@ -60,6 +60,7 @@ class Int4MveConvRow(MveConvRow):
 
     name = "tinyfuse_conv_mve_row_s4"
     headers = _HEADERS
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None
@@ -83,6 +84,7 @@ class Int4MvePointwise(MvePointwise):
 
     name = "tinyfuse_pointwise_mve_s4"
     headers = _HEADERS
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None
@@ -100,6 +102,7 @@ class Int4MveDense(MveDense):
 
     name = "tinyfuse_pointwise_mve_s4"
     headers = _HEADERS
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None

@@ -75,15 +75,14 @@ class LstmWhole(Kernel):
              site.output.pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
         )  # fmt: skip
 
-
     def _gate_scale(self, multiplier: tuple[int, int]) -> tuple[int, int]:
         """As the C rescales a gate's sums: of int16 by the upper 16 bits (tinyfuse_requantize_s64)."""
         return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
 
 
 def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
-    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the hidden state, as
-    they are stored."""
+    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the hidden
+    state, as they are stored."""
     weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
     of_input = bias - op.input.zero_point * weights.sum(axis=1)
     of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)

@@ -29,7 +29,8 @@ def fold_constants(graph: Graph) -> Graph:
     ops, folded = [], 0
     for op in graph.ops:
         op = op.reading(known)
-        if not _folds(op):
+        decodes = op.kind in FAMILIES and FAMILIES[op.kind].decodes
+        if not decodes and not _folds(op):
             ops.append(op)
             continue
         folded += sum(tensor.bytes for tensor in op.outputs)
@@ -37,6 +38,9 @@ def fold_constants(graph: Graph) -> Graph:
             message = f"the constants computed so far have more than {MAX_FOLDED_BYTES} bytes"
             hint = "no microcontroller holds such a model"
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
+        if decodes and not _folds(op):  # asked last: it decodes
+            ops.append(op)
+            continue
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for tensor, array in zip(op.outputs, arrays, strict=True):
             known[tensor] = replace(tensor, data=array)
