@@ -17,6 +17,14 @@ TINYFUSE_INLINE int32_t tinyfuse_float_to_int32(float value)
     return value == value ? (int32_t)value : 0;
 }
 
+TINYFUSE_INLINE uint32_t tinyfuse_float_to_uint32(float value)
+{
+    if (value >= 4294967296.0f) {
+        return UINT32_MAX;
+    }
+    return value > 0.0f ? (uint32_t)value : 0;
+}
+
 #define TINYFUSE_DEFINE_EACH_ELEMENT(name, in_type, out_type, expression)                              \
     TINYFUSE_INLINE void tinyfuse_##name(const in_type *in, out_type *out, int32_t count)             \
     {                                                                                                  \
@@ -44,6 +52,7 @@ TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s8, float, int8_t, tinyfuse_clamp(tinyfuse
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,
                              tinyfuse_clamp(tinyfuse_float_to_int32(x), -32768, 32767))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s32, float, int32_t, tinyfuse_float_to_int32(x))
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_u32, float, uint32_t, tinyfuse_float_to_uint32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_f32, float, float, x)
 
 #endif

@@ -31,32 +31,41 @@ typedef struct {
     int16_t *out;
 } tinyfuse_windows_3x3_s16;
 
+/* What the next function hands to assembly, which knows the offsets. */
+typedef struct {
+    const int8_t *rows[3];
+    int32_t offset, step;
+    tinyfuse_column_s16 *to, *end;
+} tinyfuse_regrouping_s16;
+
 /* The words of `count` columns: rows[i] + offset is a column's value, of the first of two channels, offset growing by
    `step` bytes. */
 TINYFUSE_INLINE tinyfuse_column_s16 *tinyfuse_regroup_s16(const int8_t *const *rows, int32_t offset, int32_t step,
                                                           int32_t count, tinyfuse_column_s16 *to)
 {
 #if TINYFUSE_DSP
-    tinyfuse_column_s16 *const end = to + count;
     if (count > 0) {
-        __asm volatile("1:\n\t"
-                       "ldr r4, [%[row0], %[offset]]\n\t"
-                       "ldr r5, [%[row1], %[offset]]\n\t"
-                       "ldr r6, [%[row2], %[offset]]\n\t"
-                       "add %[offset], %[offset], %[step]\n\t"
-                       "pkhbt r3, r4, r5, lsl #16\n\t"
-                       "pkhtb r4, r5, r4, asr #16\n\t"
-                       "lsr r5, r6, #16\n\t"
-                       "strd r3, r4, [%[to]], #8\n\t"
-                       "strd r6, r5, [%[to]], #8\n\t"
-                       "cmp %[to], %[end]\n\t"
-                       "bne 1b"
-                       : [offset] "+&r"(offset), [to] "+&r"(to)
-                       : [row0] "r"(rows[0]), [row1] "r"(rows[1]), [row2] "r"(rows[2]), [step] "r"(step),
-                         [end] "r"(end)
-                       : "r3", "r4", "r5", "r6", "cc", "memory");
+        const tinyfuse_regrouping_s16 job = {{rows[0], rows[1], rows[2]}, offset, step, to, to + count};
+        TINYFUSE_ARGUMENT(const tinyfuse_regrouping_s16 *, arguments, &job);
+        __asm volatile(TINYFUSE_ASM_BEGIN
+                       "ldm r0, {r1, r2, r3, r4, r5, r6, r7}\n\t"
+                       "1:\n\t"
+                       "ldr r8, [r1, r4]\n\t"
+                       "ldr r9, [r2, r4]\n\t"
+                       "ldr r10, [r3, r4]\n\t"
+                       "add r4, r4, r5\n\t"
+                       "pkhbt r12, r8, r9, lsl #16\n\t"
+                       "pkhtb r8, r9, r8, asr #16\n\t"
+                       "lsr r9, r10, #16\n\t"
+                       "strd r12, r8, [r6], #8\n\t"
+                       "strd r10, r9, [r6], #8\n\t"
+                       "cmp r6, r7\n\t"
+                       "bne 1b\n\t" TINYFUSE_ASM_END
+                       :
+                       : "r"(arguments)
+                       : TINYFUSE_ASM_CLOBBERS);
     }
-    return to;
+    return to + count;
 #else
     for (; count > 0; --count) {
         const uint32_t a = tinyfuse_load_u32(rows[0] + offset), b = tinyfuse_load_u32(rows[1] + offset);

@@ -13,11 +13,13 @@ from cases import NAMED
 from cases.common import inputs_of, model_of
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from host_program import HostProgram
+from random_graphs import Sketch, Value
 from stream_models import add_handle
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.options import OPTIMIZE
 
 _QUANT = {"int8": {"scale": 0.1, "zero_point": 3}, "int16": {"scale": 0.1, "zero_point": 0}}
 
@@ -177,3 +179,48 @@ def test_what_follows_from_shapes_is_constant(values: str) -> None:
     plan = plan_of(filled_like(values))
     assert [op.kind for op in plan.graph.ops] == ["ADD"]
     assert_exact(plan)
+
+
+# --- among layers ----------------------------------------------------------------------------
+
+
+def _chain(seed: int) -> bytes:
+    """Layers with random moves between them, on an image."""
+    sketch = Sketch(seed)
+    rng = np.random.default_rng(seed)
+    x = image = sketch.value((1, *rng.integers(3, 7, 2).tolist(), int(rng.integers(2, 6))), 0.05, 0)
+    for step in range(4):
+        x = sketch.conv(x, int(rng.integers(2, 6)), (3, 3) if step % 2 else (1, 1))
+        x = _moved(sketch, x, rng)
+    return sketch.build([image], [sketch.fully_connected(x, 5) if rng.random() < 0.5 else x])
+
+
+def _moved(sketch: Sketch, x: Value, rng: np.random.Generator) -> Value:
+    _, height, width, depth = x.shape
+    kind = rng.choice(["REVERSE_V2", "TILE", "BROADCAST_TO", "SPACE_TO_BATCH_ND", "DYNAMIC_UPDATE_SLICE"])
+    if kind == "REVERSE_V2":
+        return sketch.moved(kind, x, x.shape, [int(rng.integers(1, 4))])
+    if kind == "TILE":
+        axis = int(rng.integers(1, 4))
+        times = [2 if d == axis and x.shape[d] < 12 else 1 for d in range(4)]
+        return sketch.moved(kind, x, [dim * n for dim, n in zip(x.shape, times, strict=True)], times)
+    if kind == "BROADCAST_TO":
+        row = sketch.moved("SLICE", x, (1, 1, width, depth), [0, 0, 0, 0], [1, 1, width, depth])
+        return sketch.moved(kind, row, x.shape, x.shape)
+    if kind == "SPACE_TO_BATCH_ND":
+        above, below = 2, 2 + height % 2
+        shape = (2, (height + above + below) // 2, width, depth)
+        batch = sketch.moved(kind, x, shape, [2, 1], [[above, below], [0, 0]])
+        y = sketch.conv(batch, depth, (3, 1), padding="VALID")
+        return sketch.moved("BATCH_TO_SPACE_ND", y, (1, height, width, depth), [2, 1], [[0, height % 2], [0, 0]])
+    part = sketch.moved("SLICE", x, (1, 2, 1, depth), [0, 1, 0, 0], [1, 2, 1, depth])
+    y = sketch.value(x.shape, x.scale, x.zero_point)
+    where = sketch.constant(rng.integers(-1, 5, 4).tolist())
+    sketch.model.op(kind, [x.index, part.index, where], [y.index], table=False)
+    return y
+
+
+def test_moves_among_layers() -> None:
+    """Rewrites, views and places in the arena keep every bit, whatever they make of them."""
+    plans = [plan_of(_chain(seed), optimize=OPTIMIZE[seed % 3]) for seed in range(18)]
+    assert_all_exact(plans, runs=4)

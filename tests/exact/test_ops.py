@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM, batch_space, elementwise, indexed, movement, places, repeated, signal
+from cases import NAMED, RANDOM, activations, batch_space, elementwise, indexed, movement, places, repeated, signal
 from cases.common import broken_rules, f32, inputs_of, model_of, references, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -166,6 +166,13 @@ def _all_padded() -> Op:
     return replace(op, inputs=(source, op.inputs[1]), outputs=(result,))
 
 
+def _all_mirrored() -> Op:
+    """A MIRROR_PAD on all sides of five dimensions."""
+    op = _input("MIRROR_PAD", 1, shape=(5, 2), data=np.ones((5, 2), np.int32))
+    source, result = replace(op.input, shape=(2,) * 5), replace(op.output, shape=(4,) * 5)
+    return replace(op, inputs=(source, op.inputs[1]), outputs=(result,))
+
+
 def _outputs(kind: str, *shapes) -> Op:
     """A case with outputs of those shapes."""
     op = _case(kind)
@@ -212,7 +219,8 @@ _ANY_QUANTIZATION = {
 }  # fmt: skip
 _PER_CHANNEL = Quant((0.1,) * 5, (0,) * 5, 3)
 _STORED_VALUES = ("MAXIMUM", "MINIMUM", *elementwise.COMPARISONS, *elementwise.LOGIC, "LOGICAL_NOT",
-                  "CAST", "NEG", "SQUARE", "L2_POOL_2D", "REDUCE_ALL")  # fmt: skip
+                  "CAST", *activations.FLOATS, "EXP", "LOG", "SIN", "COS", "FLOOR_DIV", "FLOOR_MOD", "SELECT_V2",
+                  "L2_POOL_2D", "REDUCE_ALL")  # fmt: skip
 _UNARY_KINDS = ("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS", "RSQRT")
 _INT8_KINDS = (
     *_UNARY_KINDS, *elementwise.INT8, "AVERAGE_POOL_2D", "MAX_POOL_2D", "PAD", "PADV2", "MEAN", "SUM", "REDUCE_MAX",
@@ -226,7 +234,7 @@ _INT8_KINDS = (
     [
         *((_input(kind, dtype="int16"), "int8") for kind in _INT8_KINDS),
         *((_output(kind, quant=None), "scale") for kind in NAMED
-          if kind not in (*_ANY_QUANTIZATION, *_STORED_VALUES)),
+          if _case(kind).output.quant and kind not in (*_ANY_QUANTIZATION, *_STORED_VALUES)),
         *((replace(_case(kind), inputs=()), "input") for kind in NAMED),
         *((replace(_case(kind), inputs=(None, None)), "input") for kind in NAMED),
         *((replace(_case(kind), outputs=()), "output") for kind in NAMED),
@@ -283,6 +291,7 @@ _INT8_KINDS = (
         (_between_runs(), "two runs"),
         (_named_axes(5), "at most four axes"),
         (_all_padded(), "one is not padded"),
+        (_all_mirrored(), "leave four"),
         (_input("PADV2", 2, dtype="int16"), "the input's dtype"),
         (_input("PAD", 1, data=None), "constant"),
         (_input("PAD", 1, shape=(2, 4), data=np.zeros((2, 4), np.int32)), "constant [rank, 2]"),

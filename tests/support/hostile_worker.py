@@ -29,7 +29,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), *(str(_ROOT / "tests" / name) for name in ("support", "hostile", "exact"))]
 
 from cases import NAMED
-from cases.common import model_of
+from cases.common import add_operator, model_of, options_of
 from control_flow_models import MODELS as CONTROL_FLOW
 from executors import assert_exact, plan_of
 from npu_models import npu_model
@@ -38,6 +38,7 @@ from signal_models import SIGNAL_MODELS
 from stream_models import STREAM_MODELS
 from test_hostile_files import assert_clear, assert_sound, sample
 from test_ops_network import network
+from tflite_builder import ModelBuilder
 from tflite_mutations import mutants
 from tflite_structure import structural_mutants
 
@@ -46,7 +47,7 @@ from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, TinyfuseError
 from tinyfuse.frontend.check import MOST_ROWS
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Op
 from tinyfuse.options import FUSION, KERNELS, Options
 from tinyfuse.report.report_json import report_json
 from tinyfuse.report.text import report_text
@@ -73,8 +74,17 @@ def starting_points() -> dict[str, bytes]:
     found["a program for an NPU"] = npu_model()
     for kind, cases in NAMED.items():
         for name, op in islice(cases.items(), 2):
-            found[f"{kind} {name}"] = model_of(op)
+            found[f"{kind} {name}"] = model_of(op) if op.activations else _of_constants(op)
     return found
+
+
+def _of_constants(op: Op) -> bytes:
+    """An operator that reads no input of the graph, beside one that does."""
+    model = ModelBuilder()
+    _, outputs = add_operator(model, op, options_of(op))
+    x, y = (model.tensor(name, (2, 3), scale=0.1, zero_point=3) for name in ("x", "y"))
+    model.op("RELU", [x], [y])
+    return model.build([x], [y, *outputs])
 
 
 def _convolutions() -> bytes:

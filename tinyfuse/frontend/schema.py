@@ -112,6 +112,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "CumsumOptions": "exclusive:bool reverse:bool",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
+        "DivOptions": _ACTIVATION,
         "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
         "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",

@@ -195,9 +195,8 @@ def _sine_from(x: Floats, quarters: int) -> Floats:
 def _sin_polynomial(r: Floats, low: Floats) -> Floats:
     z = r * r
     odd = _polynomial(z, -0.166666672, 8.33338033e-3, -1.98534981e-4, 2.83724762e-6)
-    half: Floats = np.float32(0.5) * z
-    result: Floats = r + ((low - half * low) + (r * z) * odd)
-    return result
+    rest: Floats = low - (np.float32(0.5) * z) * low
+    return np.add(r, rest + (r * z) * odd)
 
 
 def _cos_polynomial(r: Floats, low: Floats) -> Floats:

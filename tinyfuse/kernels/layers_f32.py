@@ -131,17 +131,17 @@ class TransposeConvRowF32(_Layer):
         )  # fmt: skip
 
 
-class FullyConnectedF32(Kernel):
-    """Any fully connected layer."""
+class DenseF32(Kernel):
+    """Any fully connected layer, eight outputs at a time."""
 
-    name = "tinyfuse_fully_connected_f32"
-    headers = ("tinyfuse_fully_connected_f32.h",)
+    name = "tinyfuse_dense_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), _biases(op)
+        return _eights(op), _biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -153,13 +153,3 @@ class FullyConnectedF32(Kernel):
             (site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
              op.output.elements // out_c, in_c, out_c, *real_clamp(op)),
         ),)  # fmt: skip
-
-
-class DenseF32(FullyConnectedF32):
-    """The same, eight outputs at a time."""
-
-    name = "tinyfuse_dense_f32"
-    headers = ("tinyfuse_conv_packed_f32.h",)
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _eights(op), _biases(op)

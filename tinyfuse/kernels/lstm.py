@@ -81,8 +81,8 @@ class LstmWhole(Kernel):
 
 
 def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
-    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the hidden state, as
-    they are stored."""
+    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the
+    hidden state, as they are stored."""
     weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
     of_input = bias - op.input.zero_point * weights.sum(axis=1)
     of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)

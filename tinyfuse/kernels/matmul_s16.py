@@ -14,7 +14,7 @@ from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
-from tinyfuse.kernels.matmul import block_pixels, matmul_depth
+from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params
 from tinyfuse.ops.convolution import (
     accumulator,
@@ -127,6 +127,9 @@ class PackedConvRowS16(Kernel):
         rows = op.operand(1).shape[1] * POINTER_BYTES
         return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
@@ -146,7 +149,7 @@ class DenseS16(Kernel):
     headers = ("tinyfuse_dense_s16.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return not any(_zero_points(op)) and matmul_s16(op) is not None
+        return not has_zero_points(op) and matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=True)
@@ -156,6 +159,9 @@ class DenseS16(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * min(_batches(op), 3) * matmul_depth(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -204,6 +210,9 @@ class PackedDepthwiseRowS16(Kernel):
         g = geometry(op)
         return taps_scratch(op) + (g.in_c if g.pads_rows or g.pads_columns else 0)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 
@@ -248,6 +257,9 @@ class Depthwise3x3RowS16(Kernel):
         g = geometry(op)
         return 16 * ((g.out_w - 1) * g.stride_w + 3) + (2 * g.in_w * g.in_c if g.pads_rows else 0)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return form_name(proven(matmul_s16(op)).form)
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 
@@ -260,8 +272,9 @@ class Depthwise3x3RowS16(Kernel):
         )  # fmt: skip
 
 
-def _zero_points(op: Op) -> tuple[int, ...]:
-    return op.input.zero_point, op.output.zero_point, *op.operand(1).quantization.zero_point
+def has_zero_points(op: Op) -> bool:
+    """Whether any zero point of a layer's data and weights is not 0."""
+    return any((op.input.zero_point, op.output.zero_point, *op.operand(1).quantization.zero_point))
 
 
 def _batches(op: Op) -> int:

@@ -40,8 +40,22 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
-from tinyfuse.kernels.elementwise import COMMON, Parameters, binary_kernels, comparison, prelu, product, rescaled
+from tinyfuse.kernels.elementwise import (
+    COMMON,
+    Parameters,
+    binary_kernels,
+    comparison,
+    float_kernels,
+    fused,
+    int16_kernels,
+    prelu,
+    prelu_wide,
+    product,
+    rescaled,
+    wide_kernels,
+)
 from tinyfuse.kernels.ethos_u import EthosUProgram
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
@@ -54,7 +68,6 @@ from tinyfuse.kernels.layers_f32 import (
     ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
-    FullyConnectedF32,
     PackedConvRowF32,
     PackedDepthwiseRowF32,
     TransposeConvRowF32,
@@ -64,6 +77,7 @@ from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
+from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
@@ -80,6 +94,7 @@ from tinyfuse.kernels.quantize import Convert
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
     EnergyKernel,
     FftAutoScaleKernel,
@@ -96,12 +111,12 @@ from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
-from tinyfuse.kernels.unary import UNARY
+from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
-from tinyfuse.ops.logic import COMPARISONS
+from tinyfuse.ops.logic import COMPARISONS, Comparison
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
@@ -138,6 +153,11 @@ def _binary(
     return *binary_kernels(kind, "int8", parameters, header), *binary_kernels(kind, "int32"), *more
 
 
+def _comparisons(family: Comparison) -> tuple[Kernel, ...]:
+    wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
+    return *_binary(family.kind, comparison), *float_kernels(f"IS_{family.kind}"), *wide_kernels(family.kind, *wide)
+
+
 _MOVED = {
     kind: (StridedCopy(family.data_input, family.views),)
     for kind, family in FAMILIES.items()
@@ -149,7 +169,20 @@ _TABLED = {
     for kind, family in FAMILIES.items()
     if isinstance(family, UnaryOperator) and not isinstance(family, FloatFunction)
 }
-_UNARY = {kind: (*_TABLED.get(kind, ()), *UNARY.get(kind, ())) for kind in (*_TABLED, *UNARY)}
+#: of the kinds that take other dtypes than int8; some functions have their own names, beside those of tinyfuse_math.h
+_WIDE: dict[str, tuple[Kernel, ...]] = {
+    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), *float_function("RELU")),
+    "RELU6": (ClampWide("clamp", "int16"), *float_function("RELU6")),
+    "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
+    "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
+    "LOGISTIC": (Sigmoid("logistic", "int16"), *float_function("LOGISTIC")),
+    "TANH": (Sigmoid("tanh", "int16"), *float_function("TANH", "each_tanh")),
+    **{
+        kind: float_function(kind) for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
+    },
+    **{kind: float_function(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+}
+_UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
 #: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
 _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
@@ -161,14 +194,14 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
-        "int16": (PackedConvRowS16(), ConvRowS16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
-        "int16": (Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
@@ -176,8 +209,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (DenseS16(), FullyConnectedS16()),
-        "float32": (DenseF32(), FullyConnectedF32()),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
+        "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
@@ -190,7 +223,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
     **_UNARY,
-    **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
+    **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
     "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
     "AVERAGE_POOL_2D": (
@@ -204,15 +237,38 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
-    "ADD": _binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
-    "SUB": _binary("SUB", rescaled(add_multipliers)),
-    "MUL": _binary("MUL", product, CmsisMul(), header=COMMON),
-    "MAXIMUM": _binary("MAXIMUM", None, CmsisMinMax("MAXIMUM")),
-    "MINIMUM": _binary("MINIMUM", None, CmsisMinMax("MINIMUM")),
-    "SQUARED_DIFFERENCE": binary_kernels(
-        "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)
+    "ADD": (
+        *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused),
     ),
-    "PRELU": binary_kernels("PRELU", "int8", prelu),
+    "SUB": (
+        *_binary("SUB", rescaled(add_multipliers)),
+        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
+    ),
+    "MUL": (
+        *_binary("MUL", product, CmsisMul(), header=COMMON),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused),
+    ),
+    **{
+        kind: (
+            *_binary(kind, None, CmsisMinMax(kind)),
+            *int16_kernels(kind), *float_kernels(kind), *wide_kernels(kind, "int64"),
+        )
+        for kind in ("MAXIMUM", "MINIMUM")
+    },
+    "SQUARED_DIFFERENCE": (
+        *binary_kernels("SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)),
+        *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False)),
+        *float_kernels("SQUARED_DIFFERENCE"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+    ),
+    "PRELU": (
+        *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
+    ),
+    "DIV": (*int8_quotients(), *wide_kernels("DIV", "int32"), *float_kernels("DIV", fused)),
+    "FLOOR_DIV": floored("FLOOR_DIV"),
+    "FLOOR_MOD": floored("FLOOR_MOD"),
+    "ADD_N": (AddN("int8"), AddN("float32")),
+    "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),

@@ -6,7 +6,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.kernels.base import CallSite, TensorAccess
 
 #: dtype -> how the names of C functions for it end
-SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "bool": "bool", "float32": "f32"}
+SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "int64": "s64", "bool": "bool", "float32": "f32"}
 
 
 def row_pointer(view: TensorAccess, row: str) -> str:

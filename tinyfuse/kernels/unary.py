@@ -91,21 +91,6 @@ class Sigmoid(OfOneValue):
         return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
 
 
-def _real(kind: str, name: str | None = None) -> tuple[OfOneValue, ...]:
+def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:
+    """The kernel of a function of float32."""
     return (OfOneValue(name or kind.lower(), "float32"),)
-
-
-#: of the kinds that take other dtypes than int8; each after those of int8
-UNARY: dict[str, tuple[Kernel, ...]] = {
-    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), *_real("RELU")),
-    "RELU6": (ClampWide("clamp", "int16"), *_real("RELU6")),
-    "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
-    "ABS": (Magnitude("abs", "int16"), *_real("ABS")),
-    "LOGISTIC": (Sigmoid("logistic", "int16"), *_real("LOGISTIC")),
-    "TANH": (Sigmoid("tanh", "int16"), *_real("TANH", "each_tanh")),
-    "HARD_SWISH": _real("HARD_SWISH"),
-    "ELU": _real("ELU"),
-    "RSQRT": _real("RSQRT"),
-    **{kind: _real(kind) for kind in ("NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")},
-    **{kind: _real(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
-}

@@ -13,6 +13,7 @@ from tinyfuse.ops.activations import (
     ReluOperator,
     TanhOperator,
 )
+from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
@@ -26,6 +27,7 @@ from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.division import DivOperator, FloorDivOperator, FloorModOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
     AddOperator,
@@ -63,6 +65,7 @@ from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.scatter_nd import ScatterNdOperator
+from tinyfuse.ops.select import SelectOperator
 from tinyfuse.ops.shape import ShapeOperator
 from tinyfuse.ops.signal_filter_bank import (
     FilterBankLogOperator,
@@ -129,6 +132,11 @@ FAMILIES: dict[str, OpFamily] = {
         MinimumOperator(),
         SquaredDifferenceOperator(),
         PreluOperator(),
+        DivOperator(),
+        FloorDivOperator(),
+        FloorModOperator(),
+        AddNOperator(),
+        SelectOperator(),
         *COMPARISONS,
         LogicalAndOperator(),
         LogicalOrOperator(),

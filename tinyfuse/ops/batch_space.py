@@ -83,8 +83,8 @@ def _rules(around: str) -> tuple[Rule, ...]:
 
 
 class SpaceToBatchOperator(OpFamily):
-    """The padding is zeros, as TFLM stores them: it never sets the field of a zero point that its kernel pads with.
-    So only where an int8 input's zero point is 0 does it mean zero."""
+    """The padding is stored zeros, whatever the zero point: TFLM's kernel pads with a field that nobody sets, which is
+    0 in an arena of zeros. So only where an int8 input's zero point is 0 does it mean zero."""
 
     kind = "SPACE_TO_BATCH_ND"
     summary = "every block-th row and column as an image of its own"

@@ -11,8 +11,7 @@ from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 #: the dtypes that TFLM casts from, and to
 SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
 RESULTS = ("int8", "int16", "int32", "uint32", "float32")
-#: each from each, but for one: of negative floats C leaves open what they are as unsigned integers
-CASTS = tuple((a, b) for a in SOURCES for b in RESULTS if (a, b) != ("float32", "uint32"))
+CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)
 
 
 class CastOperator(OpFamily):
@@ -24,7 +23,7 @@ class CastOperator(OpFamily):
     rules = (
         ONE_INPUT,
         Rule(
-            f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}, but from float32 to uint32",
+            f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}",
             lambda op: (op.input.dtype, op.output.dtype) not in CASTS,
             "TensorFlow Lite Micro has no kernel for other pairs",
         ),

@@ -1,4 +1,4 @@
-"""LOGISTIC and TANH of int16: interpolation in one table, as TFLM does it (reference/integer_ops/logistic.h, tanh.h)."""
+"""LOGISTIC and TANH of int16: interpolation in one table, as in TFLM (reference/integer_ops/logistic.h, tanh.h)."""
 
 from __future__ import annotations
 

@@ -114,7 +114,8 @@ class SvdfOperator(OpFamily):
         Rule("five inputs and one output",
              lambda op: len(op.inputs) != 5 or len(op.outputs) != 1 or None in op.inputs),
         Rule("input, output and feature weights are int8, the bias int32; time weights and state are both "
-             "int16 or both int8; or all are float32", _bad_dtype, "quantize the model to int8 (full integer quantization)"),
+             "int16 or both int8; or all are float32", _bad_dtype,
+             "quantize the model to int8 (full integer quantization)"),
         Rule("weights and bias are constant",
              lambda op: next((t for t in op.operands[1:4] if not t.is_constant), None)),
         Rule("shapes agree: [B, I], [F, I], [F, M], [F / rank], [B, F * M] and [B, F / rank]", _bad_shape),

@@ -36,8 +36,8 @@ def unary_rules(*dtypes: str) -> tuple[Rule, ...]:
 
 
 def scale_ratio(op: Op) -> float:
-    """The real multiplier from input to output, in double. (Some releases of TFLM divide in float32, which differs where
-    a product is a half; the oracle of our tests does not.)"""
+    """The real multiplier from input to output, in double. (Some releases of TFLM divide in float32, which differs
+    where a product is a half; the oracle of our tests does not.)"""
     return op.input.scale / op.output.scale
 
 

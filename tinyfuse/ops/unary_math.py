@@ -76,8 +76,7 @@ class RsqrtOperator(UnaryOperator):
         return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
 
     def real(self, op: Op, x: Floats) -> Floats:
-        result: Floats = np.float32(1) / np.sqrt(x)
-        return result
+        return np.divide(np.float32(1), np.sqrt(x))
 
 
 def _rounded(x: Floats) -> Floats:

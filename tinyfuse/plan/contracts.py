@@ -47,9 +47,10 @@ def _inside(first: int, after: int, height: int) -> range:
 
 #: operators each of whose elements follows from the elements at its place, or of its row
 _ELEMENTWISE = (
-    "ABS ADD CAST CONCATENATION DEQUANTIZE ELU EQUAL GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL "
-    "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROW_MACS "
-    "ROW_SUM RSQRT SQUARE SQUARED_DIFFERENCE SUB TANH"
+    "ABS ADD ADD_N CAST CEIL CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD GREATER "
+    "GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM "
+    "MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROUND ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN SQRT SQUARE "
+    "SQUARED_DIFFERENCE SUB TANH"
 )
 _OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
@@ -277,6 +278,11 @@ def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
+def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c inputs of 2 bytes."""
+    return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
+
+
 def _leaves(p: _Fields, axis: str, side: str) -> bool:
     """Whether any window of a tinyfuse_conv leaves the image."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
@@ -301,6 +307,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
+    "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
+    "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
 }

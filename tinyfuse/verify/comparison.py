@@ -32,16 +32,19 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """elements: how many were compared; mismatches: how many differ in any bit."""
+    """elements: how many were compared; mismatches: how many differ in any bit; max_ulp: the greatest distance of
+    float32 outputs in units of the last place; max_step: the greatest difference of integer ones."""
 
     elements: int
     mismatches: int
     first: Mismatch | None
+    max_ulp: int = 0
+    max_step: int = 0
 
 
 def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[bytes]]) -> Comparison:
     """Every element of every output of every run. Floats are compared as bits, NaN as NaN."""
-    elements = mismatches = 0
+    elements = mismatches = max_ulp = max_step = 0
     first = None
     for run, (wanted_outputs, found_outputs) in enumerate(zip(expected, computed, strict=True)):
         if len(found_outputs) != len(wanted_outputs):  # so many the module says it has
@@ -56,11 +59,22 @@ def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[by
             found = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
             wanted = np.asarray(wanted, tensor.dtype).reshape(tensor.shape)
             different = ~same_bits(found, wanted)
+            if different.any() and tensor.dtype == "float32":
+                max_ulp = max(max_ulp, int(ulp_distance(found, wanted).max()))
+            elif different.any():
+                max_step = max(
+                    max_step, max(abs(a - b) for a, b in zip(*_numbers(found, wanted, different), strict=True))
+                )
             mismatches += int(different.sum())
             if first is None and different.any():
                 index = tuple(int(i) for i in np.argwhere(different)[0])
                 first = Mismatch(run, tensor.name, index, wanted[index].item(), found[index].item())
-    return Comparison(elements, mismatches, first)
+    return Comparison(elements, mismatches, first, max_ulp, max_step)
+
+
+def _numbers(a: Array, b: Array, where: npt.NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+    """Both arrays' elements at those places, as integers of any size."""
+    return [int(v) for v in a[where].tolist()], [int(v) for v in b[where].tolist()]
 
 
 def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:

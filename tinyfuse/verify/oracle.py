@@ -116,6 +116,13 @@ class InterpreterOracle(_Runs):
         self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs])
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        return [
+            [[self._checked(a, t) for a, t in zip(frame, self._outputs, strict=True)] for frame in stream]
+            for stream in self._infer(inputs, [])
+        ]
+
+    def _infer(self, inputs: list[list[list[np.ndarray]]], indexes: list[int]) -> list[list[list[np.ndarray]]]:
+        """The outputs, or the tensors of those places in the file."""
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
             Path(folder, "model.tflite").write_bytes(self._model)
             named = {
@@ -128,7 +135,7 @@ class InterpreterOracle(_Runs):
             worker = Path(__file__).with_name("oracle_worker.py")
             # -P: modules beside the worker must not hide others' of the same name.
             command: list[str | Path] = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
-            command += ["afresh" if self._afresh else "again", folder]
+            command += ["afresh" if self._afresh else "again", folder, *map(str, indexes)]
             try:
                 code, log = run_limited(command, _TIME_LIMIT)
             except EmulationFailed as stopped:
@@ -138,14 +145,17 @@ class InterpreterOracle(_Runs):
                 end = f"killed by signal {-code}" if code < 0 else ""
                 reasons = [line.strip() for line in [*log.splitlines(), end] if line.strip()]
                 raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-3:])}")
+            count = len(indexes or self._outputs)
             with np.load(Path(folder, "outputs.npz")) as arrays:
                 return [
-                    [
-                        [self._checked(arrays[f"{s}_{f}_{i}"], t) for i, t in enumerate(self._outputs)]
-                        for f in range(len(stream))
-                    ]
+                    [[arrays[f"{s}_{f}_{i}"] for i in range(count)] for f in range(len(stream))]
                     for s, stream in enumerate(inputs)
                 ]
+
+    def tensors(self, inputs: list[list[np.ndarray]], indexes: list[int]) -> list[list[np.ndarray]]:
+        """[run][position]: what the interpreter computes for the tensors of those places in the file, between the
+        model's inputs and outputs too."""
+        return [frame for (frame,) in self._infer([[run] for run in inputs], indexes)]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):

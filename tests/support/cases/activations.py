@@ -122,7 +122,7 @@ NAMED = {
         )
     },
 }
-_WIDE = (1, 5, 16, 16)
+_WIDE = (1, 2, 16, 16)
 
 
 def _wide(kind: str, shape=_WIDE, in_scale=2.0**-12, out_scale=2.0**-15, alpha: float | None = None) -> Op:

@@ -70,6 +70,8 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def random_data(shape, rng: np.random.Generator, dtype: str = "int8") -> np.ndarray:
+    if dtype == "float32":
+        return _unbounded(shape, "random", rng)
     low, high = stored_range(dtype)
     return rng.integers(low, high + 1, shape).astype(dtype)
 
@@ -87,9 +89,20 @@ def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
     rng = np.random.default_rng(seed)
 
     def filled(how: str) -> list[np.ndarray]:
-        return [_filled(t, op, how, rng) for t in op.activations]
+        return [_not_zero(t, op, _filled(t, op, how, rng)) for t in op.activations]
 
     return [filled(how) for how in ("low", "high", "zero", "random", "random", "every")]
+
+
+#: kinds whose second input divides: by 0 TFLM's results are undefined, or there are none
+_DIVIDE = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
+
+
+def _not_zero(t: Tensor, op: Op, data: np.ndarray) -> np.ndarray:
+    if op.kind not in _DIVIDE or t is not op.inputs[1]:
+        return data
+    zero = t.quant.zero_point[0] if t.quant else 0
+    return np.where(data == zero, data.dtype.type(1 if zero != 1 else 2), data)
 
 
 #: kinds that make NaN of infinities, or of what becomes infinite in between: its sign is the machine's
@@ -219,7 +232,7 @@ def options_of(op: Op) -> dict[str, Any] | None:
             "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
             "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,
         }  # fmt: skip
-    if op.kind in ("ADD", "SUB", "MUL"):
+    if op.kind in ("ADD", "SUB", "MUL", "DIV"):
         return {"fused_activation_function": a.activation}
     if op.kind == "LEAKY_RELU":
         return {"alpha": a.alpha}

@@ -114,6 +114,9 @@ NAMED = {
         "nothing": _mirror(_IMAGE, [(0, 0)] * 4),
         "rank 1": _mirror((5,), [(2, 4)]),
         "rank 2": _mirror((3, 4), [(1, 0), (3, 2)], "SYMMETRIC"),
+        "rank 5": _mirror((2, 3, 4, 2, 3), [(0, 0), (0, 0), (1, 2), (0, 0), (2, 0)]),
+        "rank 5, batch 1": _mirror((1, 2, 3, 2, 3), [(0, 0), (1, 0), (1, 2), (0, 1), (2, 0)], "SYMMETRIC", "float32"),
+        "rank 6": _mirror((2, 3, 2, 2, 2, 3), [(1, 0), (0, 0), (0, 0), (0, 1), (0, 0), (0, 0)], dtype="float32"),
         "floats": _mirror((1, 3, 4, 2), [(0, 0), (1, 1), (1, 1), (0, 0)], dtype="float32"),
     },
     "RESIZE_NEAREST_NEIGHBOR": {
