@@ -132,9 +132,14 @@ class Model:
     def of(data: bytes) -> Model:
         """Raises Damaged or TooLarge where what is compressed can't be read."""
         table = root(data)
-        compressed = compressed_tensors(table)
-        tables = (table[name] for name in ("operator_codes", "subgraphs", "buffers", "metadata"))
-        return Model(table["version"], *tables, compressed)
+        return Model(
+            table["version"],
+            table["operator_codes"],
+            table["subgraphs"],
+            table["buffers"],
+            table["metadata"],
+            compressed_tensors(table),
+        )
 
 
 class TensorReader:
