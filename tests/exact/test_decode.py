@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from decode_encoders import CASES, Encoded, add_decode, decode_op, header, huffman, looked_up, pruned
+from decode_encoders import (
+    CASES,
+    Encoded,
+    add_decode,
+    compression_metadata,
+    decode_op,
+    header,
+    huffman,
+    looked_up,
+    pruned,
+)
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
 
@@ -78,6 +88,70 @@ def test_a_network_of_decoded_weights_is_exact() -> None:
     pytest.importorskip("tflite_micro")
     assert_reference_is_tflm(data)
     assert_exact(plan_of(data))
+
+
+# --- the older form --------------------------------------------------------------------------
+
+
+def old_network(
+    bits: int = 3, cut: int = 0, beyond: bool = False, damage: int | None = None, version: int = 1
+) -> bytes:
+    """A depthwise convolution, one of int8 and a fully connected layer whose weights are looked up by metadata."""
+    rng = np.random.default_rng(2)
+    model, compressed, buffers = ModelBuilder(), [], 0
+
+    def constant(encoded: Encoded) -> int:
+        nonlocal buffers
+        quant = (encoded.quant.scale, encoded.quant.zero_point, encoded.quant.axis)
+        indexes = encoded.data[: len(encoded.data) - cut] if not compressed else encoded.data
+        tensor = model.tensor("w", encoded.values.shape, str(encoded.values.dtype), *quant, data=indexes)
+        values = np.frombuffer(encoded.ancillary[16:], np.uint8)
+        model.tensor("values", values.shape, "uint8", data=values)
+        buffers += 2
+        compressed.append((tensor, buffers if not beyond else 99, encoded.ancillary[5]))
+        return tensor
+
+    def weights(shape: tuple[int, ...], axis: int | None) -> int:
+        channels = 1 if axis is None else shape[axis]
+        scales = tuple(float(np.float32(s)) for s in rng.uniform(0.005, 0.02, channels))
+        values = rng.choice(np.array([-90, -40, 0, 25, 70], np.int8), shape)
+        return constant(looked_up(values, bits, Quant(scales, (0,) * channels, axis or 0)))
+
+    x = model.tensor("x", (1, 6, 5, 4), scale=0.05, zero_point=3)
+    y = model.tensor("y", (1, 6, 5, 4), scale=0.1, zero_point=-20)
+    depthwise = weights((1, 3, 3, 4), 3)
+    bias = model.tensor("b", (4,), "int32", [0.001] * 4, data=np.array([50, -80, 0, 9], np.int32))
+    buffers += 1
+    model.op("DEPTHWISE_CONV_2D", [x, depthwise, bias], [y], padding="SAME", stride_h=1, stride_w=1, depth_multiplier=1)
+    z = model.tensor("z", (1, 4, 3, 8), scale=0.3, zero_point=-20)
+    model.op("CONV_2D", [y, weights((8, 3, 3, 4), 0), -1], [z], padding="VALID", stride_h=1, stride_w=1)
+    out = model.tensor("out", (1, 5), scale=2.0, zero_point=5)
+    model.op("FULLY_CONNECTED", [z, weights((5, 96), None), -1], [out])
+    metadata = bytearray(compression_metadata(compressed, version))
+    if damage is not None:
+        metadata[damage] = 0xEE
+    return model.build([x], [out], metadata={"COMPRESSION_METADATA": bytes(metadata)})
+
+
+@pytest.mark.parametrize("bits", [3, 4, 6])
+def test_constants_compressed_by_metadata(bits: int) -> None:
+    pytest.importorskip("tflite_micro")
+    assert_reference_is_tflm(old_network(bits))
+    assert_exact(plan_of(old_network(bits)))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"cut": 1}, "an index lies beyond the data or their table"),
+        ({"beyond": True}, "buffers beyond the file's"),
+        ({"damage": 0}, "damaged metadata of compression"),
+        ({"version": 2}, "its version is later than 1"),
+    ],
+)
+def test_damaged_compression_is_told(how: dict[str, int], message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        read_tflite("m.tflite", old_network(**how))
 
 
 # --- damaged tables --------------------------------------------------------------------------

@@ -126,6 +126,7 @@ def test_nobody_says_what_it_computes() -> None:
         (lambda: npu_model(image_at=-1), "lie inside the scratch memory"),
         (lambda: npu_model(options=b"\2\4\1"), "options are those that Vela writes"),
         (lambda: npu_model(inputs=3), "it has not the inputs that Vela gives it"),
+        (lambda: npu_model(scratch_dtype="uint16"), "uint16 is not supported"),
     ],
 )
 def test_refused(data, told: str) -> None:

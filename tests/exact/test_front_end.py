@@ -79,7 +79,7 @@ def test_host() -> None:
 
 
 @emulated
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m55"])
 def test_emulated(target: str) -> None:
     assert_exact(plan_of(front_end_model(_SMALL), target), 20)
 

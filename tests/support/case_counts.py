@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parents[1]
@@ -31,6 +33,7 @@ from cases import NAMED
 from cases.common import inputs_of
 from op_harness import TARGETS, cases_of
 
+from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.report.operators import TESTED_CASES, operators_json, operators_markdown, places
@@ -65,9 +68,30 @@ def case_counts() -> dict[str, dict[str, int]]:
     return counts
 
 
+def dtype_counts() -> dict[str, dict[str, int]]:
+    """kind -> {dtype of the data: cases against an interpreter}, of operators that have cases of their own."""
+    found: dict[str, Counter[str]] = {}
+    for table in (NAMED, layer_cases.NAMED):
+        for kind, ops in table.items():
+            found.setdefault(kind, Counter()).update(_dtype(op) for op in ops.values())
+    for kind in conv_cases.FAMILIES:
+        for extreme in (False, True):
+            for dtype, label in (("int8", "int8"), ("int4", "int8 x int4")):
+                found.setdefault(kind, Counter())[label] += len(conv_cases.tflm_cases(kind, extreme, dtype))
+    return {kind: dict(sorted(counts.items())) for kind, counts in found.items()}
+
+
+def _dtype(op: Op) -> str:
+    """Of what is computed when the model runs; where all is constant, or a choice between others, of the output."""
+    return op.output.dtype if op.kind == "SELECT_V2" else (op.activations or op.outputs)[0].dtype
+
+
 def counts_text() -> str:
     """The file's text: a line an operator, so that changes of several don't collide."""
-    lines = (f'  "{kind}": {json.dumps(places)}' for kind, places in sorted(case_counts().items()))
+    counts: dict[str, dict[str, Any]] = dict(case_counts())
+    for kind, dtypes in dtype_counts().items():
+        counts[kind] = {**counts[kind], "dtypes": dtypes}
+    lines = (f'  "{kind}": {json.dumps(of_kind)}' for kind, of_kind in sorted(counts.items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

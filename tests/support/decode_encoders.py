@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import flatbuffers
 import numpy as np
 from tflite_builder import ModelBuilder
 
@@ -181,3 +183,39 @@ CASES: dict[str, Encoded] = {
     **{f"pruned, {d}": pruned(_sparse((5, 13), d)) for d in ("bool", "int16", "int32", "int64", "float32")},
     "pruned, nothing left": pruned(np.zeros((3, 3), np.int8)),
 }  # fmt: skip
+
+
+# --- the older form: metadata ------------------------------------------------------------------
+
+
+def compression_metadata(tensors: Sequence[tuple[int, int, int]], version: int = 1) -> bytes:
+    """TFLM's FlatBuffer of (tensor, buffer of its values, bits of an index) of the first subgraph."""
+    builder = flatbuffers.Builder(256)
+    written = []
+    for tensor, buffer, bits in tensors:
+        builder.StartObject(3)
+        builder.PrependInt32Slot(0, tensor, 0)
+        builder.PrependUint32Slot(1, buffer, 0)
+        builder.PrependUint8Slot(2, bits, 0)
+        written.append(builder.EndObject())
+    subgraph = _table_of(builder, 0, written)
+    vector = _vector(builder, [subgraph])
+    builder.StartObject(2)
+    builder.PrependUint32Slot(0, version, 1)
+    builder.PrependUOffsetTRelativeSlot(1, vector, 0)
+    builder.Finish(builder.EndObject())
+    return bytes(builder.Output())
+
+
+def _vector(builder: flatbuffers.Builder, tables: list[int]) -> int:
+    builder.StartVector(4, len(tables), 4)
+    for table in reversed(tables):
+        builder.PrependUOffsetTRelative(table)
+    return builder.EndVector()
+
+
+def _table_of(builder: flatbuffers.Builder, slot: int, tables: list[int]) -> int:
+    vector = _vector(builder, tables)
+    builder.StartObject(slot + 1)
+    builder.PrependUOffsetTRelativeSlot(slot, vector, 0)
+    return builder.EndObject()

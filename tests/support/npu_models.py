@@ -16,6 +16,7 @@ def npu_model(
     options: bytes = b"\1\4\1",
     metadata: bytes | None = None,
     inputs: int | None = None,
+    scratch_dtype: str = "uint8",
 ) -> bytes:
     """HARD_SWISH, a program that makes 8 values of 32, HARD_SWISH. `inputs`: of the program, so many are left."""
     model = ModelBuilder()
@@ -23,7 +24,7 @@ def npu_model(
     a, b = (model.tensor(name, RESULT, scale=0.5, zero_point=3) for name in "ab")
     commands = model.tensor("commands", COMMANDS.shape, "uint8", data=COMMANDS)
     weights = model.tensor("weights", WEIGHTS.shape, "uint8", data=WEIGHTS)
-    scratch = model.tensor("scratch", (SCRATCH,), "uint8")
+    scratch = model.tensor("scratch", (SCRATCH,), scratch_dtype)
     second = model.tensor("scratch_fast", (FAST if fast else SCRATCH,), "uint8")
     model.op("HARD_SWISH", [x], [y])
     given = [commands, weights, scratch, second, y][:inputs]

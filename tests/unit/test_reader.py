@@ -203,7 +203,11 @@ class Recorder:
         return lambda *args: setattr(self, "call", (method, *args))
 
 
-@pytest.mark.parametrize("table", TABLES)
+#: tables of TFLM's own schema, which the package lacks: tests/exact/test_decode.py
+_OF_TFLM = {"CompressionMetadata", "CompressedSubgraph", "LutTensor"}
+
+
+@pytest.mark.parametrize("table", sorted(TABLES.keys() - _OF_TFLM))
 def test_our_schema_is_the_package_s(table):
     """Slots and widths of TABLES against the functions that write the same fields."""
     widths = {"Bool": "bool", "Int8": "byte", "Uint8": "ubyte", "Int32": "int", "Uint32": "uint"}

@@ -34,7 +34,10 @@ def resolve_programs(
         )
         message = f"{message} it has no sound metadata {_METADATA}, which says where the program finds its data"
         raise CompileError(path, Problem(message, operator=str(programs[0]), hint=_HINT))
-    return tuple(_resolved(op, offsets, problems) if op in programs else op for op in ops)
+    known = [
+        op for op in programs if op.attributes is not None and not tensors.bad.intersection((*op.inputs, *op.outputs))
+    ]
+    return tuple(_resolved(op, offsets, problems) if op in known else op for op in ops)
 
 
 def _resolved(op: Op, offsets: tuple[int, ...], problems: Problems) -> Op:

@@ -79,6 +79,6 @@ class Table:
         return int(value)
 
 
-def root(data: bytes) -> Table:
-    """The file's Model."""
-    return Table(data, "Model", 0).follow(0, "Model")
+def root(data: bytes, table: str = "Model") -> Table:
+    """The first table: a file's Model."""
+    return Table(data, table, 0).follow(0, table)

@@ -63,7 +63,11 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
         raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
     except TooLarge as large:
         raise CompileError(name, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
-    return _graph(name, data)
+    try:
+        model = Model.of(data)
+    except (Damaged, TooLarge) as wrong:
+        raise CompileError(name, Problem(f"damaged metadata of compression: {wrong}", hint=HINT_DAMAGED)) from None
+    return _graph(name, data, model)
 
 
 #: how a custom operator's name begins -> what it is, and what to do
@@ -111,9 +115,8 @@ def load_file(path: str) -> bytes:
         raise CompileError(path, Problem(message, hint="check path and permissions")) from None
 
 
-def _graph(path: str, data: bytes) -> Graph:
+def _graph(path: str, data: bytes, model: Model) -> Graph:
     problems = Problems()
-    model = Model.of(data)
     version, subgraphs = model.version, len(model.subgraphs)
     problems.require(version == 3, f"schema version {version} is not 3", HINT_CONVERT)
     problems.require(subgraphs > 0, "the file has no graph", HINT_UNSOUND)

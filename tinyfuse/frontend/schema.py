@@ -92,6 +92,10 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
         "metadata_buffer:- metadata:[Metadata]",
         "Metadata": "name:string buffer:uint",
+        # of TFLM's own FlatBuffer (frontend/compressed.py)
+        "CompressionMetadata": "schema_version:uint=1 subgraphs:[CompressedSubgraph]",
+        "CompressedSubgraph": "lut_tensors:[LutTensor]",
+        "LutTensor": "tensor:int value_buffer:uint index_bitwidth:ubyte",
         "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",

@@ -230,6 +230,7 @@ class Kernel(ABC):
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
+    nibbles    its constants have weights of int4 two to a byte
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -242,6 +243,7 @@ class Kernel(ABC):
     rings: bool = False
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
+    nibbles: bool = False
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

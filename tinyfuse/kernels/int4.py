@@ -64,6 +64,7 @@ class Int4ConvRow(PackedConvRow):
 
     name = "tinyfuse_conv_row_s4"
     headers = ("tinyfuse_conv_s4.h",)
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return _on_dsp(context) and geometry(op).groups == 1 and int4_layer(op) is not None
@@ -89,6 +90,7 @@ class Int4Pointwise(Pointwise):
 
     name = "tinyfuse_pointwise_s4"
     headers = ("tinyfuse_conv_s4.h",)
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = is_plain_pointwise(op) and op.input.shape[3] % 4 == 0

@@ -60,6 +60,7 @@ class Int4MveConvRow(MveConvRow):
 
     name = "tinyfuse_conv_mve_row_s4"
     headers = _HEADERS
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None
@@ -83,6 +84,7 @@ class Int4MvePointwise(MvePointwise):
 
     name = "tinyfuse_pointwise_mve_s4"
     headers = _HEADERS
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None
@@ -100,6 +102,7 @@ class Int4MveDense(MveDense):
 
     name = "tinyfuse_pointwise_mve_s4"
     headers = _HEADERS
+    nibbles = True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and paired_weights(op) is not None

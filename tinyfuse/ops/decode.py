@@ -82,11 +82,14 @@ def _bad_sort(op: Op, i: int) -> Tensor | None:
 
 
 def _bad_channels(op: Op, i: int) -> Tensor | None:
-    output = op.outputs[i]
+    return op.outputs[i] if _bad_axis(op.outputs[i]) else None
+
+
+def _bad_axis(output: Tensor) -> bool:
+    """Whether its channels are not those of its first or last dimension."""
     if output.quant is None or not output.quant.per_channel:
-        return None
-    good = output.quant.axis in (0, len(output.shape) - 1) and output.elements % len(output.quant.scale) == 0
-    return None if good else output
+        return False
+    return output.quant.axis not in (0, len(output.shape) - 1) or output.elements % len(output.quant.scale) != 0
 
 
 def _bad_zero_points(op: Op, i: int) -> Tensor | None:
@@ -131,9 +134,8 @@ def _channels(output: Tensor) -> tuple[int, Array]:
     return count, elements // (output.elements // count)
 
 
-def _table(ancillary: bytes, item: np.dtype) -> Array:
-    """What lies behind the header, as far as it is whole elements."""
-    tables = ancillary[_HEADER:]
+def _table(tables: bytes, item: np.dtype) -> Array:
+    """As far as it is whole elements."""
     return np.frombuffer(tables, item, len(tables) // item.itemsize)
 
 
@@ -149,25 +151,29 @@ def _stored(output: Tensor) -> np.dtype:
 
 
 def _looked_up(data: bytes, ancillary: bytes, output: Tensor) -> Array:
-    """Indexes of `width` bits into a table for each channel, which begin `stride` elements apart."""
-    width, stride = ancillary[5] & 7, ancillary[6]
-    if width == 0:
+    return decode_lookup(data, ancillary[_HEADER:], ancillary[5] & 7, ancillary[6], output)
+
+
+def decode_lookup(data: bytes, values: bytes, width: int, stride: int, output: Tensor) -> Array:
+    """Indexes of `width` bits into a table for each channel, which begin `stride` elements apart; in the shape and
+    dtype of `output`. Undecodable."""
+    if not 0 < width < 8 or output.dtype not in _DTYPES[_LOOKUP] or _bad_axis(output):
         raise Undecodable
     bits = _bits(data, width * output.elements).reshape(-1, width)
     places = stride * _channels(output)[1]
     for bit in range(width):
         places += bits[:, bit].astype(np.int32) << width - 1 - bit
-    table = _table(ancillary, _stored(output))
+    table = _table(values, _stored(output))
     if places.max() >= table.size:
         raise Undecodable
-    found: Array = table[places]
+    found: Array = table[places].reshape(output.shape)
     return found
 
 
 def _unpruned(data: bytes, ancillary: bytes, output: Tensor) -> Array:
     """A bit an element: the next of the values, or the zero point of the channel."""
     kept = _bits(data, output.elements).astype(bool)
-    values = _table(ancillary, _stored(output))
+    values = _table(ancillary[_HEADER:], _stored(output))
     if int(kept.sum()) > values.size:
         raise Undecodable
     zero_points = np.array(output.quant.zero_point if output.quant is not None else (0,))
@@ -181,7 +187,7 @@ def _huffman(data: bytes, ancillary: bytes, output: Tensor) -> Array:
     of the bits that were read last it takes), or where the next bits are looked up: how many, less one, and how far
     on from here. Entries have 16 bits, 4 of them for counts, or 32 bits."""
     wide = bool(ancillary[5] & 1)
-    tables = _table(ancillary, np.dtype("<u4" if wide else "<u2")).tolist()
+    tables = _table(ancillary[_HEADER:], np.dtype("<u4" if wide else "<u2")).tolist()
     found_bit, count_at = (1 << 31, 27) if wide else (1 << 15, 11)
     first_bits, low = (ancillary[5] >> 4) + 1, (1 << count_at) - 1
     words = data[: len(data) // 4 * 4]

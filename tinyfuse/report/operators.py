@@ -55,7 +55,7 @@ def places(family: OpFamily) -> tuple[str, ...]:
     return "tflm" if family.in_tflm else "litert", *_KERNEL_PLACES
 
 
-def _data(family: OpFamily, counts: dict[str, int]) -> JsonObject:
+def _data(family: OpFamily, counts: JsonObject) -> JsonObject:
     return {
         "kind": family.kind,
         "summary": family.summary,
@@ -64,6 +64,7 @@ def _data(family: OpFamily, counts: dict[str, int]) -> JsonObject:
         "streams_rows": any(kernel.by_row for kernel in kernels_of(family.kind)),
         "in_place": family.alias or any(_goes_forward(kernel) for kernel in kernels_of(family.kind)),
         "tested_cases": {place: counts.get(place, 0) for place in places(family)},
+        "dtypes": counts.get("dtypes", {}),
     }
 
 
@@ -94,6 +95,7 @@ def operator_lines(data: JsonObject) -> list[str]:
         f"  rows     {_yes(data['streams_rows'])}",
         f"  in place {_yes(data['in_place'])}",
         f"  cases    {cases}",
+        f"  dtypes   {', '.join(f'{count} {dtype}' for dtype, count in data['dtypes'].items()) or 'of whole models'}",
     ]
 
 
@@ -115,12 +117,36 @@ def operators_markdown(data: JsonObject) -> str:
             *_cells(o["tested_cases"]),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "## Rules"]
+    lines += [*_dtypes_table(data), "", "## Rules"]
     for o in data["operators"]:
         lines += ["", f"### {o['kind']}", "", *(f"- {escaped(rule)}" for rule in o["rules"])]
         kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
         lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the model is compiled."]
     return "\n".join(lines) + "\n"
+
+
+#: the columns of the table of dtypes; the others share one
+_DTYPES = ("int8", "int16", "float32", "int32", "int64", "bool")
+
+
+def _dtypes_table(data: JsonObject) -> list[str]:
+    lines = [
+        "",
+        "## Dtypes",
+        "",
+        "How many of the cases against the interpreter have data of which dtype. Operators that are tested in whole",
+        "models (control flow, variables, SVDF, LSTM, ...) are left out.",
+        "",
+        f"| operator | {' | '.join(_DTYPES)} | others |",
+        f"|---|{'---:|' * len(_DTYPES)}---|",
+    ]
+    for o in data["operators"]:
+        counts = o["dtypes"]
+        others = ", ".join(f"{dtype}: {count}" for dtype, count in counts.items() if dtype not in _DTYPES)
+        if counts:
+            cells = [_link(o["kind"]), *(str(counts.get(dtype, "")) for dtype in _DTYPES), others]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def _cells(counts: dict[str, int]) -> list[str]:

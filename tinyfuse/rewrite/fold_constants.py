@@ -35,7 +35,7 @@ def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
     ops, folded = [], 0
     for op in graph.ops:
         op = _folded_inside(op.reading(known), inner)
-        if not _folds(op):
+        if not _is_constant(op):
             ops.append(op)
             continue
         folded += sum(tensor.bytes for tensor in op.outputs)
@@ -43,6 +43,9 @@ def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
             message = f"the constants computed so far have more than {MAX_FOLDED_BYTES} bytes"
             hint = "no microcontroller holds such a model"
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
+        if any(rule.problem(op) for rule in FAMILIES[op.kind].rules):  # asked last: some rules decode
+            ops.append(op)
+            continue
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for tensor, array in zip(op.outputs, arrays, strict=True):
             known[tensor] = replace(tensor, data=array)
@@ -62,8 +65,7 @@ def _folded_inside(op: Op, inner: dict[Graph, Graph]) -> Op:
     return replace(op, attributes=replace(op.attributes_as(Calls), graphs=folded))
 
 
-def _folds(op: Op) -> bool:
+def _is_constant(op: Op) -> bool:
+    """Whether its outputs follow from constants, or shapes, and are computed now."""
     family = FAMILIES.get(op.kind)
-    if family is None or not family.folds or op.states or (op.activations and family.reads_values):
-        return False
-    return not any(rule.problem(op) for rule in family.rules)
+    return family is not None and family.folds and not op.states and not (op.activations and family.reads_values)
