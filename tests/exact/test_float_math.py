@@ -112,7 +112,7 @@ def test_results_are_within_their_bound(name: str) -> None:
     ulp = np.exp2(np.floor(np.log2(normal)) - 23)
     distance = np.abs(computed[~special] - exact[~special]) / ulp
     assert distance.max() <= float_math.ULP[name]
-    assert distance.max() > 0.8 * float_math.ULP[name]  # the bound is told as it is
+    assert distance.max() > 0.75 * float_math.ULP[name]  # the bound is told as it is
 
 
 _EMULATED = """\

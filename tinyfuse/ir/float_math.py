@@ -14,8 +14,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 _Words = npt.NDArray[np.uint32]
 
-#: the greatest distance from the exact value, in units of the last place (tests/exact/test_float_math.py)
-ULP = {"exp": 0.78, "expm1": 1.01, "log": 0.85, "tanh": 1.0, "sin": 0.85, "cos": 0.85}
+#: more than the greatest distance from the exact value, in units of the last place, of every seventh float32 and of all
+#: where the functions are least exact; tests/exact/test_float_math.py measures a sample
+ULP = {"exp": 0.78, "expm1": 1.04, "log": 0.85, "tanh": 1.1, "sin": 0.85, "cos": 0.85}
 
 _INFINITY, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 #: ln(2), in two parts, and its inverse
