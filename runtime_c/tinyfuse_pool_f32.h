@@ -12,7 +12,7 @@ typedef struct {
 
 TINYFUSE_INLINE float tinyfuse_pool_mean_f32(const tinyfuse_pool_f32 *p, float sum, int32_t count)
 {
-    return tinyfuse_clamp_f32(tinyfuse_rounded(sum / (float)count), p->act_min, p->act_max);
+    return tinyfuse_clamp_f32(tinyfuse_quotient_f32(sum, (float)count), p->act_min, p->act_max);
 }
 
 TINYFUSE_INLINE float tinyfuse_pool_clamped_f32(const tinyfuse_pool_f32 *p, float most, int32_t count)
@@ -49,7 +49,7 @@ TINYFUSE_INLINE void tinyfuse_average_of_sum_f32(const float *sum, float *out, i
 {
     int32_t c;
     for (c = 0; c < channels; ++c) {
-        out[c] = tinyfuse_clamp_f32(tinyfuse_rounded(sum[c] / (float)count), low, high);
+        out[c] = tinyfuse_clamp_f32(tinyfuse_quotient_f32(sum[c], (float)count), low, high);
     }
 }
 

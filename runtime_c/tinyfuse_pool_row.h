@@ -1,4 +1,4 @@
-/* Pooling of elements of any type, NHWC, one output row a call. */
+/* Windows of pooling in elements of any type, and loops over those of floats: NHWC, one output row a call. */
 #ifndef TINYFUSE_POOL_ROW_H
 #define TINYFUSE_POOL_ROW_H
 

@@ -1,15 +1,10 @@
-/* Sums, clamps and choices of float32 values, as the interpreter does them: no operation is reordered, left out or
+/* Clamps and choices of float32 values, as the interpreter does them: no operation is reordered, left out or
  * taken by vectors (Helium's flush numbers below FLT_MIN to zero).
  */
 #ifndef TINYFUSE_REAL_H
 #define TINYFUSE_REAL_H
 
 #include "tinyfuse_float.h"
-
-TINYFUSE_INLINE float tinyfuse_sum_f32(float a, float b)
-{
-    return tinyfuse_rounded(a + b);
-}
 
 /* The greater of both; the first one where they are equal, or not to be compared (NaN). */
 TINYFUSE_INLINE float tinyfuse_greater_f32(float first, float second)

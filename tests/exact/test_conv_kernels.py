@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
-from kernel_harness import Case, run_cases
+from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
@@ -23,6 +23,12 @@ from tinyfuse.targets import Target, load_target
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
 TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
 TARGETS["host-dsp-twins"] = replace(TARGETS["host"], dsp=True)
+
+
+def case_of(op: Op, kernel: Kernel, data: np.ndarray, ring: bool = False, shift: int = 0, over: bool = False) -> Case:
+    """`ring`: the input is a ring just large enough. `over`: the output is written over it."""
+    how = "rings" if ring else "whole" if kernel.whole else "rows"
+    return Case(op, kernel, [data], how, 0 if over else None, shift)
 
 
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
@@ -42,7 +48,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
                 over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
-                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
+                cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
 
@@ -92,7 +98,7 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     over = 0 in kernel.access_orders(op)
-                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
+                    cases += [case_of(op, kernel, data, over=True)] * over + [case_of(op, kernel, data)]
     return cases
 
 
@@ -126,8 +132,7 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
     cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
@@ -143,8 +148,7 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
     else:
         assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
 
 
 #: flags that take registers from assembly, or move what its operands lie in
@@ -168,9 +172,7 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
         folder = tmp_path / "-".join(["plain", *choices])
         folder.mkdir()
         cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
-        results = run_cases(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
-        for case, result in zip(cases, results, strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+        assert_exact(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
@@ -180,10 +182,9 @@ def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tm
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
     cases = form_cases(kind, target)
-    for first in range(0, len(cases), 24):  # without optimization, all together exceed the flash
-        some = cases[first : first + 24]
-        for case, result in zip(some, run_cases(some, target, tmp_path, flags, compiler), strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
+    for first in range(0, len(cases), most):
+        assert_exact(cases[first : first + most], target, tmp_path, flags, compiler)
 
 
 # --- weights of int4 ---------------------------------------------------------------------------
@@ -216,7 +217,8 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
                     data = random_input(op, rng, extreme)
                     over = 0 in kernel.access_orders(op)
                     ring = kernel.by_row and kernel.rings and extreme
-                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data, ring, int(extreme))]
+                    cases += [case_of(op, kernel, data, over=True)] * over
+                    cases.append(case_of(op, kernel, data, ring, int(extreme)))
     return cases
 
 
@@ -230,8 +232,7 @@ def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> N
     dense = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
     assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | dense
     assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
 
 
 def test_sums_that_leave_their_4096ths_are_computed_from_bytes() -> None:

@@ -20,8 +20,11 @@ OPERATORS_MD = _ROOT / "docs" / "operators.md"
 if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
 
+import control_flow_models
 import conv_cases
 import decode_encoders
+import layer_cases
+import signal_models
 import stream_models
 import test_conv_kernels
 from cases import NAMED
@@ -29,16 +32,17 @@ from cases.common import inputs_of
 from op_harness import TARGETS, cases_of
 
 from tinyfuse.kernels.base import Context
-from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_json, operators_markdown
+from tinyfuse.ops import FAMILIES
+from tinyfuse.report.operators import TESTED_CASES, operators_json, operators_markdown, places
 from tinyfuse.targets import load_target
 
 
 def case_counts() -> dict[str, dict[str, int]]:
-    """kind -> {place: cases}: places are "tflm" and the targets on which kernels run."""
+    """kind -> {place: cases}: places are "tflm" or "litert", and the targets on which kernels run."""
     counts: dict[str, dict[str, int]] = {}
     contexts = {name: Context(load_target(name), kernels="tinyfuse") for name in TARGETS}
     for kind, ops in NAMED.items():
-        counts[kind] = {"tflm": len(ops)}
+        counts[kind] = {places(FAMILIES[kind])[0]: len(ops)}
         for name, context in contexts.items():
             run = [op for op in ops.values() if any(cases_of(op, context, inputs_of(op)[0]))]
             counts[kind][name] = len(run)
@@ -48,9 +52,16 @@ def case_counts() -> dict[str, dict[str, int]]:
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
+    for kind, ops in layer_cases.NAMED.items():  # in other dtypes
+        for name in places(FAMILIES[kind]):
+            counts[kind][name] += len(ops)
     counts[decode_encoders.KIND] = {"tflm": len(decode_encoders.CASES)}
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
-        counts[kind] = dict.fromkeys(PLACES, len(models))
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+    for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+    for kind, operators in signal_models.of_kinds().items():  # everywhere: tests/exact/test_signal.py
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), operators)
     return counts
 
 

@@ -117,6 +117,8 @@ def options_of(op: Op) -> dict[str, object]:
         }  # fmt: skip
     if op.kind == "DEPTHWISE_CONV_2D":
         options["depth_multiplier"] = op.attributes.depth_multiplier
+    elif op.attributes.quantized_bias_type != "FLOAT32":
+        options["quantized_bias_type"] = op.attributes.quantized_bias_type
     return options
 
 

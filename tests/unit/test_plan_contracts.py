@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import layer_cases
 import numpy as np
 import pytest
 from cases import NAMED
@@ -120,7 +121,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     """Of ours to the byte: tests/exact/test_op_kernels.py runs each in just the bytes that it asks for. What a function of
     CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
-    ops = [*(op for ops in NAMED.values() for op in ops.values()), *convolutions(25)]
+    cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
+    ops = [*cases, *convolutions(25)]
     for optimize in OPTIMIZE:
         context = Context(load_target(target), optimize=optimize)
         for op in ops:

@@ -188,7 +188,7 @@ def test_families_that_read_options_name_their_table():
     reads = {
         kind
         for kind, family in FAMILIES.items()
-        if type(family).attributes is not OpFamily.attributes and family.in_files
+        if type(family).attributes is not OpFamily.attributes and family.in_files and not kind.startswith("CUSTOM ")
     }
     assert reads == set(OPTION_TABLES)
     assert set(OPTION_TABLES.values()) <= TABLES.keys()
@@ -258,7 +258,7 @@ def test_custom_operators_are_named():
     first, second = read(model, [x], [z]).ops
     assert first.kind == "CUSTOM SignalFft"
     assert second.kind == r"CUSTOM evil\n\x1b[31m" + "\N{REPLACEMENT CHARACTER}" + 53 * "!"
-    assert "signal processing" in str(unsupported(first)) and "custom" in str(unsupported(second))
+    assert "custom" in str(unsupported(first)) and "custom" in str(unsupported(second))
 
 
 def test_known_kinds_are_not_unsupported(echo):

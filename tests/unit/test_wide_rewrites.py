@@ -12,10 +12,13 @@ from tflite_builder import ModelBuilder
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite import rewrite
+from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad, why_pad_stays
 from tinyfuse.rewrite.intervals import channel_intervals
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.split_full_height import split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
 from tinyfuse.verify.oracle import ReferenceOracle
 
@@ -71,9 +74,20 @@ def test_a_global_average_takes_rows_in_the_same_order(dtype: str) -> None:
     assert_same(graph, rewrite(graph, "rows", "auto", "ram"))
 
 
-def test_pools_of_rows_are_exact_on_the_host() -> None:
-    plans = [plan_of(pooled(dtype), optimize=how) for dtype in DTYPES for how in ("ram", "speed")]
-    assert_all_exact([*plans, *(grouped_plan(pooled(dtype), [4], optimize="ram") for dtype in DTYPES)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_mean_takes_rows_in_the_same_order(dtype: str) -> None:
+    graph = read_tflite("model.tflite", pooled(dtype, "MEAN"))
+    after = split_full_height(graph)
+    assert kinds(after) == ["PAD", "MAX_POOL_2D", "ROW_SUM", "MEAN_OF_SUM", "RESHAPE"]
+    assert_same(graph, after)
+
+
+@pytest.mark.parametrize("target", ["host", pytest.param("cortex-m55", marks=pytest.mark.emulated)])
+def test_pools_of_rows_are_exact(target: str) -> None:
+    plans = [plan_of(pooled(dtype), target, optimize=how, kernels="tinyfuse") for dtype in DTYPES for how in OPTIMIZE]
+    groups = [grouped_plan(pooled(dtype), [4], target, optimize="ram") for dtype in DTYPES]
+    means = [grouped_plan(pooled(dtype, "MEAN"), [4, 1], target, optimize="ram") for dtype in DTYPES]
+    assert_all_exact([*plans, *groups, *means])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -81,6 +95,27 @@ def test_intervals_of_int8_say_nothing_of_others(dtype: str) -> None:
     graph = read_tflite("model.tflite", pooled(dtype))
     assert channel_intervals(graph) == {}
     assert prune_channels(graph) is graph
+
+
+# --- activations ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("activations", [("RELU",), ("RELU6", "RELU"), ("RELU", "RELU6")])
+def test_activations_narrow_the_clamp_of_a_pool(dtype: str, activations: tuple[str, ...]) -> None:
+    model, quant = ModelBuilder(), {"scale": 0.01, "zero_point": 0} if dtype == "int16" else {}
+    x = model.tensor("x", (1, 6, 4, 3), dtype, **quant)
+    window = {"filter_height": 2, "filter_width": 2, "stride_h": 2, "stride_w": 2, "padding": "VALID"}
+    last = model.tensor("pooled", (1, 3, 2, 3), dtype, **quant)
+    model.op("AVERAGE_POOL_2D", [x], [last], **window)
+    for name in activations:
+        y = model.tensor(name, (1, 3, 2, 3), dtype, **quant)
+        model.op(name, [last], [y], table=False)
+        last = y
+    graph = read_tflite("model.tflite", model.build([x], [last]))
+    after = fold_activation(graph)
+    assert kinds(after) == ["AVERAGE_POOL_2D"]
+    assert_same(graph, after)
 
 
 # --- PAD -----------------------------------------------------------------------------------------

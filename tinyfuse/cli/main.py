@@ -6,7 +6,20 @@ from __future__ import annotations
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli import cmsis_nn, devices, doctor, explain, gen, operators, profile, report, run, targets, verify
+from tinyfuse.cli import (
+    cmsis_nn,
+    devices,
+    doctor,
+    explain,
+    front_end,
+    gen,
+    operators,
+    profile,
+    report,
+    run,
+    targets,
+    verify,
+)
 from tinyfuse.cli.terminal import Ending
 from tinyfuse.resources import PACKAGE
 
@@ -32,7 +45,7 @@ def main() -> None:
     """Turns a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
 
 
-for module in (gen, report, explain, verify, run, profile, targets, operators, devices, cmsis_nn, doctor):
+for module in (gen, report, explain, verify, run, profile, targets, operators, front_end, devices, cmsis_nn, doctor):
     main.add_command(module.command)
 
 

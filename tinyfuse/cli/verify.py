@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -42,7 +41,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     """
     machine, run, warnings = machine_for(request, how.emulator)
     plan, tree = make_plan(run, progress, needs_tree=True)
-    found = verify_plan(plan, tree, Path(request.model).read_bytes(), machine, how, progress)
+    found = verify_plan(plan, tree, request.data, machine, how, progress)
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *found.warnings],
         "emulator": found.emulator,

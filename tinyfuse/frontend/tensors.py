@@ -6,7 +6,8 @@ Part of `tinyfuse.frontend.reader`; what is read here has passed `tinyfuse.front
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +55,8 @@ def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
 
 
 def nibbles(raw: Array, count: int) -> Array:
-    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first."""
+    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first. Not to be
+    changed, as other constants, which are views of the file."""
     pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
     values: Array = pairs.view(np.int8) >> 4
     values.setflags(write=False)
@@ -67,6 +69,7 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[Problem] = []
         self.count = 0
+        self._place = ""
 
     def require(
         self,
@@ -81,8 +84,15 @@ class Problems:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
                 place, about = (None if where is None else str(where) for where in (operator, tensor))
-                self.found.append(Problem(message, place, about, hint))
+                self.found.append(Problem(f"{self._place}{message}", place, about, hint))
         return holds
+
+    @contextmanager
+    def inside(self, place: str) -> Iterator[None]:
+        """What is noted meanwhile is in that part of the file."""
+        before, self._place = self._place, f"in {place}: "
+        yield
+        self._place = before
 
     def first(self, problem: Problem | None) -> None:
         """Puts what explains the others in front of them."""
@@ -116,13 +126,20 @@ class Model:
     subgraphs: list[Table]
     buffers: list[Table]
     compressed: Mapping[tuple[int, int], LookedUp]
+    metadata: list[Table]
 
     @staticmethod
     def of(data: bytes) -> Model:
         """Raises Damaged or TooLarge where what is compressed can't be read."""
         table = root(data)
-        compressed = compressed_tensors(table)
-        return Model(table["version"], table["operator_codes"], table["subgraphs"], table["buffers"], compressed)
+        return Model(
+            table["version"],
+            table["operator_codes"],
+            table["subgraphs"],
+            table["buffers"],
+            compressed_tensors(table),
+            table["metadata"],
+        )
 
 
 class TensorReader:

@@ -21,7 +21,9 @@ ITEM_BYTES = {
     "uint8": 1,
     "int16": 2,
     "int32": 4,
+    "uint32": 4,
     "int64": 8,
+    "uint64": 8,
     "float32": 4,
 }
 

@@ -9,7 +9,10 @@ from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 #: the dtypes that TFLM casts from, and to
-SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
+SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
+RESULTS = ("int8", "int16", "int32", "uint32", "float32")
+#: each from each, but for one: of negative floats C leaves open what they are as unsigned integers
+CASTS = tuple((a, b) for a in SOURCES for b in RESULTS if (a, b) != ("float32", "uint32"))
 
 
 class CastOperator(OpFamily):
@@ -21,8 +24,8 @@ class CastOperator(OpFamily):
     rules = (
         ONE_INPUT,
         Rule(
-            f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}",
-            lambda op: op.input.dtype not in SOURCES or op.output.dtype not in RESULTS,
+            f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}, but from float32 to uint32",
+            lambda op: (op.input.dtype, op.output.dtype) not in CASTS,
             "TensorFlow Lite Micro has no kernel for other pairs",
         ),
         ONE_SHAPE,

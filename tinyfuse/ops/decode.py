@@ -33,7 +33,7 @@ class DecodeOperator(OpFamily):
     """Outputs i from inputs 2 i (encoded) and 2 i + 1 (header and tables)."""
 
     kind = "CUSTOM TFLM_DECODE"
-    decodes = True
+    folded = True
     summary = "decompresses constants: lookup tables, Huffman codes, pruned values"
     rules = (
         Rule("two constant inputs an output",

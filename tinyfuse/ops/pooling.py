@@ -11,7 +11,12 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.base import RowWindow, Rule
-from tinyfuse.ops.convolution import ACTIVATIONS, Clamped, clamp_range, windows_along
+from tinyfuse.ops.convolution import (
+    ACTIVATIONS,
+    Clamped,
+    clamp_range,
+    windows_along,
+)
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
@@ -26,7 +31,7 @@ class Pool2D(Clamped):
     filter: tuple[int, int]
     stride: tuple[int, int]
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
 
 
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:

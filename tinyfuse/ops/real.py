@@ -1,4 +1,4 @@
-"""What operators on float32 share: the ranges of fused activations, and sums in TFLM's order.
+"""What operators on float32 share: the ranges of fused activations, clamps, and sums in TFLM's order.
 
 Every operation is rounded to float32, none is left out or reordered: so the C computes the same bits.
 """
@@ -40,9 +40,32 @@ def clamp_real(values: Array, low: float, high: float) -> Array:
     return clamped
 
 
+def greatest(values: Array) -> Array:
+    """float32 [..., n] -> [..., 1]: the greatest along the last dimension, at least the lowest number; the first one
+    where several are equal, and no NaN."""
+    most = np.full((*values.shape[:-1], 1), -FLOAT_MAX, np.float32)
+    for column in range(values.shape[-1]):
+        value = values[..., column : column + 1]
+        most = np.where(most < value, value, most)
+    return most
+
+
 def sum_in_order(terms: Array) -> Array:
     """float32 [n, ...] -> [...]: 0 plus the first term, plus the second, and so on, each sum rounded."""
     zero = np.zeros((1, *terms.shape[1:]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
-        sums: Array = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
-    return sums[-1]
+        sums = np.add.accumulate(np.concatenate([zero, terms]), axis=0, dtype=np.float32)
+    return np.array(sums[-1], order="C")
+
+
+def real_bias(op: Op) -> Array:
+    """The bias of a float32 layer, zeros where it is absent."""
+    bias = op.optional(2)
+    return np.zeros(op.output.shape[-1], np.float32) if bias is None else bias.values.reshape(-1)
+
+
+def real_outputs(op: Op, sums: Array) -> Array:
+    """float32 outputs of a layer from float32 sums [..., out_c] that have no bias yet."""
+    with np.errstate(all="ignore"):
+        total = sums + real_bias(op)
+    return clamp_real(total, *real_clamp(op))

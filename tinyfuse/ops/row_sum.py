@@ -19,7 +19,7 @@ class AverageOfSum(Clamped):
 
     count: int
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
 
 
 def sum_dtype(dtype: str) -> str:

@@ -7,32 +7,54 @@ FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.np
 model with state gets a new interpreter for every stream ("afresh"), one without keeps the first.
 """
 
+import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
 
+#: what TFLM's invoke gives where a streaming model waits for more frames (kTfLiteAbort, micro_context.h)
+_NO_RESULT = 15
+
+
+@contextmanager
+def _memory_of_zeros() -> Iterator[None]:
+    """Memory is allocated as zeros meanwhile, where the C library can do it (glibc): as a device's arena is, in .bss.
+    One kernel reads what it never wrote: SPACE_TO_BATCH_ND, what it pads with."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    perturb, inverted = -6, 0xFF  # M_PERTURB; memory is filled with the inverse of the byte
+    if mallopt is not None:
+        mallopt(perturb, inverted)
+    try:
+        yield
+    finally:
+        if mallopt is not None:
+            mallopt(perturb, 0)
+
 
 def tflm(model: bytes, arena_bytes: int) -> Inference:
     """TensorFlow Lite Micro's interpreter, with an arena of so many bytes."""
     from tflite_micro.python.tflite_micro import runtime
 
-    interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes)
+    with _memory_of_zeros():
+        interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes)
 
     def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
         for index, array in enumerate(inputs):
             interpreter.set_input(array, index)
-        interpreter.invoke()
+        none = interpreter.invoke() == _NO_RESULT
         outputs: list[np.ndarray] = []
         while True:
             # The interpreter doesn't tell how many outputs there are.
             try:
-                outputs.append(np.array(interpreter.get_output(len(outputs))))
+                found = np.array(interpreter.get_output(len(outputs)))
             except IndexError:
                 return outputs
+            outputs.append(np.zeros_like(found) if none else found)
 
     return infer
 

@@ -74,5 +74,5 @@ _INT16_QUANT = (0.0002, 0)
 NAMED = {
     kind: _named(kind) | _wide(kind, "int16", quant=_INT16_QUANT) | _wide(kind, "float32")
     for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
-}
+} | {"L2_POOL_2D": _wide("L2_POOL_2D", "float32")}
 RANDOM = {kind: _random(kind) for kind in NAMED}

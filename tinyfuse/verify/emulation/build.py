@@ -122,11 +122,12 @@ def build_firmware(
     frames: int | None = None,
     debug: bool = True,
     interface: Interface | None = None,
+    awaits: bool = False,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
     A module with state takes `frames`: the runs of a stream, as tinyfuse/verify/streams.py makes them. With an
-    `interface` its checks are part of the firmware.
+    `interface` its checks are part of the firmware. A module that `awaits` inputs has runs without a result.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
     for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
     the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
@@ -152,6 +153,7 @@ def build_firmware(
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
         f"-DRUNS={len(fed)}",
         *([f"-DFRAMES={frames}"] if frames is not None else []),
+        *(["-DAWAITS"] if awaits else []),
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     # CMSIS-NN's Helium assembly does not compile without optimization
@@ -185,7 +187,7 @@ def build_firmware(
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
         ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
-        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name) if debug else {},
+        kernel_symbols=group_symbols(sized, module.name) if debug else {},
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.ops.gather import gather_extents
+from tinyfuse.ops import FAMILIES
 
 
 def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
@@ -38,8 +38,10 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
     if tensor.dtype == "bool":
         return False, True, False
     for op in graph.consumers.get(tensor, ()):
-        if op.kind == "GATHER" and tensor is op.inputs[1]:  # other indexes end a run
-            return 0, gather_extents(op).slices - 1, 0
+        for index, operand in enumerate(op.inputs):
+            ends = FAMILIES[op.kind].indexes(op, index)
+            if operand is tensor and ends is not None:  # others may end a run
+                return *ends, ends[0]
     info = np.iinfo(tensor.dtype)
     return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
 
@@ -58,7 +60,8 @@ def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np
 def _ends(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
     """The smallest or the largest value in every element."""
     low, high, _ = _corners(graph, tensor)
-    return np.where(generator.integers(0, 2, tensor.shape) == 0, low, high).astype(tensor.dtype)
+    ends = np.array([low, high], tensor.dtype)  # one dtype: numpy has none for 0 and 2^64 - 1
+    return ends[generator.integers(0, 2, tensor.shape)]
 
 
 def _flat(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:

@@ -42,13 +42,15 @@ def build_module(
     work: Path,
     frames: int = 1,
     only_size: bool = False,
+    debug: bool = True,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
     state; a module of which `only_size` is wanted is built without debug information, and its interface is not
-    held against the plan. Errors as build_firmware; UsageError at once where the board lacks memory.
+    held against the plan. Without `debug` the firmware has no kernel_symbols, and is built faster.
+    Errors as build_firmware; UsageError at once where the board lacks memory.
     """
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
@@ -75,6 +77,7 @@ def build_module(
         emulator,
         opt,
         frames=frames if plan.states else None,
-        debug=not only_size,
+        debug=debug and not only_size,
         interface=None if only_size else interface(plan),
+        awaits=plan.awaits,
     )
