@@ -61,7 +61,7 @@ def test_generated_code_is_exact(target: str, optimize: str) -> None:
     ("target", "optimize"), [("cortex-m4", "speed"), ("cortex-m55", "speed"), ("cortex-m55", "balanced")]
 )
 def test_weights_stay_nibbles_in_flash(target: str, optimize: str, kernels: str) -> None:
-    """Though those of bytes are faster. On the M4 `balanced` may take a fully connected layer from bytes, to save RAM."""
+    """Though those of bytes are faster: on the M4 `balanced` may take a dense layer from bytes to save RAM."""
     coarse, fine = (
         flash(plan_of(network(dtype), target, optimize=optimize, kernels=kernels)) for dtype in ("int4", "int8")
     )
