@@ -1,7 +1,6 @@
 """Hostile files through the whole compiler: a module, or one clear refusal, within 10 s and a GiB.
 
-`hostile_worker.py` does the compiling in a process with those limits. CI has it make PASSES through its models; a
-campaign,
+`hostile_worker.py` does the compiling in a process with those limits. CI makes PASSES through its models; a campaign,
 
     pytest --campaign tests/hostile/test_hostile_compile.py        (TINYFUSE_FUZZ_SECONDS, TINYFUSE_FUZZ_SEED)
 
