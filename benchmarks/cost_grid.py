@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,6 +87,15 @@ def _weights(rng: random.Random, shape, channels: int, axis: int) -> list[Tensor
     bias = tensor((channels,), 0.0, 0, "int32", values.integers(-999, 1000, channels).astype(np.int32))
     biased = Quant(tuple(0.05 * s for s in scales), (0,) * channels, 0)
     return [weights, Tensor(bias.name, bias.shape, "int32", biased, bias.data, bias.index)]
+
+
+def of_int4(op: Op) -> Op:
+    """The same layer with weights of int4."""
+    weights = op.operand(1)
+    data = np.clip(np.round(weights.values / 16), -7, 7).astype(np.int8)
+    quant = replace(weights.quantization, scale=tuple(16 * scale for scale in weights.quantization.scale))
+    coarse = replace(weights, dtype="int4", data=data, quant=quant)
+    return replace(op, inputs=(op.input, coarse, *op.inputs[2:]))
 
 
 def _draw_convolution(rng: random.Random, kind: str) -> Op:

@@ -22,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from cost_grid import chain, operators, rectifier, tensor  # noqa: E402
+from cost_grid import chain, of_int4, operators, rectifier, tensor  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
@@ -127,6 +127,8 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
     drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
+    if name.endswith("_s4"):
+        drawn = [of_int4(op) for op in drawn]
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}

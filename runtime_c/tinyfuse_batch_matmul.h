@@ -36,22 +36,25 @@ TINYFUSE_SHARED void tinyfuse_matrix_product_s8(const tinyfuse_batch_matmul *p, 
     }
 }
 
-TINYFUSE_INLINE void tinyfuse_batch_matmul_s8(const tinyfuse_batch_matmul *p, const int8_t *left,
-                                              const int8_t *right, int8_t *out)
-{
-    int32_t i, j, k;
-    for (i = 0; i < p->batches[0]; ++i) {
-        for (j = 0; j < p->batches[1]; ++j) {
-            for (k = 0; k < p->batches[2]; ++k) {
-                const int8_t *const a =
-                    left + i * p->left_batch[0] + j * p->left_batch[1] + k * p->left_batch[2];
-                const int8_t *const b =
-                    right + i * p->right_batch[0] + j * p->right_batch[1] + k * p->right_batch[2];
-                tinyfuse_matrix_product_s8(p, a, b, out);
-                out += p->rows * p->columns;
-            }
-        }
+/* All products of matrices of that element type. */
+#define TINYFUSE_BATCH_MATMUL(name, element, product)                                                       \
+    TINYFUSE_INLINE void name(const tinyfuse_batch_matmul *p, const element *left, const element *right,   \
+                              element *out)                                                                 \
+    {                                                                                                       \
+        int32_t i, j, k;                                                                                    \
+        for (i = 0; i < p->batches[0]; ++i) {                                                               \
+            for (j = 0; j < p->batches[1]; ++j) {                                                           \
+                for (k = 0; k < p->batches[2]; ++k) {                                                       \
+                    const element *const a =                                                                \
+                        left + i * p->left_batch[0] + j * p->left_batch[1] + k * p->left_batch[2];          \
+                    const element *const b =                                                                \
+                        right + i * p->right_batch[0] + j * p->right_batch[1] + k * p->right_batch[2];      \
+                    product(p, a, b, out);                                                                  \
+                    out += p->rows * p->columns;                                                            \
+                }                                                                                           \
+            }                                                                                               \
+        }                                                                                                   \
     }
-}
+TINYFUSE_BATCH_MATMUL(tinyfuse_batch_matmul_s8, int8_t, tinyfuse_matrix_product_s8)
 
 #endif

@@ -1,5 +1,5 @@
-/* CAST between stored numbers, and functions of floats that take one exact operation. All go forward,
-   element by element: the output may be the input, or lie below it, where its elements are not larger. */
+/* CAST between stored numbers. All go forward, element by element: the output may be the input, or lie below it,
+   where its elements are not larger. */
 #ifndef TINYFUSE_CAST_H
 #define TINYFUSE_CAST_H
 
@@ -17,6 +17,14 @@ TINYFUSE_INLINE int32_t tinyfuse_float_to_int32(float value)
     return value == value ? (int32_t)value : 0;
 }
 
+TINYFUSE_INLINE uint32_t tinyfuse_float_to_uint32(float value)
+{
+    if (value >= 4294967296.0f) {
+        return UINT32_MAX;
+    }
+    return value > 0.0f ? (uint32_t)value : 0;
+}
+
 #define TINYFUSE_DEFINE_EACH_ELEMENT(name, in_type, out_type, expression)                              \
     TINYFUSE_INLINE void tinyfuse_##name(const in_type *in, out_type *out, int32_t count)             \
     {                                                                                                  \
@@ -32,19 +40,19 @@ TINYFUSE_INLINE int32_t tinyfuse_float_to_int32(float value)
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s8, in_type, int8_t, x)                               \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s16, in_type, int16_t, x)                             \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s32, in_type, int32_t, x)                             \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_u32, in_type, uint32_t, x)                            \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_f32, in_type, float, x)
 
 TINYFUSE_DEFINE_CASTS(s8, int8_t)
 TINYFUSE_DEFINE_CASTS(s16, int16_t)
 TINYFUSE_DEFINE_CASTS(s32, int32_t)
+TINYFUSE_DEFINE_CASTS(u32, uint32_t)
 TINYFUSE_DEFINE_CASTS(bool, uint8_t)
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s8, float, int8_t, tinyfuse_clamp(tinyfuse_float_to_int32(x), -128, 127))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,
                              tinyfuse_clamp(tinyfuse_float_to_int32(x), -32768, 32767))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s32, float, int32_t, tinyfuse_float_to_int32(x))
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_u32, float, uint32_t, tinyfuse_float_to_uint32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_f32, float, float, x)
-
-TINYFUSE_DEFINE_EACH_ELEMENT(neg_f32, float, float, -x)
-TINYFUSE_DEFINE_EACH_ELEMENT(square_f32, float, float, x *x)
 
 #endif

@@ -46,6 +46,17 @@ TINYFUSE_INLINE float tinyfuse_product_f32(float a, float b)
     return tinyfuse_rounded(a * b);
 }
 
+TINYFUSE_INLINE float tinyfuse_sum_f32(float a, float b)
+{
+    return tinyfuse_rounded(a + b);
+}
+
+/* A division, never a product with the reciprocal that other divisions share. */
+TINYFUSE_INLINE float tinyfuse_quotient_f32(float a, float b)
+{
+    return tinyfuse_rounded(a / tinyfuse_rounded(b));
+}
+
 /* sum + a * b, with both roundings, and in no other order. */
 TINYFUSE_INLINE float tinyfuse_add_product_f32(float sum, float a, float b)
 {

@@ -60,6 +60,28 @@ TINYFUSE_INLINE int32_t tinyfuse_tanh_int16(const uint16_t *table, int32_t value
     return (scaled < 0 ? (1 << 23) - found + (1 << 7) - 1 : found - (1 << 23) + (1 << 7)) >> 8;
 }
 
+/* A unit's cell advances by its gates; the hidden state's new value is returned, not clamped. */
+TINYFUSE_INLINE int32_t tinyfuse_lstm_advance(const tinyfuse_lstm *p, const int32_t *gate, int16_t *cell,
+                                              const uint16_t *table)
+{
+    const int32_t entered = tinyfuse_rescale_to_int16(gate[1] * gate[2], p->entry);
+    int32_t value = tinyfuse_to_int16(tinyfuse_rescale_to_int16(gate[0] * *cell, p->forget) + entered);
+    int32_t shown;
+    if (p->cell_clip > 0) {
+        value = tinyfuse_clamp(value, -p->cell_clip, p->cell_clip);
+    }
+    *cell = (int16_t)value;
+    shown = tinyfuse_tanh_int16(table, value, p->tanh_multiplier, p->tanh_shift) * gate[3];
+    return tinyfuse_requantize(shown, p->shown.multiplier, p->shown.shift) + p->hidden_zero_point;
+}
+
+/* What a gate's nonlinearity makes of its sums with the input and with the hidden state. */
+TINYFUSE_INLINE int32_t tinyfuse_lstm_gate(int32_t g, int32_t of_input, int32_t of_hidden, const uint16_t *table)
+{
+    const int32_t sum = tinyfuse_to_int16(of_input + of_hidden);
+    return g == 2 ? tinyfuse_tanh_int16(table, sum, 3, 0) : tinyfuse_logistic_int16(table, sum);
+}
+
 /* One unit's step: the cell advances, the hidden state's new value is returned. `weights` are the unit's,
    [4][inputs + units], and so is `bias`, [2][4]: what the gates' products with the input and with the
    hidden state begin with. -zero point * sum of weights is folded in. */
@@ -67,25 +89,16 @@ TINYFUSE_INLINE int8_t tinyfuse_lstm_unit(const tinyfuse_lstm *p, const int8_t *
                                           int16_t *cell, const int8_t *weights,
                                           const int32_t *bias, const uint16_t *table)
 {
-    int32_t gate[4], entered, shown, value;
+    int32_t gate[4];
     int32_t g;
     for (g = 0; g < 4; ++g) {
         const int32_t of_input = tinyfuse_dot_s8(in, weights, p->inputs, bias[g]);
         const int32_t of_hidden = tinyfuse_dot_s8(hidden, weights + p->inputs, p->units, bias[4 + g]);
-        const int32_t sum = tinyfuse_to_int16(tinyfuse_rescale_to_int16(of_input, p->of_input[g]) +
-                                              tinyfuse_rescale_to_int16(of_hidden, p->of_hidden[g]));
+        gate[g] = tinyfuse_lstm_gate(g, tinyfuse_rescale_to_int16(of_input, p->of_input[g]),
+                                     tinyfuse_rescale_to_int16(of_hidden, p->of_hidden[g]), table);
         weights += p->inputs + p->units;
-        gate[g] = g == 2 ? tinyfuse_tanh_int16(table, sum, 3, 0) : tinyfuse_logistic_int16(table, sum);
     }
-    entered = tinyfuse_rescale_to_int16(gate[1] * gate[2], p->entry);
-    value = tinyfuse_to_int16(tinyfuse_rescale_to_int16(gate[0] * *cell, p->forget) + entered);
-    if (p->cell_clip > 0) {
-        value = tinyfuse_clamp(value, -p->cell_clip, p->cell_clip);
-    }
-    *cell = (int16_t)value;
-    shown = tinyfuse_tanh_int16(table, value, p->tanh_multiplier, p->tanh_shift) * gate[3];
-    shown = tinyfuse_requantize(shown, p->shown.multiplier, p->shown.shift) + p->hidden_zero_point;
-    return (int8_t)tinyfuse_clamp(shown, INT8_MIN, INT8_MAX);
+    return (int8_t)tinyfuse_clamp(tinyfuse_lstm_advance(p, gate, cell, table), INT8_MIN, INT8_MAX);
 }
 
 /* hidden [batches][units] and cell [batches][units] are the state; weights [units][4][inputs + units],

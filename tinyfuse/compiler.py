@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from tinyfuse.frontend.check import check
+from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -17,6 +17,7 @@ from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.idle_slides import without_idle_slides
+from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
@@ -39,9 +40,16 @@ class Compilation:
     """A graph that was read, checked, and all that its plans for this or that --optimize have in common: each of it is
     made once. Plans are built in schedule/build.py; which ones, the strategies in schedule/ say."""
 
-    def __init__(self, source: Graph, target: Target, options: Options, progress: Progress = silent):
-        """CompileError names all that isn't supported."""
-        self._variants = Variants(checked(source), target, options)
+    def __init__(
+        self,
+        source: Graph,
+        target: Target,
+        options: Options,
+        progress: Progress = silent,
+        prepare: Callable[[Graph, Target, Options], Graph] | None = None,
+    ):
+        """CompileError names all that isn't supported; `prepare` in the place of `prepared`."""
+        self._variants = Variants((prepare or prepared)(source, target, options), target, options)
         self._builder = Builder(source, options)
         self._progress = progress
 
@@ -67,10 +75,27 @@ class Compilation:
 
 
 def checked(source: Graph) -> Graph:
-    """The graph without constant operators; CompileError names all that isn't supported."""
+    """The graph without constant operators, and with its operators' warnings; CompileError names all that isn't
+    supported."""
     folded = fold_constants(source)
     check(folded)
-    return folded
+    told = warnings_of(folded)
+    return replace(folded, warnings=(*folded.warnings, *told)) if told else folded
+
+
+def prepared(source: Graph, target: Target, options: Options) -> Graph:
+    """`checked`, with the graphs that operators run planned."""
+    inner = replace(options, feed_rows=False, max_ram=None)
+    known: Programs = {}
+
+    def programmed(graph: Graph, *_: object) -> Graph:
+        return with_programs(graph, plan_of, known)
+
+    def plan_of(called: Graph) -> Plan:
+        # it was checked with its caller
+        return Compilation(called, target, inner, prepare=programmed).plan(inner)
+
+    return programmed(checked(source))
 
 
 def is_searched(options: Options) -> bool:
@@ -85,7 +110,7 @@ def is_searched(options: Options) -> bool:
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
-    return Variants(checked(source), target, options).one(options.optimize, with_views)
+    return Variants(prepared(source, target, options), target, options).one(options.optimize, with_views)
 
 
 def plan_groups(
@@ -106,4 +131,4 @@ def plan_groups(
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
     that nobody runs."""
-    return by_rule(Variants(checked(source), target, options), Builder(source, options)).arena_bytes
+    return by_rule(Variants(prepared(source, target, options), target, options), Builder(source, options)).arena_bytes

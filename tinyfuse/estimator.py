@@ -7,7 +7,7 @@ and nothing is verified.
 
 from __future__ import annotations
 
-from tinyfuse.compiler import checked, is_searched
+from tinyfuse.compiler import is_searched, prepared
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -24,5 +24,8 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    variants, builder = Variants(checked(source), target, options), Builder(source, options, work_limit=_WORK_LIMIT)
+    variants, builder = (
+        Variants(prepared(source, target, options), target, options),
+        Builder(source, options, work_limit=_WORK_LIMIT),
+    )
     return roughly(variants, builder) if is_searched(options) else by_rule(variants, builder)

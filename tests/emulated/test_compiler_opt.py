@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from executors import plan_of
 from families import FAMILIES
+from random_graphs import Sketch
 from real_models import ORIGINAL_NAMES, ORIGINALS
 
 from tinyfuse.cli.main import main
@@ -66,8 +67,10 @@ def test_the_originals_are_exact_and_keep_to_their_stack(name: str, target: str,
 @needs_qemu
 def test_the_level_is_shown_by_every_command_that_compiles(tmp_path: Path) -> None:
     model, x = tmp_path / "net.tflite", tmp_path / "x.npy"
-    model.write_bytes(FAMILIES["mobilenet_v2"]())
-    np.save(x, np.zeros((1, 24, 24, 3), np.int8))
+    sketch = Sketch(1)
+    image = sketch.value((1, 4, 4, 3))
+    model.write_bytes(sketch.build([image], [sketch.conv(image, 4, (1, 1))]))
+    np.save(x, np.zeros(image.shape, np.int8))
     common = [str(model), "--target", "cortex-m4", "--emulator", "qemu", "--compiler-opt", "Og"]
     for command, more in (
         ("verify", ["--runs", "1", "--oracle", "reference"]), ("profile", []), ("run", ["--input", str(x)])

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from executors import assert_exact, plan_of
+from executors import assert_all_exact, assert_exact, plan_of
 from random_graphs import Sketch
 from test_ops_network import network
 from toy_module import toy_inputs, write_toy
@@ -55,8 +55,7 @@ def convolutions() -> bytes:
 @pytest.mark.parametrize("name", CORES)
 def test_networks_are_exact(name: str) -> None:
     """Integer operators of every family, convolutions, and a float input and output."""
-    for data in (network(), convolutions()):
-        assert_exact(plan_of(data, name, kernels="tinyfuse"), runs=4)
+    assert_all_exact([plan_of(data, name, kernels="tinyfuse") for data in (network(), convolutions())], runs=4)
 
 
 @pytest.mark.emulated

@@ -554,7 +554,7 @@ def test_input_set_has_the_corners_and_repeats():
     assert [sorted(np.unique(array).tolist()) for array in ends] == [[-128, 127], [-32768, 32767]]
     assert all((array == array[0, 0, 0]).all() and array.std() > 0 for array in flat)
     for array, dim in zip(narrow, (64, 16384)):
-        assert 10 < len(np.unique(array)) and np.ptp(array.astype(int)) <= dim
+        assert len(np.unique(array)) > 10 and np.ptp(array.astype(int)) <= dim
     assert [(a.dtype, a.shape) for a in sets[5]] == [(np.int8, (1, 4, 4, 3)), (np.int16, (1, 4, 4, 3))]
     again = input_set(graph, 8, seed=1)
     assert all(np.array_equal(a, b) for x, y in zip(sets, again) for a, b in zip(x, y))

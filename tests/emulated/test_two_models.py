@@ -88,9 +88,9 @@ def project(tmp_path: Path) -> Path:
     for name in ("port.h", "port_cortex_m.c", "sections.ld"):
         shutil.copy(_FIRMWARE / name, tmp_path)
     (tmp_path / "memory.ld").write_text(
-        "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
-        "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
-        'REGION_ALIAS("CONSTANTS", FLASH)\n'.format(TARGET.flash, TARGET.ram)
+        f"MEMORY {{ FLASH (rx) : ORIGIN = {TARGET.flash[0]}, LENGTH = {TARGET.flash[1]}\n"
+        f"RAM (rwx) : ORIGIN = {TARGET.ram[0]}, LENGTH = {TARGET.ram[1]} }}\n"
+        'REGION_ALIAS("CONSTANTS", FLASH)\n'
     )
     (tmp_path / "main.cpp").write_text(MAIN)
     return tmp_path

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conv_cases import FAMILIES, Shape, make_op, random_input, random_shape
-from kernel_harness import Case, run_cases
+from conv_cases import FAMILIES, Shape, make_op, of_int4, random_input, random_shape
+from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -21,6 +22,13 @@ from tinyfuse.targets import Target, load_target
 #: the host also runs the C twins of what uses the DSP extension and Helium
 TARGETS = {name: load_target(name) for name in ("host", "cortex-m3", "cortex-m4", "cortex-m55")}
 TARGETS["host-twins"] = replace(TARGETS["host"], dsp=True, mve=True)
+TARGETS["host-dsp-twins"] = replace(TARGETS["host"], dsp=True)
+
+
+def case_of(op: Op, kernel: Kernel, data: np.ndarray, ring: bool = False, shift: int = 0, over: bool = False) -> Case:
+    """`ring`: the input is a ring just large enough. `over`: the output is written over it."""
+    how = "rings" if ring else "whole" if kernel.whole else "rows"
+    return Case(op, kernel, [data], how, 0 if over else None, shift)
 
 
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
@@ -40,7 +48,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                 ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
                 over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
-                cases.append(Case(op, kernel, data, ring, int(rng.integers(0, 4)), over))
+                cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
 
 
@@ -78,18 +86,19 @@ def form_cases(kind: str, target: Target, **choices: str) -> list[Case]:
     rng = np.random.default_rng(2)
     context = Context(target, kernels="tinyfuse", **choices)
     cases: list[Case] = []
-    for shape in FORM_SHAPES[kind]:
+    for shape in (*FORM_SHAPES[kind], *map(of_int4, FORM_SHAPES[kind][:2])):
         plain = make_op(shape, rng)
         quant = replace(plain.output.quant, zero_point=(-128,))
         on_step_line = replace(plain, outputs=(replace(plain.output, quant=quant),))
         quant = replace(quant, zero_point=(3,))
         both_sides = replace(plain, outputs=(replace(plain.output, quant=quant),))
-        for op in (on_step_line, both_sides, with_least_weight(both_sides)):
+        least = () if shape.weights_dtype == "int4" else (with_least_weight(both_sides),)
+        for op in (on_step_line, both_sides, *least):
             data = random_input(op, rng)
             for kernel in kernels_for(op):
                 if kernel.library == "tinyfuse" and kernel.accepts(op, context):
                     over = 0 in kernel.access_orders(op)
-                    cases += [Case(op, kernel, data, over=True)] * over + [Case(op, kernel, data)]
+                    cases += [case_of(op, kernel, data, over=True)] * over + [case_of(op, kernel, data)]
     return cases
 
 
@@ -123,8 +132,7 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
     cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
@@ -140,8 +148,7 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
     else:
         assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    for case, result in zip(cases, run_cases(cases, TARGETS[target], tmp_path, **choices), strict=True):
-        assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
 
 
 #: flags that take registers from assembly, or move what its operands lie in
@@ -165,9 +172,7 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
         folder = tmp_path / "-".join(["plain", *choices])
         folder.mkdir()
         cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
-        results = run_cases(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
-        for case, result in zip(cases, results, strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+        assert_exact(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
@@ -177,7 +182,61 @@ def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tm
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
     cases = form_cases(kind, target)
-    for first in range(0, len(cases), 24):  # without optimization, all together exceed the flash
-        some = cases[first : first + 24]
-        for case, result in zip(some, run_cases(some, target, tmp_path, flags, compiler), strict=True):
-            assert (result.wrong, result.damaged) == (0, 0), (case.kernel.name, str(case.op), case)
+    most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
+    for first in range(0, len(cases), most):
+        assert_exact(cases[first : first + most], target, tmp_path, flags, compiler)
+
+
+# --- weights of int4 ---------------------------------------------------------------------------
+
+#: every block of pixels, every rest of channels and of inputs, and windows that leave the image
+INT4_SHAPES = (
+    Shape("CONV_2D", 2, 7, 12, 7), Shape("CONV_2D", 2, 5, 8, 20), Shape("CONV_2D", 3, 1, 20, 9),
+    Shape("CONV_2D", 2, 6, 28, 2), Shape("CONV_2D", 1, 3, 16, 1), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
+    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("CONV_2D", 5, 6, 8, 5, (2, 3), (2, 1)),
+    Shape("CONV_2D", 6, 9, 8, 6, (2, 3), (1, 2), (2, 2)), Shape("CONV_2D", 4, 4, 7, 4, (3, 4)),
+    Shape("CONV_2D", 1, 3, 33, 11), Shape("FULLY_CONNECTED", 1, 1, 8, 4), Shape("FULLY_CONNECTED", 1, 1, 1, 1),
+    Shape("FULLY_CONNECTED", 3, 1, 28, 70), Shape("FULLY_CONNECTED", 2, 1, 37, 5),
+)  # fmt: skip
+
+
+def int4_cases(target: Target, **choices: str) -> list[Case]:
+    """Layers of each form with the kernels of int4, inputs at the ends among them."""
+    rng = np.random.default_rng(3)
+    context = Context(target, kernels="tinyfuse", **choices)
+    cases: list[Case] = []
+    for shape in map(of_int4, INT4_SHAPES):
+        plain = make_op(shape, rng)
+        for zero_point in (-128, 3):
+            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+            op = replace(plain, outputs=(output,))
+            for kernel in kernels_for(op):
+                if not kernel.name.endswith("s4") or not kernel.accepts(op, context):
+                    continue
+                for extreme in (False, True):
+                    data = random_input(op, rng, extreme)
+                    over = 0 in kernel.access_orders(op)
+                    ring = kernel.by_row and kernel.rings and extreme
+                    cases += [case_of(op, kernel, data, over=True)] * over
+                    cases.append(case_of(op, kernel, data, ring, int(extreme)))
+    return cases
+
+
+@pytest.mark.parametrize("choices", ({}, {"optimize": "ram"}), ids=("plain", "ram"))
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4", "host-twins", "cortex-m55"))
+def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = int4_cases(TARGETS[target], **choices)
+    mve, names = "mve_" if TARGETS[target].mve else "", {case.kernel.name for case in cases}
+    dense = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
+    assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | dense
+    assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
+
+
+def test_sums_that_leave_their_4096ths_are_computed_from_bytes() -> None:
+    op = make_op(of_int4(Shape("CONV_2D", 1, 1, 600, 4)), np.random.default_rng(1))
+    assert int4_layer(op) is not None
+    weights = replace(op.inputs[1], data=np.full(op.inputs[1].shape, -8, np.int8))
+    assert int4_layer(replace(op, inputs=(op.input, weights, *op.inputs[2:]))) is None

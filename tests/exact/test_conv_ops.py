@@ -13,12 +13,13 @@ from tinyfuse.ir import Op, Quant
 
 @pytest.mark.parametrize("kind", FAMILIES)
 @pytest.mark.parametrize("extreme", [False, True])
-def test_reference_equals_tflm(kind: str, extreme: bool) -> None:
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_reference_equals_tflm(kind: str, extreme: bool, weights: str) -> None:
     runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
-    cases = tflm_cases(kind, extreme)
+    cases = tflm_cases(kind, extreme, weights)
     assert len(cases) > 30
     for op, inputs in cases:
-        interpreter = runtime.Interpreter.from_bytes(model_of(op))
+        interpreter = runtime.Interpreter.from_bytes(model_of(op), arena_size=1 << 18)
         for data in inputs:
             interpreter.set_input(data, 0)
             interpreter.invoke()

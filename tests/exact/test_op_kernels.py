@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from op_harness import TARGETS, Case, assert_exact, cases_of
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import Call, Context
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import Binary
@@ -137,3 +137,25 @@ def test_add_and_mul_of_far_apart_scales(target: str, tmp_path: Path) -> None:
                     cases += all_cases(op, core)
     assert len(cases) > 60
     assert_exact(cases, core, tmp_path)
+
+
+@pytest.mark.parametrize("target", ("host", "cortex-m4"))
+@pytest.mark.parametrize(
+    ("more", "seen"),
+    [
+        (Call("memset", ("out0 + 19", 7, 1)), "x"),
+        (Call("memset", ("out0 - 1", 7, 1)), "g|use-after-poison"),
+        (Call("memset", ("out0 + 20", 7, 1)), "g|use-after-poison"),
+        (Call("memcmp", ("out0", "out0", 1), status="1"), "e"),
+    ],
+    ids=("wrong", "before", "behind", "status"),
+)
+def test_faults_of_a_kernel_are_seen(target: str, more: Call, seen: str, tmp_path: Path, monkeypatch) -> None:
+    core = target_or_skip(target)
+    op = operator("RELU", [tensor((20,), 0.1)], tensor((20,), 0.1))
+    case = next(cases_of(op, Context(core, kernels="tinyfuse"), [np.zeros((20,), np.int8)]))
+    assert_exact([case], core, tmp_path)
+    kernel, call = type(case.kernel), type(case.kernel).call
+    monkeypatch.setattr(kernel, "call", lambda self, *site: (*call(self, *site), more))
+    with pytest.raises(AssertionError, match=f"({seen}) "):
+        assert_exact([case], core, tmp_path)

@@ -17,8 +17,8 @@ emulated = pytest.mark.skipif(
     reason="needs arm-none-eabi-gcc and qemu-system-arm",
 )
 
-#: frames over all streams: on the host, emulated
-HOST_FRAMES, EMULATED_FRAMES = 1000, 50
+#: frames over all streams: on the host, in a campaign, emulated
+HOST_FRAMES, MANY_FRAMES, EMULATED_FRAMES = 250, 1000, 50
 
 
 @pytest.mark.parametrize("name", STREAM_MODELS)
@@ -26,9 +26,10 @@ def test_references_are_tflm(name: str) -> None:
     assert_reference_is_tflm(STREAM_MODELS[name], 200)
 
 
+@pytest.mark.parametrize("frames", [HOST_FRAMES, pytest.param(MANY_FRAMES, marks=pytest.mark.campaign)])
 @pytest.mark.parametrize("name", STREAM_MODELS)
-def test_host(name: str) -> None:
-    assert_exact(plan_of(STREAM_MODELS[name]), HOST_FRAMES)
+def test_host(name: str, frames: int) -> None:
+    assert_exact(plan_of(STREAM_MODELS[name]), frames)
 
 
 @emulated

@@ -24,7 +24,7 @@ from tflite_mutations import mutants, patch, sites
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import MAX_FILE_BYTES, read_tflite
 from tinyfuse.frontend.tensors import MAX_PROBLEMS, MAX_TENSOR_BYTES
-from tinyfuse.ir import ITEM_BYTES, Graph
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Graph
 from tinyfuse.ir.text import graph_text
 
 MODELS = sorted((Path(__file__).parents[3] / "shared" / "models").glob("*.tflite"))
@@ -81,10 +81,14 @@ def assert_sound(graph: Graph) -> None:
         known.update(op.outputs)
     assert known.issuperset(graph.outputs)
     for tensor in known | {t for op in graph.ops for t in op.inputs if t is not None}:
-        assert tensor.dtype in ITEM_BYTES and all(dim > 0 for dim in tensor.shape)
+        assert tensor.dtype in ITEM_BYTES or (tensor.is_constant and tensor.dtype in (INT4, FLOAT16))
+        assert all(dim > 0 for dim in tensor.shape)
         assert len(tensor.shape) <= 8 and tensor.bytes <= MAX_TENSOR_BYTES
         if tensor.data is not None:
-            assert tensor.data.dtype == tensor.dtype and tensor.data.shape == tensor.shape
+            assert (
+                tensor.data.dtype == ("int8" if tensor.dtype == INT4 else tensor.dtype)
+                and tensor.data.shape == tensor.shape
+            )
             assert not tensor.data.flags.writeable
         if tensor.quant is not None:
             quant = tensor.quant
@@ -163,7 +167,8 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.operators[0].outputs[0]", 2, "is computed, but has constant data"),
         (f"{SUBGRAPH}.operators[1].outputs[0]", 3, "is computed a second time"),
         (f"{SUBGRAPH}.operators[0].outputs[0]", 0, "is computed a second time"),
-        (f"{SUBGRAPH}.tensors[1].type", 17, "int4 is not supported (only bool, int8"),
+        (f"{SUBGRAPH}.tensors[1].type", 18, "bfloat16 is not supported (only bool, int8"),
+        (f"{SUBGRAPH}.tensors[3].type", 17, "int4 is supported for constant weights alone"),
         (f"{SUBGRAPH}.tensors[1].type", 99, "type 99 is not supported"),
         (f"{SUBGRAPH}.tensors[1].buffer", 5, "refers to buffer 5, of 5"),
         (f"{SUBGRAPH}.tensors[1].buffer", 2, "needs 54 bytes of data, but there are 12"),
@@ -305,12 +310,12 @@ def families() -> dict[str, Any]:
 
 
 def test_every_problem_at_once_and_unknown_operators_too():
-    changes = {f"{SUBGRAPH}.tensors[1].type": 17, f"{SUBGRAPH}.tensors[3].is_variable": 1}
+    changes = {f"{SUBGRAPH}.tensors[1].type": 18, f"{SUBGRAPH}.tensors[3].is_variable": 1}
     with pytest.raises(CompileError) as caught:
         read_tflite("m.tflite", patch(sample(), changes))
     told = str(caught.value)
     assert told.count("m.tflite: ") == len(caught.value.problems) >= 3
-    for message in ("tensor 1 'w' int4", "is computed, but a variable", "op 2 CUSTOM mine 'out': this operator"):
+    for message in ("tensor 1 'w' bfloat16", "is computed, but a variable", "op 2 CUSTOM mine 'out': this operator"):
         assert message in told
 
 

@@ -145,7 +145,7 @@ def test_bad_files_are_told(tmp_path: Path, text: str | None, message: str) -> N
     with pytest.raises(UsageError, match=message) as error, plugins([str(path)]):
         pass
     assert str(path) in str(error.value)
-    assert FAMILIES == before and not PATTERNS
+    assert before == FAMILIES and not PATTERNS
 
 
 def test_a_missing_header_is_told(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parents[1]
@@ -20,40 +22,76 @@ OPERATORS_MD = _ROOT / "docs" / "operators.md"
 if __name__ == "__main__":
     sys.path[:0] = [str(_ROOT), str(_HERE), str(_HERE.parent / "exact")]
 
+import control_flow_models
 import conv_cases
+import decode_encoders
+import layer_cases
+import signal_models
 import stream_models
 import test_conv_kernels
 from cases import NAMED
 from cases.common import inputs_of
 from op_harness import TARGETS, cases_of
 
+from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
-from tinyfuse.report.operators import PLACES, TESTED_CASES, operators_json, operators_markdown
+from tinyfuse.ops import FAMILIES
+from tinyfuse.report.operators import TESTED_CASES, operators_json, operators_markdown, places
 from tinyfuse.targets import load_target
 
 
 def case_counts() -> dict[str, dict[str, int]]:
-    """kind -> {place: cases}: places are "tflm" and the targets on which kernels run."""
+    """kind -> {place: cases}: places are "tflm" or "litert", and the targets on which kernels run."""
     counts: dict[str, dict[str, int]] = {}
     contexts = {name: Context(load_target(name), kernels="tinyfuse") for name in TARGETS}
     for kind, ops in NAMED.items():
-        counts[kind] = {"tflm": len(ops)}
+        counts[kind] = {places(FAMILIES[kind])[0]: len(ops)}
         for name, context in contexts.items():
             run = [op for op in ops.values() if any(cases_of(op, context, inputs_of(op)[0]))]
             counts[kind][name] = len(run)
     for kind in conv_cases.FAMILIES:
-        counts[kind] = {"tflm": sum(len(conv_cases.tflm_cases(kind, extreme)) for extreme in (False, True))}
+        drawn = (conv_cases.tflm_cases(kind, extreme, dtype) for extreme in (False, True) for dtype in ("int8", "int4"))
+        counts[kind] = {"tflm": sum(map(len, drawn))}
         for name in TARGETS:
             cases = test_conv_kernels.random_cases(kind, load_target(name))
             counts[kind][name] = len({case.op for case in cases})
+    for kind, ops in layer_cases.NAMED.items():  # in other dtypes
+        for name in places(FAMILIES[kind]):
+            counts[kind][name] += len(ops)
+    counts[decode_encoders.KIND] = {"tflm": len(decode_encoders.CASES)}
     for kind, models in stream_models.of_kinds().items():  # everywhere: tests/exact/test_streams.py
-        counts[kind] = dict.fromkeys(PLACES, len(models))
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+    for kind, models in control_flow_models.of_kinds().items():  # everywhere: tests/exact/test_control_flow.py
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), len(models))
+    for kind, operators in signal_models.of_kinds().items():  # everywhere: tests/exact/test_signal.py
+        counts[kind] = dict.fromkeys(places(FAMILIES[kind]), operators)
     return counts
+
+
+def dtype_counts() -> dict[str, dict[str, int]]:
+    """kind -> {dtype of the data: cases against an interpreter}, of operators that have cases of their own."""
+    found: dict[str, Counter[str]] = {}
+    for table in (NAMED, layer_cases.NAMED):
+        for kind, ops in table.items():
+            found.setdefault(kind, Counter()).update(_dtype(op) for op in ops.values())
+    for kind in conv_cases.FAMILIES:
+        for extreme in (False, True):
+            for dtype, label in (("int8", "int8"), ("int4", "int8 x int4")):
+                found.setdefault(kind, Counter())[label] += len(conv_cases.tflm_cases(kind, extreme, dtype))
+    return {kind: dict(sorted(counts.items())) for kind, counts in found.items()}
+
+
+def _dtype(op: Op) -> str:
+    """Of what is computed when the model runs; where all is constant, or a choice between others, of the output."""
+    return op.output.dtype if op.kind == "SELECT_V2" else (op.activations or op.outputs)[0].dtype
 
 
 def counts_text() -> str:
     """The file's text: a line an operator, so that changes of several don't collide."""
-    lines = (f'  "{kind}": {json.dumps(places)}' for kind, places in sorted(case_counts().items()))
+    counts: dict[str, dict[str, Any]] = dict(case_counts())
+    for kind, dtypes in dtype_counts().items():
+        counts[kind] = {**counts[kind], "dtypes": dtypes}
+    lines = (f'  "{kind}": {json.dumps(of_kind)}' for kind, of_kind in sorted(counts.items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

@@ -87,9 +87,9 @@ def run_program(text: str, functions: set[str], target: Target, tree: Tree, fold
     # sections.ld takes *_weights.o to CONSTANTS: the RAM, as the M55's flash is small
     (folder / "cases_weights.c").write_text(text)
     (folder / "memory.ld").write_text(
-        "MEMORY {{ FLASH (rx) : ORIGIN = {0[0]}, LENGTH = {0[1]}\n"
-        "RAM (rwx) : ORIGIN = {1[0]}, LENGTH = {1[1]} }}\n"
-        'REGION_ALIAS("CONSTANTS", RAM)\n'.format(target.flash, target.ram)
+        f"MEMORY {{ FLASH (rx) : ORIGIN = {target.flash[0]}, LENGTH = {target.flash[1]}\n"
+        f"RAM (rwx) : ORIGIN = {target.ram[0]}, LENGTH = {target.ram[1]} }}\n"
+        'REGION_ALIAS("CONSTANTS", RAM)\n'
     )
     common = ["arm-none-eabi-gcc", "-O2", *target.flags, "-ffunction-sections", "-fdata-sections"]
     include = [option for path in tree.include_dirs for option in ("-isystem", str(path))]

@@ -1,19 +1,22 @@
 """Compilations of a test run, by content: most firmware has the harness, and often the module, of another test's.
 
-A file of C depends on the compiler, its arguments, and the headers in the folders that it may include from; paths
-are no part of the key but by what lies there, so that tests find what others made in folders of their own.
+A file of C depends on the compiler, its arguments, and the headers that it includes; paths are no part of the key but
+by what lies there, so that tests find what others made in folders of their own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tinyfuse.verify.emulation.build import Compiler
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+(?:["<]([^">]+)[">]|(\w+))', re.MULTILINE)
 
 Run = Callable[[Compiler, Sequence[str | Path], str, Path], None]
 
@@ -42,8 +45,7 @@ def cached_in(folder: Path, run: Run) -> Run:
 
 def _key(compiler: Compiler, words: Sequence[str], source: Path) -> str:
     digest = hashlib.sha256(repr((compiler.program, compiler.version, compiler.flags, source.name)).encode())
-    digest.update(source.read_bytes())
-    folders = [source.parent]
+    folders = []
     previous = ""
     for word in words:
         if previous == "-isystem":
@@ -53,8 +55,23 @@ def _key(compiler: Compiler, words: Sequence[str], source: Path) -> str:
         else:
             digest.update(f"\0{word}".encode())
         previous = word
-    for folder in folders:
-        for header in sorted(folder.rglob("*.h")):
-            digest.update(f"\0{header.relative_to(folder)}\0".encode())
-            digest.update(header.read_bytes())
+    for name, content in sorted((file.name, file.read_bytes()) for file in _read(source, folders)):
+        digest.update(f"\0{name}\0".encode() + content)
     return f"{digest.hexdigest()}.o"
+
+
+def _read(source: Path, folders: Sequence[Path]) -> set[Path]:
+    """The files that a compilation of `source` reads, the compiler's own headers left out: those that any
+    condition includes, and all of `folders` where a macro names one."""
+    found, todo = {source}, [source]
+    while todo:
+        file = todo.pop()
+        for name, macro in _INCLUDE.findall(file.read_text()):
+            if macro:
+                named = {header for folder in (source.parent, *folders) for header in folder.rglob("*.h")}
+            else:
+                places = (folder / name for folder in (file.parent, *folders))
+                named = {next((path for path in places if path.is_file()), source)}
+            todo += named - found
+            found |= named
+    return found

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
+import layer_cases
 import numpy as np
 from batch_module import named_apart
 from cases import NAMED, common
@@ -88,7 +89,8 @@ def convolutions() -> Iterator[Op]:
 def _one_each(target: str) -> list[Op]:
     """The first operator of the cases for each kernel, and for each of its paths."""
     context, found = Context(load_target(target), kernels="tinyfuse"), {}
-    for op in (*convolutions(), *(op for ops in NAMED.values() for op in ops.values())):
+    cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
+    for op in (*convolutions(), *cases):
         if kernels_of(op.kind):
             kernel, by_row = whole_kernel(op, context)
             found.setdefault((kernel.name, kernel.path(op, by_row, context)), op)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from cases.common import add_operator
@@ -37,6 +37,7 @@ class Shape:
     bias: bool = True
     weights_zero_point: int = 0
     batch: int = 1
+    weights_dtype: str = "int8"
 
 
 def _f32(value) -> float:
@@ -63,20 +64,23 @@ def make_op(shape: Shape, rng: np.random.Generator, extreme: bool = False) -> Op
     w_data = rng.integers(low, high, w_shape).astype(np.int8)
     if extreme:
         w_data = rng.choice(np.array([-127, 127, 0, 1], np.int8), w_shape)
+    if shape.weights_dtype == "int4":
+        w_data >>= 4
     in_scale, in_zero = _f32(rng.uniform(0.01, 0.1)), int(rng.integers(-128, 128))
     out_zero = int(rng.choice([-128, rng.integers(-128, 128), 127]))
     w_scale = tuple(_f32(s) for s in rng.uniform(0.002, 0.02, scales))
     if extreme:
         w_scale = tuple(_f32(s) for s in 10.0 ** rng.uniform(-7, 1, scales))
-    reach = in_scale * float(np.median(w_scale)) * 70 * 70 * np.sqrt(fan_in)
+    typical = 70 if shape.weights_dtype == "int8" else 4
+    reach = in_scale * float(np.median(w_scale)) * 70 * typical * np.sqrt(fan_in)
     out_scale = _f32(reach * rng.uniform(0.3, 3) / 128)
-    spread = 70 * 70 * np.sqrt(fan_in)
+    spread = 70 * typical * np.sqrt(fan_in)
     bias_data = rng.integers(-int(spread), int(spread) + 1, out_c).astype(np.int32)
     if extreme:
         bias_data[rng.random(out_c) < 0.2] = rng.choice([-(2**30), 2**30, 2**20, -(2**24)])
     zero_points = (shape.weights_zero_point,) * scales
     x = Tensor("x", in_shape, "int8", Quant((in_scale,), (in_zero,)), index=0)
-    w = Tensor("w", w_shape, "int8", Quant(w_scale, zero_points, axis), w_data, index=1)
+    w = Tensor("w", w_shape, shape.weights_dtype, Quant(w_scale, zero_points, axis), w_data, index=1)
     bias_scales = tuple(_f32(np.float32(in_scale) * np.float32(s)) for s in w_scale)
     b = Tensor("b", (out_c,), "int32", Quant(bias_scales, (0,) * scales), bias_data, index=2)
     inputs: tuple[Tensor | None, ...] = (x, w, b if shape.bias else None)
@@ -113,6 +117,8 @@ def options_of(op: Op) -> dict[str, object]:
         }  # fmt: skip
     if op.kind == "DEPTHWISE_CONV_2D":
         options["depth_multiplier"] = op.attributes.depth_multiplier
+    elif op.attributes.quantized_bias_type != "FLOAT32":
+        options["quantized_bias_type"] = op.attributes.quantized_bias_type
     return options
 
 
@@ -171,12 +177,19 @@ def broken_rules(op: Op) -> list[str]:
     return []
 
 
-def tflm_cases(kind: str, extreme: bool) -> list[tuple[Op, list[np.ndarray]]]:
+def of_int4(shape: Shape) -> Shape:
+    """The same with weights of int4; TFLM wants one scale of fully connected ones."""
+    per_channel = shape.per_channel and shape.kind != "FULLY_CONNECTED"
+    return replace(shape, weights_dtype="int4", per_channel=per_channel)
+
+
+def tflm_cases(kind: str, extreme: bool, weights: str = "int8") -> list[tuple[Op, list[np.ndarray]]]:
     """The operators that test_conv_ops.py compares with TFLM, each with its inputs."""
     rng = np.random.default_rng(2 if extreme else 1)
     cases = []
     for _ in range(60):
-        op = make_op(random_shape(kind, rng), rng, extreme)
+        shape = random_shape(kind, rng)
+        op = make_op(of_int4(shape) if weights == "int4" else shape, rng, extreme)
         if broken_rules(op):
             assert extreme, broken_rules(op)
             continue

@@ -1,9 +1,9 @@
 """Compiles hostile files in a process of its own, with the limits that a user is promised:
 
-    python hostile_worker.py SECONDS SEED FOLDER [EXACT]
+    python hostile_worker.py PASSES SECONDS SEED FOLDER [EXACT]
 
-For SECONDS it makes mutants of many small models and compiles each for some target, as `gen` does. What is
-neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
+It makes a few mutants of each of many small models, PASSES times or for SECONDS, and compiles each for some target, as
+`gen` does. What is neither a module nor one clear refusal, takes over 10 s or a GiB, is a find: its file is kept in FOLDER under
 a name that begins with what happened. With EXACT, every so many-th model that compiles also runs, under
 sanitizers, and is compared with the references. The last line is JSON: {files, read, compiled, c_checked,
 exact, finds}.
@@ -29,12 +29,16 @@ _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), *(str(_ROOT / "tests" / name) for name in ("support", "hostile", "exact"))]
 
 from cases import NAMED
-from cases.common import model_of
+from cases.common import add_operator, model_of, options_of
+from control_flow_models import MODELS as CONTROL_FLOW
 from executors import assert_exact, plan_of
+from npu_models import npu_model
 from random_graphs import Sketch
+from signal_models import SIGNAL_MODELS
 from stream_models import STREAM_MODELS
 from test_hostile_files import assert_clear, assert_sound, sample
 from test_ops_network import network
+from tflite_builder import ModelBuilder
 from tflite_mutations import mutants
 from tflite_structure import structural_mutants
 
@@ -43,7 +47,7 @@ from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, TinyfuseError
 from tinyfuse.frontend.check import MOST_ROWS
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Op
 from tinyfuse.options import FUSION, KERNELS, Options
 from tinyfuse.report.report_json import report_json
 from tinyfuse.report.text import report_text
@@ -65,11 +69,22 @@ class TooLong(Exception):
 def starting_points() -> dict[str, bytes]:
     """Small models that together have every operator family."""
     found = {"sample": sample(), "network": network(), "convolutions": _convolutions()}
-    found |= {f"stream {name}": data for name, data in STREAM_MODELS.items()}
+    found |= {f"stream {name}": data for name, data in (STREAM_MODELS | SIGNAL_MODELS).items()}
+    found |= {f"graphs {name}": make() for name, make in CONTROL_FLOW.items()}
+    found["a program for an NPU"] = npu_model()
     for kind, cases in NAMED.items():
         for name, op in islice(cases.items(), 2):
-            found[f"{kind} {name}"] = model_of(op)
+            found[f"{kind} {name}"] = model_of(op) if op.activations else _of_constants(op)
     return found
+
+
+def _of_constants(op: Op) -> bytes:
+    """An operator that reads no input of the graph, beside one that does."""
+    model = ModelBuilder()
+    _, outputs = add_operator(model, op, options_of(op))
+    x, y = (model.tensor(name, (2, 3), scale=0.1, zero_point=3) for name in ("x", "y"))
+    model.op("RELU", [x], [y])
+    return model.build([x], [y, *outputs])
 
 
 def _convolutions() -> bytes:
@@ -81,13 +96,13 @@ def _convolutions() -> bytes:
     return sketch.build([x], [y])
 
 
-def files(seed: int) -> Iterator[tuple[str, bytes]]:
-    """(what it was made of, file), endless: of each starting point in turn a few variants of both sorts."""
+def files(seed: int, passes: int) -> Iterator[tuple[str, bytes]]:
+    """(what it was made of, file): in each pass, of each starting point a few variants of both sorts."""
     made = []
     for number, (name, data) in enumerate(sorted(starting_points().items())):
         made.append((f"{name}, structure", structural_mutants(data, seed * 1000 + number)))
         made.append((f"{name}, bytes", mutants(data, seed * 1000 + number)))
-    while True:
+    for _ in range(passes):
         for name, variants in made:
             for data in islice(variants, 3 if name.endswith("structure") else 1):
                 yield name, data
@@ -168,7 +183,7 @@ def c_problem(module: dict[str, str]) -> str | None:
     return done.stderr[:2000] if done.returncode else None
 
 
-def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
+def main(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
     end = time.monotonic() + seconds
     figures = {"files": 0, "read": 0, "compiled": 0, "c_checked": 0, "exact": 0}
     finds: dict[str, str] = {}
@@ -180,7 +195,7 @@ def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
             path.with_suffix(".txt").write_text(f"{name}\n{details}")
             finds[what] = f"{path}: of {name}: {details.strip().splitlines()[-1]}"
 
-    for name, data in files(seed):
+    for name, data in files(seed, passes):
         if time.monotonic() > end:
             break
         figures["files"] += 1
@@ -212,4 +227,4 @@ def main(seconds: float, seed: int, folder: Path, exact: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *map(int, sys.argv[4:]))
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]), *map(int, sys.argv[5:]))

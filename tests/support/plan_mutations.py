@@ -124,7 +124,7 @@ def _overlaps(plan: Plan) -> Found:
 def _rings(plan: Plan) -> Found:
     for tensor, storage in plan.storage.items():
         ring = next(b for b in plan.buffers if b.name == storage.buffer)
-        if len(tensor.shape) == 4 and 1 < storage.ring_rows and ring.bytes == storage.ring_rows * row_bytes(tensor):
+        if len(tensor.shape) == 4 and storage.ring_rows > 1 and ring.bytes == storage.ring_rows * row_bytes(tensor):
             fewer = replace(storage, ring_rows=storage.ring_rows - 1)
             changed = _shorter(plan, ring.name, row_bytes(tensor))
             yield f"{tensor}: a row less", _placed_again(plan, storage=plan.storage | {tensor: fewer}, **changed)

@@ -16,19 +16,28 @@ from tflite_builder import ModelBuilder
 
 @dataclass(frozen=True)
 class Value:
-    """An activation of the sketch: its tensor index, shape and quantization."""
+    """An activation of the sketch: its tensor index, shape and quantization. Where it isn't int8, `scale` is a 128th of
+    its range all the same."""
 
     index: int
     shape: tuple[int, ...]
     scale: float
     zero_point: int
+    dtype: str = "int8"
+
+    @property
+    def stored_scale(self) -> np.float32:
+        """What one unit of its stored values is worth; of floats, 1."""
+        return np.float32({"int8": self.scale, "int16": self.scale / 256, "float32": 1.0}[self.dtype])
 
 
 class Sketch:
     """Layers with random weights; every method takes and returns Values."""
 
-    def __init__(self, seed: int, dead: float = 0.0):
-        """`dead`: the share of filters that are switched off, by zero weights or by their bias."""
+    def __init__(self, seed: int, dead: float = 0.0, dtype: str = "int8"):
+        """`dead`: the share of filters that are switched off, by zero weights or by their bias; `dtype`: that of the
+        next values, int8, int16 or float32. It may be changed: `converted` brings values along."""
+        self.dtype = dtype
         self.rng = np.random.default_rng(seed)
         self.dead = dead
         self.model = ModelBuilder()
@@ -40,8 +49,19 @@ class Sketch:
         if zero_point is None:
             zero_point = int(self.rng.choice([-128, int(self.rng.integers(-128, 128))]))
         self.names += 1
-        index = self.model.tensor(name or f"v{self.names}", shape, scale=scale, zero_point=zero_point)
-        return Value(index, tuple(shape), scale, zero_point)
+        zero_point = zero_point if self.dtype == "int8" else 0
+        value = Value(len(self.model._tensors), tuple(shape), scale, zero_point, self.dtype)
+        quantization = {"scale": value.stored_scale, "zero_point": zero_point} if self.dtype != "float32" else {}
+        self.model.tensor(name or f"v{self.names}", shape, self.dtype, **quantization)
+        return value
+
+    def converted(self, x: Value) -> Value:
+        """As a value of the sketch's dtype."""
+        if x.dtype == self.dtype:
+            return x
+        y = self.value(x.shape, x.scale)
+        self.model.op("DEQUANTIZE" if self.dtype == "float32" else "QUANTIZE", [x.index], [y.index])
+        return y
 
     def _layer(self, kind: str, x: Value, weights_shape, axis: int, out_shape, **options) -> Value:
         channels = weights_shape[axis]
@@ -53,13 +73,30 @@ class Sketch:
         weights, bias = self._switch_off(weights, bias, axis)
         reach = x.scale * float(np.median(scales)) * spread
         y = self.value(out_shape, scale=float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)))
-        self.names += 1
-        w = self.model.tensor(f"w{self.names}", weights_shape, "int8", scales, np.zeros(scales.size), axis, weights)
-        b = self.model.tensor(
-            f"b{self.names}", (channels,), "int32", scales * np.float32(x.scale), np.zeros(scales.size), 0, bias
-        )
+        w, b = self._weights(x, weights, scales, axis, bias)
         self.model.op(kind, [x.index, w, b], [y.index], **options)
         return y
+
+    def _weights(self, x: Value, weights: np.ndarray, scales: np.ndarray, axis: int, bias: np.ndarray):
+        """The tensors of a layer's weights and bias, given as those of int8 data."""
+        self.names += 1
+        names = f"w{self.names}", f"b{self.names}"
+        bias_scales = scales * np.float32(x.scale)
+        if x.dtype == "float32":
+            along = [-1 if d == axis else 1 for d in range(weights.ndim)]
+            real = weights.astype(np.float32) * (scales.reshape(along) if scales.size > 1 else scales[0])
+            real_bias = (bias * bias_scales).astype(np.float32)
+            return (
+                self.model.tensor(names[0], weights.shape, "float32", data=real),
+                self.model.tensor(names[1], bias.shape, "float32", data=real_bias),
+            )
+        zeros, dtype = np.zeros(scales.size), "int32"
+        if x.dtype == "int16":
+            bias, bias_scales, dtype = bias.astype(np.int64) * 256, scales * x.stored_scale, "int64"
+        return (
+            self.model.tensor(names[0], weights.shape, "int8", scales, zeros, axis, weights),
+            self.model.tensor(names[1], bias.shape, dtype, bias_scales, zeros, 0, bias),
+        )
 
     def _switch_off(self, weights: np.ndarray, bias: np.ndarray, axis: int):
         """Zero weights (the bias decides), or a bias that saturates the clamp; and inputs unread."""
@@ -113,6 +150,8 @@ class Sketch:
 
     def unary(self, x: Value, kind: str) -> Value:
         scale, zero_point = _RESULTS.get(kind, (None, None))
+        if kind == "LOGISTIC" and x.dtype == "int16":
+            scale = 1 / 128
         if kind == "HARD_SWISH":  # TFLM refuses scales that are too far apart
             scale = float(np.float32(x.scale * 2.0 ** self.rng.uniform(-6, 8)))
         y = self.value(x.shape, scale, zero_point)
@@ -131,8 +170,15 @@ class Sketch:
         """MUL or ADD by a constant a channel: what is left of a batch normalization; or another kind."""
         self.names += 1
         data = self.rng.integers(-127, 128, (x.shape[-1],)).astype(np.int8)
-        constant = self.model.tensor(f"k{self.names}", data.shape, scale=0.03, zero_point=3, data=data)
-        return self.add(x, Value(constant, data.shape, 0.03, 3), kind=kind)
+        zero_point = 3 if x.dtype == "int8" else 0
+        like = Value(len(self.model._tensors), data.shape, 0.03, zero_point, x.dtype)
+        if x.dtype == "float32":
+            self.model.tensor(f"k{self.names}", data.shape, "float32", data=data * np.float32(0.03))
+        else:
+            stored = data if x.dtype == "int8" else data.astype(np.int16) * 256
+            quantization = {"scale": like.stored_scale, "zero_point": zero_point}
+            self.model.tensor(f"k{self.names}", data.shape, x.dtype, **quantization, data=stored)
+        return self.add(x, like, kind=kind)
 
     def gate(self, x: Value) -> Value:
         """Squeeze and excitation: x times a factor a channel that follows from all of x."""
@@ -242,11 +288,7 @@ class Sketch:
         weights = self.rng.integers(-127, 128, (filters, *kernel, c)).astype(np.int8)
         scales = self.rng.uniform(0.002, 0.02, filters).astype(np.float32)
         bias = self.rng.integers(-5000, 5001, filters).astype(np.int32)
-        self.names += 1
-        w = self.model.tensor(f"w{self.names}", weights.shape, "int8", scales, np.zeros(filters), 0, weights)
-        b = self.model.tensor(
-            f"b{self.names}", (filters,), "int32", scales * np.float32(x.scale), np.zeros(filters), 0, bias
-        )
+        w, b = self._weights(x, weights, scales, 0, bias)
         y = self.value(shape, float(np.float32(x.scale * 0.01 * 3000 * np.sqrt(c * weights[0, ..., 0].size) / 128)))
         self.model.op(
             "TRANSPOSE_CONV", [self.constant(shape), w, x.index, b], [y.index], padding="SAME",

@@ -54,6 +54,23 @@ def svdf(state: str, sizes: tuple[int, ...], scale: float, state_zero_point: int
     return model.build([x], [y])
 
 
+def real_svdf(sizes: tuple[int, ...], activation: str) -> bytes:
+    """Of float32; its filters' rank is the fourth of `sizes`."""
+    batches, inputs, units, rank, memory = sizes
+    rng = np.random.default_rng(sum(sizes))
+    model, filters = ModelBuilder(), units * rank
+    shapes = {"features": (filters, inputs), "time": (filters, memory), "bias": (units,)}
+    x = model.tensor("x", (batches, inputs), "float32")
+    weights = [
+        model.tensor(name, shape, "float32", data=rng.normal(size=shape).astype(np.float32))
+        for name, shape in shapes.items()
+    ]
+    kept = model.tensor("state", (batches, memory * filters), "float32", is_variable=True)
+    y = model.tensor("y", (batches, units), "float32")
+    model.op("SVDF", [x, *weights, kept], [y], rank=rank, fused_activation_function=activation)
+    return model.build([x], [y])
+
+
 def keyword_spotter() -> bytes:
     """Features of a frame -> SVDF -> SVDF -> fully connected -> softmax."""
     model = ModelBuilder()
@@ -76,9 +93,12 @@ def keyword_spotter() -> bytes:
 
 def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: int, name: str, *,
              time_major: bool = False, cell_scale: float = 2.0**-11, clip: float = 0.0,
-             recurrent: float = 0.02) -> int:  # fmt: skip
-    """An LSTM after tensor `x` of scale 0.05 and that shape, [B, T, I] or [T, B, I]; `recurrent` is the
-    scale of the weights of the hidden state."""
+             recurrent: float = 0.02, dtype: str = "int8") -> int:  # fmt: skip
+    """An LSTM after tensor `x` of scale 0.05 (of int16, 0.05 / 256) and that shape, [B, T, I] or [T, B, I];
+    `recurrent` is the scale of the weights of the hidden state."""
+    wide = dtype == "int16"
+    x_scale, bias_dtype = (0.05 / 256, "int64") if wide else (0.05, "int32")
+    shown = {"scale": 2.0**-15 if wide else 1 / 128, "zero_point": 0 if wide else 5}
     rng = np.random.default_rng(units)
     first, second, inputs = shape
     tensors = [x]
@@ -88,13 +108,13 @@ def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: in
                                         data=_integers(rng, (units, width))))  # fmt: skip
     tensors += [-1] * 3
     for gate in ("input", "forget", "cell", "output"):
-        tensors.append(model.tensor(f"{name}_{gate}_bias", (units,), "int32", scale=product(0.05, 0.012),
-                                    zero_point=0, data=_integers(rng, units, "int32", 4000)))  # fmt: skip
+        tensors.append(model.tensor(f"{name}_{gate}_bias", (units,), bias_dtype, scale=product(x_scale, 0.012),
+                                    zero_point=0, data=_integers(rng, units, bias_dtype, 4000 << 8 * wide)))  # fmt: skip
     batches = second if time_major else first
-    hidden = model.tensor(f"{name}_hidden", (batches, units), scale=1 / 128, zero_point=5, is_variable=True)
+    hidden = model.tensor(f"{name}_hidden", (batches, units), dtype, **shown, is_variable=True)
     cell = model.tensor(f"{name}_cell", (batches, units), "int16", scale=cell_scale, zero_point=0, is_variable=True)
     tensors += [-1, -1, hidden, cell] + [-1] * 4
-    y = model.tensor(f"{name}_out", (first, second, units), scale=1 / 128, zero_point=5)
+    y = model.tensor(f"{name}_out", (first, second, units), dtype, **shown)
     model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", tensors, [y], fused_activation_function="TANH", cell_clip=clip,
              time_major=time_major)  # fmt: skip
     return y
@@ -102,7 +122,9 @@ def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: in
 
 def lstm(shape: tuple[int, int, int], units: int, **how) -> bytes:
     model = ModelBuilder()
-    x = model.tensor("x", shape, scale=0.05, zero_point=-7)
+    dtype = how.get("dtype", "int8")
+    scale, zero_point = (0.05, -7) if dtype == "int8" else (0.05 / 256, 0)
+    x = model.tensor("x", shape, dtype, scale=scale, zero_point=zero_point)
     return model.build([x], [add_lstm(model, x, shape, units, "lstm", **how)])
 
 
@@ -323,11 +345,17 @@ STREAM_MODELS = {
     "svdf of int8": svdf("int8", (1, 9, 3, 1, 5), 0.001),
     "svdf whose state wraps": svdf("int8", (1, 8, 4, 2, 3), 0.001, 40),
     "svdf of two batches": svdf("int16", (2, 5, 3, 3, 4), 0.02),
+    "svdf of float32": real_svdf((1, 8, 4, 2, 6), "NONE"),
+    "svdf of float32, two batches": real_svdf((2, 5, 3, 3, 4), "RELU"),
+    "svdf of float32 without memory": real_svdf((1, 4, 2, 1, 1), "RELU6"),
     "svdf without memory": svdf("int16", (1, 4, 2, 1, 1), 0.02),
     "keyword spotter": keyword_spotter(),
     "lstm of one step": lstm((1, 1, 8), 6),
     "lstm of steps and batches": lstm((2, 3, 5), 7),
     "lstm by time": lstm((3, 2, 4), 9, time_major=True),
+    "lstm of int16": lstm((2, 3, 6), 5, dtype="int16"),
+    "lstm of int16 by time, clipped": lstm((3, 2, 4), 7, time_major=True, clip=1.5, dtype="int16"),
+    "lstm of int16 with a coarse cell": lstm((1, 2, 300), 4, cell_scale=2.0**-14, dtype="int16"),
     "lstm with a clipped cell": lstm((1, 4, 3), 5, cell_scale=2.0**-10, clip=1.5),
     "lstm with a coarse cell": lstm((1, 2, 6), 4, cell_scale=2.0**-14),
     "accumulator from zero points": accumulator(False),

@@ -62,7 +62,7 @@ BROKEN: dict[str, tuple[Callable[[Graph], Graph], str]] = {
     "an input that is made": (lambda g: replace(g, inputs=(*g.inputs, g.ops[0].output)), "which was there before it"),
     "a constant that is made": (lambda g: with_output(g, data=zeros(g.outputs[0])), "a constant or a state"),
     "an output that is lost": (lambda g: with_ops(g, g.ops[0]), "is an output of the graph, and nobody makes it"),
-    "an unknown dtype": (lambda g: with_weights(g, dtype="int4"), "has no dtype that we know"),
+    "an unknown dtype": (lambda g: with_weights(g, dtype="int2"), "has no dtype that we know"),
     "a shape with -1": (lambda g: with_output(g, shape=(-1, 5, 4, 6)), "a shape that is not static"),
     "constant and state": (lambda g: with_weights(g, initial=zeros(g.ops[0].inputs[1])), "a constant and a state"),
     "data of another shape": (lambda g: with_weights(g, data=np.zeros((2, 3), np.int8)), "has data of int8[2, 3]"),

@@ -52,7 +52,7 @@ def test_docs_have_what_is_declared() -> None:
 def test_every_option_that_was_given_is_in_the_command_that_repeats_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert OTHERS.keys() == flags(Options).keys() | flags(VerifyOptions).keys()
     given = {name: OTHERS[name] for name in flags(Options)}
-    request = Request("a model.tflite", "cortex-m4", cmsis_nn_path="/sources", **given)
+    request = Request("a model.tflite", "cortex-m4", front_end="a front end.tflite", cmsis_nn_path="/sources", **given)
     how = VerifyOptions(**{name: OTHERS[name] for name in flags(VerifyOptions)})
     program, command, *words = shlex.split(command_line("verify", request, how))
     assert (program, command) == ("tinyfuse", "verify")

@@ -12,6 +12,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op, Quant, Tensor
+from tinyfuse.ops.base import OpFamily
 from tinyfuse.verify import oracle as oracle_module
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import make_oracle
@@ -108,14 +109,14 @@ def test_missing_interpreters(monkeypatch, missing, taken):
 def test_reference_runs_the_graph(monkeypatch):
     """x * 2 + 1 by two operators, one with a constant and an absent input."""
 
-    class Twice:
-        updates = ()
+    class Twice(OpFamily):
+        kind = "TWICE"
 
         def reference(self, op, x):
             return (x * np.int8(2),)
 
-    class Plus:
-        updates = ()
+    class Plus(OpFamily):
+        kind = "PLUS"
 
         def reference(self, op, x, nothing, constant):
             assert nothing is None

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import layer_cases
 import numpy as np
 import pytest
 from cases import NAMED
@@ -26,6 +27,7 @@ from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
 from tinyfuse.targets import load_target
+from tinyfuse.verify.comparison import same_bits
 
 #: which row changes what is probed so often with other numbers; images are small
 PROBES = 3
@@ -65,7 +67,7 @@ def influences(op: Op, index: int) -> list[set[int]]:
             changed = values[index].copy()
             changed[:, row] = _numbers(op.inputs[index], rng)[:, row]
             after = FAMILIES[op.kind].reference(op, *values[:index], changed, *values[index + 1 :])[0]
-            for y in np.unique(np.nonzero(after != before)[1]):
+            for y in np.unique(np.nonzero(~same_bits(np.asarray(after), np.asarray(before)))[1]):
                 found[y].add(row)
     return found
 
@@ -120,7 +122,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     """Of ours to the byte: tests/exact/test_op_kernels.py runs each in just the bytes that it asks for. What a function of
     CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
-    ops = [*(op for ops in NAMED.values() for op in ops.values()), *convolutions(25)]
+    cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
+    ops = [*cases, *convolutions(25)]
     for optimize in OPTIMIZE:
         context = Context(load_target(target), optimize=optimize)
         for op in ops:

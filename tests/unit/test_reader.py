@@ -13,6 +13,7 @@ from real_models import REAL_MODELS
 from tflite_builder import ModelBuilder, Outside, camel_case, options_table
 from tflite_mutations import patch
 
+from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite, unsupported
 from tinyfuse.frontend.schema import TABLES, enumerators
 from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Quant
@@ -61,6 +62,28 @@ def conv_model() -> tuple[ModelBuilder, list[int], list[int]]:
     options = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
     model.op("CONV_2D", [x, w, b], [y], fused_activation_function="RELU6", **options)
     return model, [x], [y]
+
+
+def int4_model(data: bytes, count: int = 15) -> bytes:
+    """A fully connected layer whose weights are `count` nibbles in `data`."""
+    model = ModelBuilder()
+    x = model.tensor("x", (1, count), scale=0.5, zero_point=3)
+    w = model.tensor("w", (1, count), "int4", scale=0.25, data=data)
+    y = model.tensor("y", (1, 1), scale=0.5, zero_point=0)
+    model.op("FULLY_CONNECTED", [x, w, -1], [y])
+    return model.build([x], [y])
+
+
+def test_int4_is_nibbles_the_low_one_first_and_an_odd_count_leaves_one_out():
+    graph = read_tflite("m.tflite", int4_model(bytes([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE])))
+    weights = graph.ops[0].inputs[1]
+    assert (weights.dtype, weights.bytes, weights.data.dtype) == ("int4", 8, np.int8)
+    assert weights.data.tolist() == [[0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2]]
+
+
+def test_int4_needs_a_byte_for_an_odd_last_value():
+    with pytest.raises(CompileError, match="needs 8 bytes of data, but there are 7"):
+        read_tflite("m.tflite", int4_model(bytes(7)))
 
 
 def test_every_field_of_tensors_and_graph():
@@ -165,7 +188,7 @@ def test_families_that_read_options_name_their_table():
     reads = {
         kind
         for kind, family in FAMILIES.items()
-        if type(family).attributes is not OpFamily.attributes and family.in_files
+        if type(family).attributes is not OpFamily.attributes and family.in_files and not kind.startswith("CUSTOM ")
     }
     assert reads == set(OPTION_TABLES)
     assert set(OPTION_TABLES.values()) <= TABLES.keys()
@@ -180,7 +203,11 @@ class Recorder:
         return lambda *args: setattr(self, "call", (method, *args))
 
 
-@pytest.mark.parametrize("table", TABLES)
+#: tables of TFLM's own schema, which the package lacks: tests/exact/test_decode.py
+_OF_TFLM = {"CompressionMetadata", "CompressedSubgraph", "LutTensor"}
+
+
+@pytest.mark.parametrize("table", sorted(TABLES.keys() - _OF_TFLM))
 def test_our_schema_is_the_package_s(table):
     """Slots and widths of TABLES against the functions that write the same fields."""
     widths = {"Bool": "bool", "Int8": "byte", "Uint8": "ubyte", "Int32": "int", "Uint32": "uint"}
@@ -231,7 +258,7 @@ def test_custom_operators_are_named():
     first, second = read(model, [x], [z]).ops
     assert first.kind == "CUSTOM SignalFft"
     assert second.kind == r"CUSTOM evil\n\x1b[31m" + "\N{REPLACEMENT CHARACTER}" + 53 * "!"
-    assert "signal processing" in str(unsupported(first)) and "custom" in str(unsupported(second))
+    assert "custom" in str(unsupported(first)) and "custom" in str(unsupported(second))
 
 
 def test_known_kinds_are_not_unsupported(echo):

@@ -57,6 +57,14 @@ class Verification:
     """What `Module.verify` found. All sizes are bytes; what could not be measured is None.
 
     exact           no element differs, and no promise of the header is broken
+    within_bound    exact; or the model calls functions of libm, whose bits no standard defines, and it is proven that
+                    the module computes every bit of our references, and each operator's reference what the interpreter
+                    computes of the same inputs: every bit, or within the operator's bound
+    max_ulp         greatest distance of float32 outputs from the oracle's, in units of the last place
+    max_step        greatest difference of integer outputs: where floats differ a little, what is quantized after them
+                    may flip by one, and layers after that by more
+    operator_bounds of each operator that calls libm, by its name: (how far it was from the interpreter's result of the
+                    same inputs, how far it may be); empty where all outputs are exact, and nothing was asked
     elements        output elements that were compared, in all runs together
     mismatches      of these, elements that differ in any bit
     first_mismatch  run, output, index, both values of the first; None where none differs
@@ -74,8 +82,12 @@ class Verification:
     """
 
     exact: bool
+    within_bound: bool
     elements: int
     mismatches: int
+    max_ulp: int
+    max_step: int
+    operator_bounds: dict[str, tuple[int, int]]
     first_mismatch: Mismatch | None
     problems: tuple[str, ...]
     warnings: tuple[str, ...]

@@ -30,6 +30,7 @@ class Settings(TypedDict, total=False):
     optimize          "speed", "balanced" (default: the least RAM within 7 % of the fewest instructions), "ram"
     weights           "packed" (default), or "unpacked": int16 in flash, for cores with DSP extension
     feed_rows         the module takes its image row by row (default: False)
+    front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
     plugins           Python files that add operators and patterns (docs/plugins.md); they are run
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
     max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
@@ -42,6 +43,7 @@ class Settings(TypedDict, total=False):
     optimize: Literal["speed", "balanced", "ram"]
     weights: Literal["packed", "unpacked"]
     feed_rows: bool
+    front_end: str | os.PathLike[str] | None
     plugins: Sequence[str | os.PathLike[str]]
     cmsis_nn_version: str | None
     max_ram: int | str | None
@@ -81,6 +83,11 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
         data = load_file(path)
     else:
         raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
+    front = settings.get("front_end")
+    if front is not None:
+        from tinyfuse.frontend.join import with_front_end  # with a package that nothing else waits for
+
+        data = with_front_end(os.fspath(front), path, data)
     return Request(data, path, core, options, tuple(os.fspath(path) for path in settings.get("plugins", ())))
 
 

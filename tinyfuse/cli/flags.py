@@ -29,7 +29,7 @@ def generation_flags(command: Command) -> Command:
     runs with the plugins of the request."""
 
     def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
-        given = {name: values.pop(name) for name in (*flags(Options), "cmsis_nn_path")}
+        given = {name: values.pop(name) for name in (*flags(Options), "front_end", "cmsis_nn_path")}
         target = _chosen_target(target, device, given, as_json)
         request = Request(model, target, **given)
         with plugins(request.plugins):
@@ -74,6 +74,9 @@ def _generation_parameters() -> list[Decorator]:
         if name == "cmsis_nn_version":  # where the tree lies changes no code, so it is no field of Options
             help = "A CMSIS-NN source tree; else CMSIS_NN_PATH, the pack cache, PyPI's bakenn."
             parameters.append(click.option("--cmsis-nn", "cmsis_nn_path", metavar="PATH", type=click.Path(), help=help))
+        if name == "plugins":  # the model is another with it, the options the same
+            help = "A model in front of MODEL, whose output is its input (`tinyfuse front-end` makes some)."
+            parameters.append(click.option("--front-end", metavar="FILE", type=click.Path(), help=help))
     return [*parameters, json_flag("Print JSON alone on stdout (docs/json.md).")]
 
 

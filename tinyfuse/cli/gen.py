@@ -66,7 +66,8 @@ def generate(
     progress(f"writing {folder}")
     write_folder(folder, files, force)
     if depfile is not None:
-        sources = [Path(request.model), *map(Path, request.plugins), *bundled.values()]
+        front = [request.front_end] if request.front_end else []
+        sources = [*map(Path, (request.model, *front, *request.plugins)), *bundled.values()]
         write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]

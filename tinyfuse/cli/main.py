@@ -55,6 +55,8 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.targets import command
     elif name == "operators":
         from tinyfuse.cli.operators import command
+    elif name == "front-end":
+        from tinyfuse.cli.front_end import command
     elif name == "devices":
         from tinyfuse.cli.devices import command
     elif name == "cmsis-nn":
@@ -73,6 +75,7 @@ _NAMES = (
     "profile",
     "targets",
     "operators",
+    "front-end",
     "devices",
     "cmsis-nn",
     "doctor",

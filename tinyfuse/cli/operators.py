@@ -25,7 +25,7 @@ def command(kinds: tuple[str, ...], as_json: bool) -> int:
     data = operators_json()
     if not kinds:
         return show(Answer(data, operators_lines(data)), as_json)
-    known = {operator["kind"]: operator for operator in data["operators"]}
+    known = {operator["kind"].upper(): operator for operator in data["operators"]}
     unknown = [kind for kind in kinds if kind.upper() not in known]
     if unknown:
         raise UsageError(f"{', '.join(unknown)}: no supported operator; `tinyfuse operators` lists them")

@@ -42,7 +42,7 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
     if request.cmsis_nn_path:  # wrong even where nothing is called in the end
         cmsis_nn.named_tree(request.cmsis_nn_path)
     progress(f"reading {request.model}")
-    graph = read_tflite(request.model)
+    graph = read_tflite(request.model, request.data)
     progress(f"planning for {target.name}")
     plan = compile_graph(graph, target, options, progress)
     if not plan.uses_cmsis_nn:

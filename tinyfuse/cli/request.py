@@ -8,6 +8,7 @@ from typing import Any
 
 from tinyfuse.api.settings import settled
 from tinyfuse.emit.identifiers import default_module_name
+from tinyfuse.frontend.reader import load_file
 from tinyfuse.options import Options, flags
 
 
@@ -15,11 +16,12 @@ class Request:
     """A model, a target and options, by the names that Options and CMSIS_NN_PATH have.
 
     model: the file's path; target: its name; given: the options that were given, as their flags give them: plugins
-    are paths, sizes as parse_size reads them; `cmsis_nn_path` is the folder of --cmsis-nn, which changes no code.
+    are paths, sizes as parse_size reads them; `cmsis_nn_path` is the folder of --cmsis-nn, which changes no code;
+    `front_end` the path of a model whose output is the model's input.
     """
 
     def __init__(self, model: str, target: str, **given: Any) -> None:
-        unknown = given.keys() - flags(Options).keys() - {"cmsis_nn_path"}
+        unknown = given.keys() - flags(Options).keys() - {"cmsis_nn_path", "front_end"}
         if unknown:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
         self.model, self.target, self.given = model, target, given
@@ -32,6 +34,20 @@ class Request:
     def options(self) -> Options:
         """What the plan is made with. UsageError for a name or a size that can't be one."""
         return settled(self.given, default_module_name(self.model))
+
+    @cached_property
+    def data(self) -> bytes:
+        """The model file's bytes, behind its front end where there is one. CompileError where that can't be."""
+        if self.front_end is None:
+            return load_file(self.model)
+        from tinyfuse.frontend.join import with_front_end  # with a package that no other command waits for
+
+        return with_front_end(self.front_end, self.model)
+
+    @property
+    def front_end(self) -> str | None:
+        """The path of the model in front."""
+        return self.given.get("front_end")
 
     @property
     def plugins(self) -> tuple[str, ...]:
@@ -53,6 +69,8 @@ def command_line(command: str, request: Request, how: object) -> str:
     words = ["tinyfuse", command, request.model, "--target", request.target]
     for name, flag in flags(Options).items():
         words += flag.words(request.given.get(name, flag.default))
+    if request.front_end:
+        words += ["--front-end", request.front_end]
     if request.cmsis_nn_path:
         words += ["--cmsis-nn", request.cmsis_nn_path]
     for name, flag in flags(type(how)).items():

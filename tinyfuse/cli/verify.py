@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -42,7 +41,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     """
     machine, run, warnings = machine_for(request, how.emulator)
     plan, tree = make_plan(run, progress, needs_tree=True)
-    found = verify_plan(plan, tree, Path(request.model).read_bytes(), machine, how, progress)
+    found = verify_plan(plan, tree, request.data, machine, how, progress)
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *found.warnings],
         "emulator": found.emulator,
@@ -55,6 +54,10 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
         "problems": list(found.problems),
         "exact": found.exact,
+        "within_bound": found.within_bound,
+        "max_ulp": found.max_ulp,
+        "max_step": found.max_step,
+        "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
         "instructions": found.instructions,
         "macs": plan.macs,
         "arena_bytes": plan.arena_bytes,
@@ -69,14 +72,14 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "compiler_opt": found.compiler_opt,
         "command": command_line("verify", request, how),
     }
-    return Answer(data, _verify_lines(data, found.first_mismatch), exact=found.exact)
+    return Answer(data, _verify_lines(data, found.first_mismatch), exact=found.within_bound)
 
 
 def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     def figure(key: str) -> str:
         return "not measured" if data[key] is None else f"{data[key]:,}"
 
-    verdict = "exact" if data["exact"] else "NOT EXACT"
+    verdict = "exact" if data["exact"] else "within bound" if data["within_bound"] else "NOT EXACT"
     lines = [
         f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
         f"{data['runs']} runs{_streams(data)} ({data['emulator']} against {data['oracle']})",
@@ -85,14 +88,32 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
         f"compiler      {data['compiler']} -{data['compiler_opt']}",
     ]
+    lines[1:1] = _bound_lines(data)
     if data["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {data['cmsis_nn']['version']} at {data['cmsis_nn']['path']}")
     lines += [f"warning: {warning}" for warning in data["warnings"]]
     if first:
         lines.append(str(first))
     lines += data["problems"]
-    if not data["exact"]:
+    if not data["within_bound"]:
         lines.append(f"repeat with: {data['command']}")
+    return lines
+
+
+def _bound_lines(data: JsonObject) -> list[str]:
+    """How far outputs are from the oracle's where operators call functions of libm, and what is proven all the same."""
+    if data["exact"] or not data["operator_bounds"]:
+        return []
+    steps = f", of integers {data['max_step']} steps: a value on the edge may flip" if data["max_step"] else ""
+    lines = [f"differences   of floats at most {data['max_ulp']:,} ulp{steps}"]
+    lines += [
+        f"libm          {name}: {found['ulp']} ulp from the interpreter's on its own inputs, at most {found['bound']}"
+        for name, found in data["operator_bounds"].items()
+    ]
+    if data["within_bound"]:
+        lines.append(
+            "proven        every bit is our reference's; every other operator's reference is the interpreter's"
+        )
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.emit.functions import group_functions, reset_lines
+from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
 from tinyfuse.emit.render import render
 from tinyfuse.emit.runtime import headers, runtime_files
@@ -20,6 +20,7 @@ def emit(plan: Plan, selftest: SelfTest | None = None) -> dict[str, str]:
     own_headers, cmsis_nn_headers = headers(plan)
     context = {
         **header_context(plan),
+        "subgraphs": subgraph_functions(plan, constants),
         "groups": group_functions(plan, constants),
         "reset_lines": reset_lines(plan, constants),
         "includes": {

@@ -13,7 +13,7 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted
-from tinyfuse.kernels.base import Call, CallSite, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import Branch, CallSite, Let, Loop, Repeat, Statement, TensorAccess
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW
@@ -26,7 +26,9 @@ CTYPE = {
     "uint8": "uint8_t",
     "int16": "int16_t",
     "int32": "int32_t",
+    "uint32": "uint32_t",
     "int64": "int64_t",
+    "uint64": "uint64_t",
     "float32": "float",
 }
 
@@ -41,6 +43,28 @@ class GroupFunction:
     returns_status: bool
     uses_state: bool
     parameters: str
+
+
+@dataclass(frozen=True)
+class SubgraphFunction:
+    """What the template prints of a graph of the file that an operator runs: its groups, then a function that runs
+    them in order."""
+
+    number: int
+    name: str
+    groups: tuple[GroupFunction, ...]
+
+
+def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[SubgraphFunction]:
+    """Those of all graphs that operators run, each after those that it calls."""
+    return [
+        SubgraphFunction(
+            number,
+            f"{plan.options.name}_subgraph_{number}",
+            tuple(_Writer(plan.options.name, subplan, group, constants).write() for group in subplan.groups),
+        )
+        for number, subplan in plan.subplans.items()
+    ]
 
 
 def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
@@ -60,11 +84,12 @@ def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
 
 def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[GroupFunction]:
     """The C function of every group, in the order in which they run."""
-    return [_Writer(plan, group, constants).write() for group in plan.groups]
+    return [_Writer(plan.options.name, plan, group, constants).write() for group in plan.groups]
 
 
 class _Writer:
-    def __init__(self, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
+    def __init__(self, module: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
+        self.module = module
         self.plan, self.group, self.constants = plan, group, constants
         self.lines: list[str] = []
         self.depth = 1
@@ -285,6 +310,7 @@ class _Writer:
             row=self._ring_row(stage, row),
             scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
             constant=lambda name: self._symbol(stage, name),
+            module=self.module,
         )
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:
@@ -340,21 +366,40 @@ class _Writer:
         if isinstance(statement, Loop):
             counter = statement.counter
             self._line(f"for (int32_t {counter} = 0; {counter} < {statement.count}; ++{counter}) {{")
-            self.depth += 1
-            for inner in statement.body:
-                self._statement(inner)
-            self.depth -= 1
+            self._block(statement.body)
             self._line("}")
             return
-        assert isinstance(statement, Call)
+        if isinstance(statement, Branch):
+            self._line(f"if ({statement.condition} != 0) {{")
+            self._block(statement.then)
+            self._line("} else {")
+            self._block(statement.otherwise)
+            self._line("}")
+            return
+        if isinstance(statement, Repeat):
+            self._line("for (;;) {")
+            self._block(statement.before)
+            self._line(f"    if ({statement.condition} == 0) {{")
+            self._line("        break;")
+            self._line("    }")
+            self._block(statement.body)
+            self._line("}")
+            return
         call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"
         if statement.status is None:
             self._line(f"{call};")
         else:
             self.returns_status = True
             self._line(f"if ({call} != {statement.status}) {{")
-            self._line(f"    return {self.plan.options.name.upper()}_ERROR_KERNEL;")
+            code = "NO_RESULT_YET" if statement.awaits else "ERROR_KERNEL"
+            self._line(f"    return {self.module.upper()}_{code};")
             self._line("}")
+
+    def _block(self, statements: tuple[Statement, ...]) -> None:
+        self.depth += 1
+        for statement in statements:
+            self._statement(statement)
+        self.depth -= 1
 
     def _fields(self, fields: Mapping[str, Any]) -> None:
         for name, value in fields.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,8 @@ from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.identifiers import comment, unique_identifiers
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
-from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Plan
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Group, Plan, subplans
 
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
 #: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
@@ -53,10 +55,12 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": outputs,
         "fed": _feed(plan, inputs),
+        "ethos_u": any(not FAMILIES[op.kind].runs_here for group in plan.all_groups for op in group.ops),
         "arena_bytes": plan.arena_bytes,
         "arena_align": ARENA_ALIGN,
         "state_bytes": plan.state_bytes,
         "state_align": STATE_ALIGN,
+        "awaits": plan.awaits,
         "stack_bytes": stack_bound(plan, optimized=True),
         "unoptimized_stack_bytes": stack_bound(plan, optimized=False),
     }
@@ -65,12 +69,18 @@ def header_context(plan: Plan) -> dict[str, Any]:
 def stack_bound(plan: Plan, optimized: bool) -> int:
     """Bytes of stack that an inference is allowed, compiled at -O0 or with any optimization; checked by
     `verify`, not derived from the C."""
-    deepest = 0
-    for group in plan.groups:
-        kernel = max(stage.kernel.stack_bytes for stage in group.stages)
-        unoptimized = UNOPTIMIZED_KERNEL * kernel + UNOPTIMIZED_STAGE_BYTES * len(group.stages)
-        deepest = max(deepest, kernel if optimized else unoptimized)
-    return API_STACK_BYTES + deepest
+    deepest: dict[Plan, int] = {}
+    for each in (*plan.subplans.values(), plan):  # after those that it calls
+        deepest[each] = max((_group_stack(group, optimized, deepest) for group in each.groups), default=0)
+    return API_STACK_BYTES + deepest[plan]
+
+
+def _group_stack(group: Group, optimized: bool, deepest: Mapping[Plan, int]) -> int:
+    """Bytes of stack of a group, with those of the graphs that its operators run."""
+    kernel = max(stage.kernel.stack_bytes for stage in group.stages)
+    if not optimized:
+        kernel = UNOPTIMIZED_KERNEL * kernel + UNOPTIMIZED_STAGE_BYTES * len(group.stages)
+    return kernel + max((deepest[inner] for op in group.ops for inner in subplans(op).values()), default=0)
 
 
 def ports(plan: Plan) -> tuple[list[Port], list[Port]]:

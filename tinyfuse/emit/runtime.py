@@ -15,7 +15,7 @@ def headers(plan: Plan) -> tuple[list[str], list[str]]:
     """What the generated file includes: files that come with it, and CMSIS-NN's headers."""
     ours: set[str] = {"tinyfuse_common.h"}
     theirs: set[str] = set()
-    for group in plan.groups:
+    for group in plan.all_groups:
         if len(group.stages) > 1:
             ours.add("tinyfuse_rows.h")
         for kernel in (stage.kernel for stage in group.stages):
@@ -30,7 +30,7 @@ def runtime_files(plan: Plan) -> dict[str, str]:
     include. Everything in them is static inline, so that modules made by different versions of tinyfuse
     link into one firmware."""
     runtime = resource_dir("runtime_c")
-    kernels = {stage.kernel for group in plan.groups for stage in group.stages}
+    kernels = {stage.kernel for group in plan.all_groups for stage in group.stages}
     of_plugins = {header: kernel.folder for kernel in kernels if kernel.folder for header in kernel.headers}
     waiting = set(headers(plan)[0])
     files: dict[str, str] = {}

@@ -55,10 +55,12 @@ def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray
 
 def _all_constants(plan: Plan) -> Iterator[tuple[str, Op | Tensor, Constant]]:
     """Every constant with a name of its own and what it belongs to."""
-    for group in plan.groups:
-        for number, stage in enumerate(group.stages):
-            for constant in stage.constants:
-                yield f"g{group.index}s{number}_{identifier(constant.name)}", stage.op, constant
+    of_file = [(f"f{number}", subplan) for number, subplan in plan.subplans.items()]
+    for prefix, each in [*of_file, ("", plan)]:
+        for group in each.groups:
+            for number, stage in enumerate(group.stages):
+                for constant in stage.constants:
+                    yield f"{prefix}g{group.index}s{number}_{identifier(constant.name)}", stage.op, constant
     for number, tensor in enumerate(plan.states):
         if tensor in plan.initial_values:
             yield f"s{number}_initial", tensor, plan.initial_values[tensor]
@@ -75,10 +77,10 @@ def _rows(data: np.ndarray) -> list[str]:
 
 
 def scalar(value: int | float) -> str:
-    """A C literal. INT32_MIN has none, so it is written as a sum; floats are float32, exact."""
+    """A C literal. INT32_MIN and INT64_MIN have none, so they are written as sums; floats are float32, exact."""
     if isinstance(value, float):
         text = repr(float(f"{value:.9g}"))
         return f"{text}f"
-    if value == -(2**31):
-        return "(-2147483647 - 1)"
-    return str(int(value))
+    if value in (-(2**31), -(2**63)):
+        return f"({int(value) + 1} - 1)"
+    return f"{int(value)}u" if value >= 2**63 else str(int(value))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.model_kind import sort_of
 from tinyfuse.frontend.reader import unsupported
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.control_flow import called_graphs
 
 _HINT_VARIABLE = "keep state as the converter writes it: in SVDF, LSTM, or READ_VARIABLE and ASSIGN_VARIABLE"
 
@@ -16,12 +19,33 @@ MOST_ROWS = 1 << 18
 
 def check(graph: Graph) -> None:
     """CompileError with every reason why `graph` can't be compiled; None where there is none."""
-    problems = [problem for op in graph.ops for problem in _operator_problems(op)]
+    problems = _problems_of_operators(graph)
     problems += _border_problems(graph)
     problems += _size_problems(graph)
     if problems:
         sort = sort_of(graph.ops)
         raise CompileError(graph.path, [*([sort] if sort else []), *problems])
+
+
+def _problems_of_operators(graph: Graph) -> list[Problem]:
+    """Of the graph's operators, and of those in the graphs that they run, each looked at once."""
+    problems = []
+    waiting, seen = [("", graph)], {graph}
+    while waiting:
+        place, inner = waiting.pop()
+        for op in inner.ops:
+            problems += [replace(p, message=f"{place}{p.message}") for p in _operator_problems(op)]
+            for number, called in called_graphs(op):
+                if called not in seen:
+                    seen.add(called)
+                    waiting.append((f"in subgraph {number}: ", called))
+    return problems
+
+
+def warnings_of(graph: Graph) -> list[str]:
+    """What users should know of the operators of a graph that was checked."""
+    told = ((op, FAMILIES[op.kind].warning(op)) for op in graph.ops)
+    return [f"{op}: {warning}" for op, warning in told if warning is not None]
 
 
 def _operator_problems(op: Op) -> list[Problem]:

@@ -32,9 +32,10 @@ class TooLarge(Exception):
     """The file may be sound, but says more than is read; the message says where."""
 
 
-def check_flatbuffer(data: bytes) -> None:
-    """Raises Damaged or TooLarge unless everything `TABLES` names can be read from `data` safely."""
-    Walk(data).run()
+def check_flatbuffer(data: bytes, root: str = "Model") -> None:
+    """Raises Damaged or TooLarge unless everything `TABLES` names can be read from `data` safely, whose first table is
+    a `root`."""
+    Walk(data).run(root)
 
 
 class Walk:
@@ -50,8 +51,8 @@ class Walk:
         self.items = MAX_ITEMS
         self.stack: list[tuple[str, int, str]] = []
 
-    def run(self) -> None:
-        self.push("Model", 0, "Model")
+    def run(self, root: str = "Model") -> None:
+        self.push(root, 0, root)
         while self.stack:
             self.table(*self.stack.pop())
 

@@ -33,7 +33,7 @@ class Table:
 
     def __getitem__(self, name: str) -> Any:
         field = _field(self.name, name)
-        at, kind = self._place(field), field.type
+        at, kind = self.place(field), field.type
         if kind in SIZES or kind in ENUM_SIZES:
             # enumerations are signed
             format = _FORMATS.get(kind) or {1: "b", 4: "i"}[ENUM_SIZES[kind]]
@@ -44,14 +44,14 @@ class Table:
 
     def union(self, name: str, table: str) -> Table | None:
         """What a union holds, as a table of that type: the one that the walk knew it by."""
-        at = self._place(_field(self.name, name))
+        at = self.place(_field(self.name, name))
         return None if at is None else self.follow(at, table)
 
     def follow(self, at: int, table: str) -> Table:
         """The table that the offset at a position leads to."""
-        return Table(self.data, table, at + self._uint(at))
+        return Table(self.data, table, self.target(at))
 
-    def _place(self, field: Field) -> int | None:
+    def place(self, field: Field) -> int | None:
         """Where the field's value is, or its offset; None where it is absent."""
         (back,) = struct.unpack_from("<i", self.data, self.position)
         vtable, entry = self.position - back, 4 + 2 * field.slot
@@ -60,6 +60,10 @@ class Table:
             return None
         (offset,) = struct.unpack_from("<H", self.data, vtable + entry)
         return self.position + offset if offset else None
+
+    def target(self, at: int) -> int:
+        """Where that begins which the offset at a position leads to."""
+        return at + self._uint(at)
 
     def _vector(self, element: str, at: int | None, as_bytes: bool) -> Any:
         start = 0 if at is None else at + self._uint(at)
@@ -75,6 +79,6 @@ class Table:
         return int(value)
 
 
-def root(data: bytes) -> Table:
-    """The file's Model."""
-    return Table(data, "Model", 0).follow(0, "Model")
+def root(data: bytes, table: str = "Model") -> Table:
+    """The first table: a file's Model."""
+    return Table(data, table, 0).follow(0, table)

@@ -11,25 +11,17 @@ from tinyfuse.ops import FAMILIES
 
 #: programs for accelerators: how the custom operator's name begins -> what the file is, and what to do
 _COMPILED = {
-    "ethos-u": (
-        "a program for Arm's Ethos-U NPU, which Vela compiled",
-        "give tinyfuse the file that Vela was given: its name most often lacks _vela",
-    ),
     "edgetpu-custom-op": (
         "a program for Google's Edge TPU, which edgetpu_compiler made",
         "give tinyfuse the file that edgetpu_compiler was given: its name lacks _edgetpu",
     ),
 }
 _AGAIN = f"convert the float model with {SETTINGS}"
-#: (dtype of the data, dtype of the weights) -> what a model of such operators is
+#: (dtype of the data, dtype of the weights) -> what a model of such operators is, which TFLM doesn't run either
 _SORTS = {
-    ("float32", "float32"): "a float32 model: nothing in it is quantized",
-    ("float32", "float16"): "a float16 model: only its weights were made smaller, it computes in float32",
     ("float32", "int8"): "a dynamic-range quantized model: its weights are int8, its data float32",
     ("float32", "uint8"): "a dynamic-range quantized model: its weights are uint8, its data float32",
     ("uint8", "uint8"): "a uint8 model, as TensorFlow 1 quantized it",
-    ("int16", "int8"): "a 16x8 model: its weights are int8, its data int16",
-    ("int8", "int4"): "a model with weights of int4",
 }
 
 
@@ -43,7 +35,7 @@ def compiled_for_another(ops: Sequence[Op]) -> Problem | None:
 
 
 def sort_of(ops: Sequence[Op]) -> Problem | None:
-    """What a model is whose operators have other dtypes than int8; None where that is not the matter."""
+    """What a model is whose operators have dtypes that no kernel has; None where that is not the matter."""
     made = {t: op for op in ops for t in op.outputs}
     pairs = [pair for op in ops if (pair := _dtypes(op, made)) is not None]
     others = [pair for pair in pairs if pair in _SORTS]
@@ -52,16 +44,10 @@ def sort_of(ops: Sequence[Op]) -> Problem | None:
         if len(others) == len(pairs):
             return Problem(f"this is {what}", hint=_AGAIN)
         share = f"{len(others)} of its {len(pairs)} layers are of {what}"
-        return Problem(f"this model is only partly int8: {share}", hint=_AGAIN)
-    if pairs:
-        return None
+        return Problem(f"this model is only partly of one sort: {share}", hint=_AGAIN)
     dtypes = [t.dtype for op in ops for t in op.outputs]
-    floats = dtypes.count("float32") + dtypes.count("float16")
-    if floats and floats == len(dtypes):
-        return Problem(f"this is {_SORTS['float32', 'float32']}", hint=_AGAIN)
-    for sort in (("uint8", "uint8"), ("int16", "int8")):
-        if sort[0] in dtypes and "int8" not in dtypes:
-            return Problem(f"this is {_SORTS[sort]}", hint=_AGAIN)
+    if not pairs and "uint8" in dtypes and "int8" not in dtypes:
+        return Problem(f"this is {_SORTS['uint8', 'uint8']}", hint=_AGAIN)
     return None
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from dataclasses import replace
 from typing import Any
 
 from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.ethos_u import resolve_programs
 from tinyfuse.frontend.file_formats import HINT_CONVERT, foreign_format, irregular
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
 from tinyfuse.frontend.flatbuffer_table import Table
+from tinyfuse.frontend.flexbuffer import integers_of
 from tinyfuse.frontend.model_kind import compiled_for_another, sort_of
 from tinyfuse.frontend.schema import TABLES, Field, enumerators
 from tinyfuse.frontend.tensors import (
@@ -27,9 +30,10 @@ from tinyfuse.frontend.tensors import (
     numbers,
     text,
 )
-from tinyfuse.frontend.variables import resolve_variables
+from tinyfuse.frontend.variables import plain_outputs, resolve_variables
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.control_flow import Calls
 
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64
@@ -59,7 +63,11 @@ def read_tflite(path: str | os.PathLike[str], data: bytes | None = None) -> Grap
         raise CompileError(name, Problem(f"damaged file: {damaged}", hint=HINT_DAMAGED)) from None
     except TooLarge as large:
         raise CompileError(name, Problem(f"too large a model: {large}", hint=HINT_SMALLER)) from None
-    return _graph(name, data)
+    try:
+        model = Model.of(data)
+    except (Damaged, TooLarge) as wrong:
+        raise CompileError(name, Problem(f"damaged metadata of compression: {wrong}", hint=HINT_DAMAGED)) from None
+    return _graph(name, data, model)
 
 
 #: how a custom operator's name begins -> what it is, and what to do
@@ -71,14 +79,6 @@ _CUSTOM = {
     "TFLite_Detection_PostProcess": (
         ": it decodes and sorts the boxes of an object detector",
         "end the model before it and do so in the application",
-    ),
-    "CIRCULAR_BUFFER": (
-        ": it is TensorFlow Lite Micro's own ring of a streaming model's last inputs",
-        "convert the model with variables (READ_VARIABLE, ASSIGN_VARIABLE) in its place",
-    ),
-    "Signal": (
-        ": it is signal processing of TensorFlow Lite Micro's front end for audio",
-        "end the front end there and give the model its features as input",
     ),
 }
 _ANY_CUSTOM = (
@@ -95,8 +95,6 @@ def unsupported(op: Op) -> Problem | None:
     if op.kind.startswith("CUSTOM "):
         code = op.kind.removeprefix("CUSTOM ")
         what, hint = next((told for prefix, told in _CUSTOM.items() if code.startswith(prefix)), _ANY_CUSTOM)
-    elif op.kind in ("IF", "WHILE", "CALL"):
-        hint = "it runs another subgraph: convert the model without control flow"
     return Problem(f"this operator is not supported{what}", operator=str(op), hint=hint)
 
 
@@ -117,9 +115,8 @@ def load_file(path: str) -> bytes:
         raise CompileError(path, Problem(message, hint="check path and permissions")) from None
 
 
-def _graph(path: str, data: bytes) -> Graph:
+def _graph(path: str, data: bytes, model: Model) -> Graph:
     problems = Problems()
-    model = Model.of(data)
     version, subgraphs = model.version, len(model.subgraphs)
     problems.require(version == 3, f"schema version {version} is not 3", HINT_CONVERT)
     problems.require(subgraphs > 0, "the file has no graph", HINT_UNSOUND)
@@ -132,13 +129,17 @@ def _graph(path: str, data: bytes) -> Graph:
     problems.require(bool(ops), "the graph has no operators", HINT_CONVERT)
     warnings = tensors.open_batches(inputs)
     called: list[int] = []
+    nested = _CalledGraphs(path, data, model, problems)
+    ops = nested.resolved(ops, (0,))
 
     def subgraph_ops(number: int) -> tuple[Op, ...]:
         called.append(number)
         return _OpReader(model, number, TensorReader(data, model, number, problems), problems).ops()
 
+    ops = resolve_programs(path, ops, model, tensors, problems)
+    ops, outputs = plain_outputs(ops, outputs)
     ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
-    unread = subgraphs - 1 - len(set(called))
+    unread = subgraphs - 1 - len({*called, *nested.graphs})
     if unread > 0:
         warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")
     _check_order(inputs, ops, outputs, tensors.bad, problems)
@@ -156,14 +157,68 @@ def _graph(path: str, data: bytes) -> Graph:
     return Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
 
 
+#: graphs that run graphs that run graphs ...
+_DEEPEST = 16
+
+
+class _CalledGraphs:
+    """The graphs that IF and WHILE run, each read once."""
+
+    def __init__(self, path: str, data: bytes, model: Model, problems: Problems):
+        self.path, self.data, self.model, self.problems = path, data, model, problems
+        self.digest = hashlib.sha256(data).hexdigest()
+        self.graphs: dict[int, Graph] = {}
+
+    def resolved(self, ops: tuple[Op, ...], callers: tuple[int, ...]) -> tuple[Op, ...]:
+        """Operators of the innermost of the graphs `callers`, with the graphs that they run; a problem where a graph
+        is not there, or would run itself."""
+        return tuple(self._resolved(op, callers) if isinstance(op.attributes, Calls) else op for op in ops)
+
+    def _resolved(self, op: Op, callers: tuple[int, ...]) -> Op:
+        calls, count = op.attributes_as(Calls), len(self.model.subgraphs)
+        require = self.problems.require
+        for number in calls.numbers:
+            message = f"it runs subgraph {number}, of {count}"
+            good = require(0 <= number < count, message, HINT_UNSOUND, op)
+            good = good and require(number not in callers, "it runs the subgraph that it is in", HINT_UNSOUND, op)
+            message = f"it runs a subgraph {_DEEPEST} levels deep"
+            hint = "take IF and WHILE apart: so many in one another are not supported"
+            if not good or not require(len(callers) <= _DEEPEST, message, hint, op):
+                return op
+        graphs = tuple(self._graph(number, callers) for number in calls.numbers)
+        return replace(op, attributes=replace(calls, graphs=graphs))
+
+    def _graph(self, number: int, callers: tuple[int, ...]) -> Graph:
+        if number not in self.graphs:
+            with self.problems.inside(f"subgraph {number}"):
+                tensors = TensorReader(self.data, self.model, number, self.problems)
+                reader = _OpReader(self.model, number, tensors, self.problems)
+                inputs = reader.tensors_of("an input", "inputs")
+                outputs = reader.tensors_of("an output", "outputs")
+                ops = self.resolved(reader.ops(), (*callers, number))
+                self._require_no_variables(ops)
+                _check_order(inputs, ops, outputs, tensors.bad, self.problems, nested=True)
+            self.graphs[number] = Graph(self.path, self.digest, ops, tuple(inputs), tuple(outputs))
+        return self.graphs[number]
+
+    def _require_no_variables(self, ops: tuple[Op, ...]) -> None:
+        for op in ops:
+            resources = any(t is not None and t.dtype == "resource" for t in (*op.inputs, *op.outputs))
+            variables = resources or op.kind == "CALL_ONCE"
+            message = "it uses a variable in a graph that IF or WHILE runs"
+            self.problems.require(not variables, message, "use variables in the main graph alone", op)
+
+
 def _check_order(
     inputs: list[Tensor],
     ops: tuple[Op, ...],
     outputs: list[Tensor],
     bad: set[Tensor],
     problems: Problems,
+    nested: bool = False,
 ) -> None:
-    """Every activation must be computed once, before it is read; `bad` tensors are let through."""
+    """Every activation must be computed once, before it is read; `bad` tensors are let through. An output of a graph
+    that an operator runs (`nested`) may be a constant."""
     known: set[Tensor] = set()
     for tensor in inputs:
         message = "is an input of the graph, but has constant data"
@@ -189,7 +244,8 @@ def _check_order(
             known.add(tensor)
     for tensor in outputs:
         message = "is an output of the graph, but nothing computes it"
-        problems.require(tensor in known or tensor in bad, message, HINT_UNSOUND, tensor=tensor)
+        computed = tensor in known or tensor in bad or (nested and tensor.is_constant)
+        problems.require(computed, message, HINT_UNSOUND, tensor=tensor)
 
 
 class _OpReader:
@@ -204,12 +260,15 @@ class _OpReader:
         return tuple(self.op(i, table) for i, table in enumerate(self.subgraph["operators"]))
 
     def ends(self, end: str, field: str) -> list[Tensor]:
+        """The tensors of the main graph's inputs or outputs, of which there is one at least."""
+        self.require(bool(numbers(self.subgraph, field)), f"the graph has no {end}", HINT_CONVERT)
+        return self.tensors_of(f"an {end}", field)
+
+    def tensors_of(self, end: str, field: str) -> list[Tensor]:
         """The tensors of the graph's inputs or outputs."""
-        indexes = numbers(self.subgraph, field)
-        self.require(bool(indexes), f"the graph has no {end}", HINT_CONVERT)
         found = []
-        for i in indexes:
-            message = self.out_of_range(f"an {end} of the graph", i)
+        for i in numbers(self.subgraph, field):
+            message = self.out_of_range(f"{end} of the graph", i)
             if self.require(0 <= i < self.tensors.count, message, HINT_UNSOUND):
                 found.append(self.tensors.tensor(i))
         return found
@@ -235,7 +294,10 @@ class _OpReader:
                 # -1 is an optional input that is left out
                 if i not in valid and (i, end) != (-1, "an input"):
                     self.require(False, self.out_of_range(end, i), HINT_UNSOUND, op)
-        return Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
+        read = Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
+        family = FAMILIES.get(op.kind)
+        hidden = family.hidden_states(read) if family is not None else ()
+        return replace(read, inputs=read.inputs + hidden) if hidden else read
 
     def kind(self, number: int) -> str:
         if number >= len(self.model.operator_codes):
@@ -264,7 +326,9 @@ class _OpReader:
         if op.kind.startswith("CUSTOM "):
             size = len(table["custom_options"])
             fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
-            return {"custom_options": table["custom_options"].tobytes() if fits else b""}
+            data = table["custom_options"].tobytes() if fits else b""
+            keys = FAMILIES[op.kind].option_keys
+            return {"custom_options": data} if keys is None else self.flexbuffer(op, data, keys)
         # the type is known to be right before anything of the options is read
         expected, number = FAMILIES[op.kind].options_table, table["builtin_options_type"]
         given = enumerators("BuiltinOptions").get(number, f"type {number}")
@@ -277,6 +341,19 @@ class _OpReader:
         if options is None:
             return {}
         return {field.name: self.option(op, options, field) for field in TABLES[expected] if field.type != "-"}
+
+    def flexbuffer(self, op: Op, data: bytes, keys: tuple[str, ...]) -> dict[str, Any]:
+        """The integers of a custom operator's FlexBuffer, which has exactly these keys: TFLM takes them by number."""
+        if not data:
+            return {}
+        try:
+            options = integers_of(data)
+        except Damaged as damaged:
+            self.require(False, f"its options: {damaged}", HINT_DAMAGED, op)
+            return {}
+        known = ", ".join(keys)
+        good = self.require(tuple(options) == keys, f"its options are not {known}, in this order", HINT_UNSOUND, op)
+        return dict(options) if good else {}
 
     def option(self, op: Op, options: Table, field: Field) -> Any:
         if field.type.startswith("["):

@@ -89,7 +89,13 @@ _DILATION = "dilation_w_factor:int=1 dilation_h_factor:int=1"
 TABLES: dict[str, tuple[Field, ...]] = {
     name: _fields(text)
     for name, text in {
-        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer]",
+        "Model": "version:uint operator_codes:[OperatorCode] subgraphs:[SubGraph] description:- buffers:[Buffer] "
+        "metadata_buffer:- metadata:[Metadata]",
+        "Metadata": "name:string buffer:uint",
+        # of TFLM's own FlatBuffer (frontend/compressed.py)
+        "CompressionMetadata": "schema_version:uint=1 subgraphs:[CompressedSubgraph]",
+        "CompressedSubgraph": "lut_tensors:[LutTensor]",
+        "LutTensor": "tensor:int value_buffer:uint index_bitwidth:ubyte",
         "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",
@@ -106,31 +112,38 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "BatchMatMulOptions": "adj_x:bool adj_y:bool",
         "CallOnceOptions": "init_subgraph_index:int",
         "ConcatenationOptions": f"axis:int {_ACTIVATION}",
-        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION}",
+        "Conv2DOptions": f"{_CONV} {_ACTIVATION} {_DILATION} quantized_bias_type:TensorType",
+        "CumsumOptions": "exclusive:bool reverse:bool",
         "DepthToSpaceOptions": "block_size:int",
         "DepthwiseConv2DOptions": f"{_CONV} depth_multiplier:int {_ACTIVATION} {_DILATION}",
-        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat",
+        "DivOptions": _ACTIVATION,
+        "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
+        "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",
+        "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
         "L2NormOptions": _ACTIVATION,
         "LeakyReluOptions": "alpha:float",
         "MirrorPadOptions": "mode:MirrorPadMode",
         "MulOptions": _ACTIVATION,
+        "OneHotOptions": "axis:int",
         "PackOptions": "values_count:int axis:int",
         "Pool2DOptions": f"{_CONV} filter_width:int filter_height:int {_ACTIVATION}",
         "ReducerOptions": "keep_dims:bool",
         "ResizeBilinearOptions": "new_height:- new_width:- align_corners:bool half_pixel_centers:bool",
         "ResizeNearestNeighborOptions": "align_corners:bool half_pixel_centers:bool",
+        "ReverseSequenceOptions": "seq_dim:int batch_dim:int",
         "SoftmaxOptions": "beta:float",
         "SpaceToDepthOptions": "block_size:int",
         "SqueezeOptions": "squeeze_dims:[int]",
         "StridedSliceOptions": "begin_mask:int end_mask:int ellipsis_mask:int new_axis_mask:int "
         "shrink_axis_mask:int offset:bool",
         "SubOptions": _ACTIVATION,
-        "SVDFOptions": "rank:int",
+        "SVDFOptions": f"rank:int {_ACTIVATION}",
         "TransposeConvOptions": f"{_CONV} {_ACTIVATION}",
         "UnidirectionalSequenceLSTMOptions": f"{_ACTIVATION} cell_clip:float proj_clip:- time_major:bool",
         "UnpackOptions": "num:int axis:int",
         "VarHandleOptions": "container:string shared_name:string",
+        "WhileOptions": "cond_subgraph_index:int body_subgraph_index:int",
     }.items()
 }
 

@@ -6,15 +6,19 @@ Part of `tinyfuse.frontend.reader`; what is read here has passed `tinyfuse.front
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tinyfuse.errors import CompileError, Problem
+from tinyfuse.frontend.compressed import LookedUp, compressed_tensors
 from tinyfuse.frontend.flatbuffer_table import Table, root
 from tinyfuse.frontend.schema import enumerators
-from tinyfuse.ir import ITEM_BYTES, Op, Quant, Tensor
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Array, Op, Quant, Tensor
+from tinyfuse.ops.decode import Undecodable, decode_lookup
 
 #: bytes of one tensor, and of all constants together (which may share a buffer of the file): more than
 #: microcontrollers have, and little enough that compiling takes less than a GiB and 10 s
@@ -34,6 +38,8 @@ _HINT_FIXED_SHAPE = "give the model a fixed input shape before converting it"
 _HINT_SPARSE = "convert the model without sparsity"
 _HINT_EXTERNAL = "convert the model with its weights inside the file"
 
+#: dtypes that only constants may have
+_CONSTANT = (INT4, FLOAT16)
 _DTYPES = {value: name.lower() for value, name in enumerators("TensorType").items()}
 #: what zero points may be; int32 where they mean nothing, because TFLM keeps them in 32 bits
 _ZERO_POINT_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1)}
@@ -48,12 +54,22 @@ def reset_value(tensor: Tensor, zero_point: int) -> np.ndarray:
     return np.broadcast_to(element.reshape(()), tensor.shape)
 
 
+def nibbles(raw: Array, count: int) -> Array:
+    """int8 [count] from the bytes of an int4 tensor: two's complement, the low nibble of a byte first. Not to be
+    changed, as other constants, which are views of the file."""
+    pairs = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1)[:count]
+    values: Array = pairs.view(np.int8) >> 4
+    values.setflags(write=False)
+    return values
+
+
 class Problems:
     """What is wrong with a file, collected."""
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
         self.count = 0
+        self._place = ""
 
     def require(
         self,
@@ -68,8 +84,15 @@ class Problems:
             self.count += 1
             if self.count <= MAX_PROBLEMS:
                 place, about = (None if where is None else str(where) for where in (operator, tensor))
-                self.found.append(Problem(message, place, about, hint))
+                self.found.append(Problem(f"{self._place}{message}", place, about, hint))
         return holds
+
+    @contextmanager
+    def inside(self, place: str) -> Iterator[None]:
+        """What is noted meanwhile is in that part of the file."""
+        before, self._place = self._place, f"in {place}: "
+        yield
+        self._place = before
 
     def first(self, problem: Problem | None) -> None:
         """Puts what explains the others in front of them."""
@@ -102,11 +125,21 @@ class Model:
     operator_codes: list[Table]
     subgraphs: list[Table]
     buffers: list[Table]
+    metadata: list[Table]
+    compressed: Mapping[tuple[int, int], LookedUp]
 
     @staticmethod
     def of(data: bytes) -> Model:
+        """Raises Damaged or TooLarge where what is compressed can't be read."""
         table = root(data)
-        return Model(table["version"], table["operator_codes"], table["subgraphs"], table["buffers"])
+        return Model(
+            table["version"],
+            table["operator_codes"],
+            table["subgraphs"],
+            table["buffers"],
+            table["metadata"],
+            compressed_tensors(table),
+        )
 
 
 class TensorReader:
@@ -119,6 +152,7 @@ class TensorReader:
     def __init__(self, data: bytes, model: Model, subgraph: int, problems: Problems):
         self.data, self.model, self.require = data, model, problems.require
         self.problems = problems
+        self.subgraph = subgraph
         self.tables: list[Table] = model.subgraphs[subgraph]["tensors"]
         self.count = len(self.tables)
         self.bad: set[Tensor] = set()
@@ -164,14 +198,20 @@ class TensorReader:
         good &= self._dims(found)
         if good and dtype == "resource":  # a handle, without data: tflite_variables.py resolves it
             return found
-        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)})"
-        good &= self.require(dtype in ITEM_BYTES, message, _HINT_QUANTIZE, tensor=found)
+        message = f"{dtype} is not supported (only {', '.join(ITEM_BYTES)}, and {' and '.join(_CONSTANT)} of weights)"
+        good &= self.require(dtype in ITEM_BYTES or dtype in _CONSTANT, message, _HINT_QUANTIZE, tensor=found)
         message = "sparse tensors are not supported"
         good &= self.require(table["sparsity"] is None, message, _HINT_SPARSE, tensor=found)
         if not good:
             return found
-        data = self._constant(found, table)
-        quant = self._quantization(found, table["quantization"], constant=data is not None)
+        looked_up = self.model.compressed.get((self.subgraph, index))
+        data = None if looked_up is not None else self._constant(found, table)
+        message = f"{dtype} is supported for constant weights alone"
+        self.require(data is not None or dtype not in _CONSTANT, message, _HINT_QUANTIZE, tensor=found)
+        constant = data is not None or looked_up is not None
+        quant = self._quantization(found, table["quantization"], constant)
+        if looked_up is not None:
+            data = self._looked_up(replace(found, quant=quant), table, looked_up)
         if not table["is_variable"]:
             return Tensor(found.name, shape, dtype, quant, data, index)
         self.require(data is None, "is a variable, but has constant data", HINT_UNSOUND, tensor=found)
@@ -212,6 +252,33 @@ class TensorReader:
         self.require(wrong is None, message, _HINT_QUANTIZE, tensor=tensor)
         return Quant(scale, zero_point, table["quantized_dimension"] if len(scale) > 1 else 0)
 
+    def _counted(self, tensor: Tensor) -> bool:
+        """Whether all constants so far, this one among them, are not too many bytes: else told once."""
+        before, self._constant_bytes = self._constant_bytes, self._constant_bytes + tensor.bytes
+        message = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
+        fits = not before <= MAX_TENSOR_BYTES < self._constant_bytes
+        self.require(fits, message, HINT_SMALLER, tensor=tensor)
+        return self._constant_bytes <= MAX_TENSOR_BYTES
+
+    def _looked_up(self, tensor: Tensor, table: Table, how: LookedUp) -> np.ndarray | None:
+        """The values of a compressed tensor, read-only; None where they can't be had."""
+        count = len(self.model.buffers)
+        inside = max(table["buffer"], how.value_buffer) < count
+        message = f"it is compressed, with buffers beyond the file's {count}"
+        if not self.require(inside, message, HINT_UNSOUND, tensor=tensor) or not self._counted(tensor):
+            return None
+        data, values = (self.model.buffers[i]["data"].tobytes() for i in (table["buffer"], how.value_buffer))
+        channels = len(tensor.quant.scale) if tensor.quant is not None else 1
+        stride = len(values) // ITEM_BYTES[tensor.dtype] // channels if tensor.dtype in ITEM_BYTES else 0
+        try:
+            found = decode_lookup(data, values, how.bits, stride, tensor)
+        except Undecodable:
+            message = "it is compressed, and an index lies beyond the data or their table"
+            self.require(False, message, HINT_UNSOUND, tensor=tensor)
+            return None
+        found.setflags(write=False)
+        return found
+
     def _constant(self, tensor: Tensor, table: Table) -> np.ndarray | None:
         """The tensor's data, a read-only view of the file; None for an activation."""
         message = "its data lies in another file (external buffer)"
@@ -235,11 +302,10 @@ class TensorReader:
         if not self.require(raw.size >= tensor.bytes, message, HINT_UNSOUND, tensor=tensor):
             return None
         raw = raw[: tensor.bytes]  # what lies after, TFLM never reads
-        before, self._constant_bytes = self._constant_bytes, self._constant_bytes + raw.size
-        message = f"all constants together have more than {MAX_TENSOR_BYTES:,} bytes"
-        fits = not before <= MAX_TENSOR_BYTES < self._constant_bytes  # told once
-        self.require(fits, message, HINT_SMALLER, tensor=tensor)
+        self._counted(tensor)
         if tensor.dtype == "bool":
             message = "a bool constant has values other than 0 and 1"
             self.require(int(raw.max()) <= 1, message, HINT_UNSOUND, tensor=tensor)
+        if tensor.dtype == INT4:
+            return nibbles(raw, tensor.elements).reshape(tensor.shape)
         return raw.view(np.dtype(tensor.dtype).newbyteorder("<")).reshape(tensor.shape)

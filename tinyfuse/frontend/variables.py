@@ -32,6 +32,17 @@ def _initializes(op: Op) -> bool:
     return family is not None and (family.elementwise or family.alias)
 
 
+def plain_outputs(ops: tuple[Op, ...], outputs: list[Tensor]) -> tuple[tuple[Op, ...], list[Tensor]]:
+    """Operators and outputs of a graph with activations in place of the variables that operators keep their outputs
+    in: these have states of their own (`OpFamily.hidden_states`)."""
+    keepers = [op for op in ops if op.kind in FAMILIES and FAMILIES[op.kind].keeps_output]
+    instead = {tensor: replace(tensor, initial=None) for op in keepers for tensor in op.outputs if tensor.is_state}
+    if not instead:
+        return ops, outputs
+    kept = tuple(replace(op.reading(instead), outputs=tuple(instead.get(t, t) for t in op.outputs)) for op in ops)
+    return kept, [instead.get(tensor, tensor) for tensor in outputs]
+
+
 @dataclass(eq=False)
 class _Variable:
     """`value` is the tensor that gives dtype, shape and zero point: the first that is assigned."""

@@ -3,6 +3,8 @@ references and kernels mean."""
 
 from tinyfuse.ir.arrays import Array, Float64s, Int64s, all_given, given
 from tinyfuse.ir.graph import (
+    FLOAT16,
+    INT4,
     ITEM_BYTES,
     Graph,
     Op,
@@ -13,6 +15,8 @@ from tinyfuse.ir.graph import (
 )
 
 __all__ = [
+    "FLOAT16",
+    "INT4",
     "ITEM_BYTES",
     "Array",
     "Float64s",

@@ -96,6 +96,21 @@ def multiply_by_quantized_multiplier(value: npt.ArrayLike, multiplier: npt.Array
     return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right)
 
 
+def reduced_multiplier(multiplier: npt.ArrayLike) -> Int64s:
+    """The upper 16 bits of a 32-bit multiplier, rounded, at most 0x7FFF."""
+    multiplier = np.asarray(multiplier, np.int64)
+    return np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, np.int64(0x7FFF))
+
+
+def multiply_by_reduced_multiplier(value: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike) -> Int64s:
+    """TFLM's MultiplyByQuantizedMultiplier on int64 values, shift from -31 to 7: rounds once, halves up, and keeps
+    32 bits. The product wraps at 64 bits."""
+    right = 15 - np.asarray(shift, np.int64)
+    product = np.asarray(value, np.int64) * reduced_multiplier(multiplier)
+    scaled = (product + (np.int64(1) << (right - 1))) >> right
+    return scaled.astype(np.int32).astype(np.int64)
+
+
 def clamp(value: Array, low: int, high: int, dtype: str = "int8") -> Array:
     """The nearest values from `low` to `high`, as `dtype`."""
     return np.clip(value, low, high).astype(dtype)

@@ -21,9 +21,15 @@ ITEM_BYTES = {
     "uint8": 1,
     "int16": 2,
     "int32": 4,
+    "uint32": 4,
     "int64": 8,
+    "uint64": 8,
     "float32": 4,
 }
+
+#: dtypes that constants alone have. int4: two values a byte in files and where they are packed for kernels;
+#: float16: only read by a DEQUANTIZE
+INT4, FLOAT16 = "int4", "float16"
 
 
 _Attributes = TypeVar("_Attributes")
@@ -56,6 +62,8 @@ class Tensor:
 
     A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory.
     The cursor is a state itself, int32 [1].
+
+    The `data` of an int4 tensor is int8, -8 to 7, one value an element.
     """
 
     name: str
@@ -76,7 +84,10 @@ class Tensor:
 
     @cached_property
     def bytes(self) -> int:
-        return self.elements * ITEM_BYTES[self.dtype]
+        """As the file has it: of int4, two values a byte."""
+        if self.dtype == INT4:
+            return (self.elements + 1) // 2
+        return self.elements * (2 if self.dtype == FLOAT16 else ITEM_BYTES[self.dtype])
 
     @property
     def is_image(self) -> bool:

@@ -36,14 +36,28 @@ def graph_text(graph: Graph) -> str:
         lines += [f"  input  {told(tensor)}" for tensor in op.inputs]
         lines += [f"  output {told(tensor)}" for tensor in op.outputs]
     lines += [f"output {told(tensor)}" for tensor in graph.outputs]
+    for number, called in _called(graph).items():
+        lines += ["", f"subgraph {number}", *graph_text(called).splitlines()]
     return "\n".join(lines) + "\n"
+
+
+def _called(graph: Graph) -> dict[int, Graph]:
+    """The graphs that the graph's operators run, by their places in the file: the attributes of such an operator
+    have `graphs`, and their `numbers`."""
+    attributes = (op.attributes for op in graph.ops)
+    numbered = (zip(getattr(a, "numbers", ()), getattr(a, "graphs", ()), strict=False) for a in attributes)
+    return {number: called for pairs in numbered for number, called in pairs}
 
 
 def op_text(op: Op) -> str:
     """One operator without its tensors: its place in the file ("new": a rewrite made it), kind and attributes."""
     words = ["op", "new" if op.index < 0 else str(op.index), op.kind]
     if is_dataclass(op.attributes):
-        words += [f"{field.name}={_attribute(getattr(op.attributes, field.name))}" for field in fields(op.attributes)]
+        words += [
+            f"{field.name}={_attribute(getattr(op.attributes, field.name))}"
+            for field in fields(op.attributes)
+            if field.repr
+        ]
     elif op.attributes is not None:
         words.append(_attribute(op.attributes))
     if op.view:

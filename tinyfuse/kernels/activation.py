@@ -1,4 +1,4 @@
-"""Our kernels of RELU, RELU6 and LOGISTIC (runtime_c/tinyfuse_activation.h).
+"""Our kernels of int8 functions of one value (runtime_c/tinyfuse_activation.h).
 
 An int8 activation is a function of 256 values, so its exact reference gives the whole of it at
 compile time. Where that function is a clamp of the stored value, nothing else is needed.
@@ -24,6 +24,9 @@ class _Tabled(Kernel):
     def __init__(self, function: Callable[[Op, Array], Array]):
         self._function = function
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int8"
+
     def table(self, op: Op) -> Array:
         """The result of each stored value, int8[256]."""
         return self._function(op, ALL_VALUES)
@@ -38,6 +41,8 @@ class Clamp(_Tabled):
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
+        if not super().accepts(op, context):
+            return False
         table = self.table(op)
         return np.array_equal(table, np.clip(ALL_VALUES, table[0], table[-1]))
 

@@ -7,7 +7,7 @@ an input is whole or a ring of rows. Which kernels serve which operator: tinyfus
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,11 +34,13 @@ class Let:
 
 @dataclass(frozen=True)
 class Call:
-    """`function(args);` With `status`, a result other than `status` ends the group with an error."""
+    """`function(args);` With `status`, a result other than `status` ends the run: with an error, or, where the call
+    `awaits`, without a result, which is none."""
 
     function: str
     args: tuple[Expr, ...]
     status: str | None = None
+    awaits: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,39 @@ class Loop:
     body: tuple[Statement, ...]
 
 
-Statement = Let | Call | Loop
+@dataclass(frozen=True)
+class Branch:
+    """`if (condition != 0) { then } else { otherwise }`"""
+
+    condition: str
+    then: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`for (;;) { before; if (condition == 0) break; body }`"""
+
+    before: tuple[Statement, ...]
+    condition: str
+    body: tuple[Statement, ...]
+
+
+Statement = Let | Call | Loop | Branch | Repeat
+
+
+def called(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
+    """The calls and what they are given, in the order of the text, whether or not they run."""
+    for statement in statements:
+        if isinstance(statement, Loop):
+            yield from called(statement.body)
+        elif isinstance(statement, Branch):
+            yield from called(statement.then + statement.otherwise)
+        elif isinstance(statement, Repeat):
+            yield from called(statement.before + statement.body)
+        else:
+            yield statement
+
 
 # --- where a kernel's call stands ------------------------------------------------------------
 
@@ -80,7 +114,8 @@ class CallSite:
 
     `row` is the C expression (int32_t) of the output row to compute, or None: the whole output.
     `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked for, or "NULL".
-    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made.
+    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made. `module` is the prefix of the
+    module's C names.
     """
 
     inputs: tuple[TensorAccess | None, ...]
@@ -88,6 +123,16 @@ class CallSite:
     row: str | None
     scratch: str
     constant: Callable[[str], str]
+    module: str = "net"
+
+    @property
+    def ok(self) -> str:
+        """The C constant that the module's functions return where all went well."""
+        return f"{self.module.upper()}_OK"
+
+    def program(self, number: int) -> str:
+        """The C function that runs a subgraph of the file."""
+        return f"{self.module}_subgraph_{number}"
 
     def input(self, i: int) -> TensorAccess:
         """Where input `i` lies; InternalFault where the operator has none, or it is a constant."""
@@ -185,6 +230,7 @@ class Kernel(ABC):
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
+    nibbles    its constants have weights of int4 two to a byte
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -197,6 +243,7 @@ class Kernel(ABC):
     rings: bool = False
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
+    nibbles: bool = False
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

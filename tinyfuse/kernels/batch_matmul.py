@@ -1,24 +1,33 @@
-"""Our kernel of BATCH_MATMUL (runtime_c/tinyfuse_batch_matmul.h)."""
+"""Our kernels of BATCH_MATMUL (runtime_c/tinyfuse_batch_matmul*.h)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
+
+_SUFFIX = {"int8": "s8", "int16": "s16", "float32": "f32"}
+_CTYPE = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 class BatchMatMulWhole(Kernel):
     """Any operands, either of which may be constant or stored transposed."""
 
-    name = "tinyfuse_batch_matmul_s8"
-    headers = ("tinyfuse_batch_matmul.h",)
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+        self.name = f"tinyfuse_batch_matmul_{_SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_batch_matmul.h" if dtype == "int8" else f"tinyfuse_batch_matmul_{_SUFFIX[dtype]}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), "int8_t")
+            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), _CTYPE[self.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
@@ -29,19 +38,28 @@ class BatchMatMulWhole(Kernel):
         left_row, left_depth = (1, rows) if stored.adj_x else (left.shape[-1], 1)
         depth = left.shape[-2 if stored.adj_x else -1]
         right_column, right_depth = (depth, 1) if stored.adj_y else (1, columns)
-        multiplier, shift = matmul_multiplier(op)
         fields = {
             "batches": _array(batches), "rows": rows, "columns": columns, "depth": depth,
             "left_batch": _array(_batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
             "right_batch": _array(_batch_steps(right.shape)),
             "right_column": right_column, "right_depth": right_depth,
-            "left_zero_point": left.zero_point, "right_zero_point": right.zero_point,
-            "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,
-        }  # fmt: skip
+        } | self._scaling(op)  # fmt: skip
         operands = (
             site.constant(f"operand{i}") if view is None else view.pointer for i, view in enumerate(site.inputs)
         )
         return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
+
+    def _scaling(self, op: Op) -> dict[str, int]:
+        """The fields of zero points and rescaling."""
+        if self.dtype == "float32":
+            return {}
+        multiplier, shift = matmul_multiplier(op)
+        if self.dtype == "int16":  # by its upper 16 bits, as tinyfuse_requantize_s64 takes it
+            return {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
+        return {
+            "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
+            "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,
+        }  # fmt: skip
 
 
 def _padded(batches: tuple[int, ...]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Our kernels of CAST, and of NEG and SQUARE of floats (runtime_c/tinyfuse_cast.h)."""
+"""Our kernels of CAST (runtime_c/tinyfuse_cast.h)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
 from tinyfuse.kernels.rows import element_count, input_pointer
 
-_SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "bool": "bool", "float32": "f32"}
+_SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "uint32": "u32", "bool": "bool", "float32": "f32"}
 
 
-class _Elements(Kernel):
-    """Element by element, going forward."""
+class Cast(Kernel):
+    """One pair of dtypes, element by element, going forward."""
 
     headers = ("tinyfuse_cast.h",)
     by_row, rings = True, True
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
-
-
-class Cast(_Elements):
-    """One pair of dtypes."""
 
     def __init__(self, source: str, result: str):
         self.source, self.result = source, result
@@ -31,11 +24,5 @@ class Cast(_Elements):
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
-
-class FloatFunction(_Elements):
-    """A function of floats that is exact in one operation."""
-
-    in_place = (0,)
-
-    def __init__(self, kind: str):
-        self.name = f"tinyfuse_{kind.lower()}_f32"
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)

@@ -18,7 +18,7 @@ class EachImage(Kernel):
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
         self.name, self.library = kernel.name, kernel.library
-        self.headers, self.stack_bytes = kernel.headers, kernel.stack_bytes
+        self.headers, self.stack_bytes, self.nibbles = kernel.headers, kernel.stack_bytes, kernel.nibbles
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.kernel.accepts(image_op(op), context)

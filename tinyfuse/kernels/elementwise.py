@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.base import (
     AccessOrder,
     Call,
@@ -21,7 +22,7 @@ from tinyfuse.kernels.base import (
     TensorAccess,
     element_access_orders,
 )
-from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.rows import SUFFIX, row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Multiplier,
@@ -32,9 +33,11 @@ from tinyfuse.ops.binary import (
     prelu_multipliers,
 )
 from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.real import real_clamp
 
-_SUFFIX = {"int8": "s8", "int32": "s32", "bool": "bool"}
-_CTYPE = {"int8": "int8_t", "int32": "int32_t", "bool": "uint8_t"}
+CTYPE = {
+    "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "float32": "float",
+}  # fmt: skip
 
 # --- parameters ------------------------------------------------------------------------------
 
@@ -66,7 +69,7 @@ def rescaled(multipliers: Callable[[Op], Sequence[Multiplier]], clamps: bool = T
 
     def fields(op: Op) -> Fields:
         found = multipliers(op)
-        low, high = clamp_range(op) if clamps else (-128, 127)
+        low, high = clamp_range(op) if clamps else RANGE[op.output.dtype]
         return "tinyfuse_binary", _operands(op, found) | _result(op, found[2], low, high)
 
     return fields
@@ -78,12 +81,27 @@ def product(op: Op) -> Fields:
     return "tinyfuse_binary", operands | _result(op, mul_multiplier(op), *clamp_range(op))
 
 
+def fused(op: Op) -> Fields:
+    """Of float32 operators that end in a clamp."""
+    low, high = real_clamp(op)
+    return "tinyfuse_range_f32", {"low": low, "high": high}
+
+
 def prelu(op: Op) -> Fields:
     """Of PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
     return "tinyfuse_prelu", {
         "in_zero_point": op.operand(0).zero_point, "alpha_zero_point": op.operand(1).zero_point,
         "out_zero_point": op.output.zero_point, "multiplier": same, "shift": same_shift,
+        "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
+    }  # fmt: skip
+
+
+def prelu_wide(op: Op) -> Fields:
+    """Of PRELU of int16, whose zero points are 0."""
+    (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
+    return "tinyfuse_prelu_wide", {
+        "alpha_zero_point": op.operand(1).zero_point, "multiplier": same, "shift": same_shift,
         "alpha_multiplier": scaled, "alpha_shift": scaled_shift,
     }  # fmt: skip
 
@@ -105,14 +123,14 @@ class _BinaryKernel(Kernel):
 
     def __init__(self, kind: str, dtype: str, parameters: Parameters | None, header: str):
         self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
-        self.name = f"tinyfuse_{kind.lower()}{self.variant}_{_SUFFIX[dtype]}"
+        self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", _stored(tensor), _CTYPE[self.dtype])
+            Constant(f"operand{i}", stored(tensor), CTYPE[tensor.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
@@ -125,7 +143,8 @@ class _BinaryKernel(Kernel):
         return Let(ctype, "p", fields), *lets, Call(self.name, ("&p", *args))
 
 
-def _stored(tensor: Tensor) -> Array:
+def stored(tensor: Tensor) -> Array:
+    """A constant operand's elements, flat, as C takes them."""
     data = tensor.values.reshape(-1)
     return data.astype(np.uint8) if tensor.dtype == "bool" else data
 
@@ -134,7 +153,8 @@ class EqualShapes(_BinaryKernel):
     """Operands of the output's shape, in a flat loop that goes forward: the output may lie over one of
     them."""
 
-    in_place = (0, 1)
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return element_access_orders(op, _replaceable(op))
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
@@ -160,9 +180,7 @@ class Broadcast(_BinaryKernel):
     variant = "_broadcast"
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return element_access_orders(
-            op, [i for i, tensor in enumerate(op.operands) if tensor.elements == op.output.elements]
-        )
+        return element_access_orders(op, _replaceable(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         output, shapes = op.output.shape, [tensor.shape for tensor in op.operands]
@@ -187,11 +205,37 @@ class Broadcast(_BinaryKernel):
         return self.with_parameters(op, (let,), "&nest", *pointers, site.output.pointer)
 
 
+def _replaceable(op: Op) -> list[int]:
+    """The operands that the output may lie over: not repeated, and of the output's type, for C takes objects of
+    different types for different ones; bytes may stand for others."""
+    dtype = op.output.dtype
+    return [
+        i
+        for i, tensor in enumerate(op.operands)
+        if tensor.elements == op.output.elements and (tensor.dtype == dtype or ITEM_BYTES[dtype] == 1)
+    ]
+
+
 def binary_kernels(
     kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h"
 ) -> tuple[Kernel, ...]:
     """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any."""
     return EqualShapes(kind, dtype, parameters, header), Broadcast(kind, dtype, parameters, header)
+
+
+def float_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
+    """The same of float32."""
+    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h")
+
+
+def int16_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
+    """The same of int16."""
+    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h")
+
+
+def wide_kernels(kind: str, *dtypes: str) -> tuple[Kernel, ...]:
+    """The same of int64, and of int32 and bool where few models need them."""
+    return tuple(k for dtype in dtypes for k in binary_kernels(kind, dtype, None, "tinyfuse_binary_wide.h"))
 
 
 def _array(values: tuple[int, ...], fill: int) -> str:

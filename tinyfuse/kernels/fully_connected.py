@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
 from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
@@ -31,7 +31,7 @@ class FullyConnectedWhole(Kernel):
     headers = ("tinyfuse_fully_connected.h",)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_batches(op, buffered=False)
+        return pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -40,17 +40,21 @@ class FullyConnectedWhole(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        out_c, in_c = op.operand(1).shape
-        zero_points = op.operand(1).quantization.zero_point
-        params = Let("tinyfuse_fully_connected", "p", {
-            "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
-            "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
-        } | output_fields(op))  # fmt: skip
-        return params, Call(
+        return fully_connected_params(op), Call(
             self.name,
             ("&p", site.input(0).pointer, site.output.pointer,
              site.constant("weights"), site.constant("channels")),
         )  # fmt: skip
+
+
+def fully_connected_params(op: Op) -> Let:
+    """`const tinyfuse_fully_connected p`."""
+    out_c, in_c = op.operand(1).shape
+    zero_points = op.operand(1).quantization.zero_point
+    return Let("tinyfuse_fully_connected", "p", {
+        "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
+        "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
+    } | output_fields(op))  # fmt: skip
 
 
 class Dense(Kernel):
@@ -65,7 +69,7 @@ class Dense(Kernel):
         return whole_words and not any(op.operand(1).quantization.zero_point) and bounded(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_batches(op, buffered=False)
+        return pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(dense_layer(op, context))
@@ -109,15 +113,17 @@ class DenseWide(Dense):
         return (pays or in_c % 4 != 0) and no_zero_point and bounded(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        return _pace_of_batches(op, buffered=True)
+        return pace_of_batches(op, buffered=True)
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
 
 
-def _pace_of_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
+def pace_of_batches(op: Op, buffered: bool) -> dict[int, AccessOrder]:
     """One batch after the other."""
-    return {0: AccessOrder(op.operand(1).values[0].size, op.output.shape[-1], buffered)}
+    read, written = op.operand(1).shape[1], op.output.shape[-1]
+    size = ITEM_BYTES[op.output.dtype]
+    return {0: AccessOrder(read * size, written * size, buffered)}
 
 
 def _shares_scale(layer: Matmul) -> bool:

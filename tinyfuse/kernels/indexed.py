@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.ops.mirror_pad import Indexed, indexed_dimensions
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself
 Indexes = Callable[[Op], tuple[Array | None, ...]]
@@ -20,27 +21,26 @@ class _Indexed(Kernel):
     def __init__(self, indexes: Indexes):
         self.indexes = indexes
 
-    def tables(self, op: Op) -> list[Array | None]:
-        """The tables of four dimensions, leading ones added."""
-        tables = list(self.indexes(op))
-        return [None] * (4 - len(tables)) + tables
+    def dimensions(self, op: Op) -> list[Indexed]:
+        """Four dimensions, leading ones added."""
+        dims = indexed_dimensions(op, self.indexes(op))
+        return [Indexed(1, 1, None)] * (4 - len(dims)) + dims
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"index{axis}", table.astype(np.uint16), "uint16_t")
-            for axis, table in enumerate(self.tables(op))
-            if table is not None
+            Constant(f"index{axis}", dim.index.astype(np.uint16), "uint16_t")
+            for axis, dim in enumerate(self.dimensions(op))
+            if dim.index is not None
         )
 
     def params(self, op: Op, site: CallSite) -> Let:
-        tables = self.tables(op)
-        count = [1] * (4 - len(op.output.shape)) + list(op.output.shape)
-        dims = [1] * (4 - len(op.input.shape)) + list(op.input.shape)
+        dims = self.dimensions(op)
+        tables, count = [dim.index for dim in dims], [dim.count for dim in dims]
         step, run = [0] * 4, ITEM_BYTES[op.output.dtype]
         size = run
         for axis in reversed(range(4)):
             step[axis] = size
-            size *= dims[axis]
+            size *= dims[axis].dim
         if tables[3] is None:  # whole pixels
             run, count[3], step[3] = run * count[3], 1, 0
         symbols = ["NULL" if t is None else site.constant(f"index{i}") for i, t in enumerate(tables)]

@@ -1,4 +1,4 @@
-"""Our kernel of UNIDIRECTIONAL_SEQUENCE_LSTM (runtime_c/tinyfuse_lstm.h)."""
+"""Our kernels of UNIDIRECTIONAL_SEQUENCE_LSTM (runtime_c/tinyfuse_lstm*.h)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.ops.lstm_scaling import (
     CELL,
@@ -25,8 +26,13 @@ from tinyfuse.ops.lstm_scaling import (
 class LstmWhole(Kernel):
     """Any LSTM. The output must not overlap the input."""
 
-    headers = ("tinyfuse_lstm.h",)
-    name = "tinyfuse_lstm_s8"
+    def __init__(self, dtype: str):
+        self.dtype, suffix = dtype, "" if dtype == "int8" else "_s16"
+        self.headers = (f"tinyfuse_lstm{suffix}.h",)
+        self.name = f"tinyfuse_lstm{suffix or '_s8'}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
@@ -35,7 +41,7 @@ class LstmWhole(Kernel):
         bias = np.stack([np.stack(folded_biases(op, gate), axis=1) for gate in GATES], axis=2)
         return (
             Constant("weights", rows.reshape(-1), "int8_t"),
-            Constant("bias", bias.reshape(-1), "int32_t"),
+            Constant("bias", bias.reshape(-1), "int32_t" if self.dtype == "int8" else "int64_t", bias.itemsize),
             Constant("table", logistic_table(), "uint16_t"),
         )
 
@@ -58,8 +64,8 @@ class LstmWhole(Kernel):
             "out_batch": strides(units)[0], "out_step": strides(units)[1],
             "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
             "tanh_multiplier": multiplier, "tanh_shift": shift,
-            "of_input": _initializer([pair[0] for pair in pairs]),
-            "of_hidden": _initializer([pair[1] for pair in pairs]),
+            "of_input": _initializer([self._gate_scale(pair[0]) for pair in pairs]),
+            "of_hidden": _initializer([self._gate_scale(pair[1]) for pair in pairs]),
             "forget": _initializer(forget), "entry": _initializer(entry),
             "shown": _initializer(hidden_multiplier(op)),
         })  # fmt: skip
@@ -69,14 +75,19 @@ class LstmWhole(Kernel):
              site.output.pointer, site.constant("weights"), site.constant("bias"), site.constant("table")),
         )  # fmt: skip
 
+    def _gate_scale(self, multiplier: tuple[int, int]) -> tuple[int, int]:
+        """As the C rescales a gate's sums: of int16 by the upper 16 bits (tinyfuse_requantize_s64)."""
+        return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
+
 
 def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:
-    """int32 [units] twice: what is added to a gate's products with the input and with the hidden state, as
-    they are stored."""
+    """int32 [units] twice, of int16 data int64: what is added to a gate's products with the input and with the
+    hidden state, as they are stored."""
     weights, recurrent, bias = (op.operand(i).values.astype(np.int64) for i in GATES[gate])
     of_input = bias - op.input.zero_point * weights.sum(axis=1)
     of_hidden = -op.operand(HIDDEN).zero_point * recurrent.sum(axis=1)
-    return of_input.astype(np.int32), of_hidden.astype(np.int32)  # wrap as the sums do
+    dtype = np.int32 if op.input.dtype == "int8" else np.int64
+    return of_input.astype(dtype), of_hidden.astype(dtype)  # wrap as the sums do
 
 
 def _initializer(value: int | Sequence[int] | Sequence[tuple[int, int]]) -> str:

@@ -1,5 +1,5 @@
 """Our kernels of LOG_SOFTMAX and L2_NORMALIZATION (runtime_c/tinyfuse_log_softmax.h,
-runtime_c/tinyfuse_l2_normalization.h)."""
+runtime_c/tinyfuse_l2_normalization.h, runtime_c/tinyfuse_l2_f32.h)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ class L2Normalize(Kernel):
     headers = ("tinyfuse_l2_normalization.h",)
     in_place = (0,)
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "int8"
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]
         rows = op.input.elements // depth
@@ -29,6 +32,9 @@ class LogSoftmaxWhole(Kernel):
     headers = ("tinyfuse_log_softmax.h",)
     in_place = (0,)
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "int8"
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = difference_scaling(op.input.scale)
         depth = op.input.shape[-1]
@@ -38,3 +44,20 @@ class LogSoftmaxWhole(Kernel):
         }  # fmt: skip
         args = ("&p", *reverse_scaling(op.input.scale), site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, args)
+
+
+class Floats(Kernel):
+    """Either of them of floats."""
+
+    in_place = (0,)
+
+    def __init__(self, name: str, header: str):
+        self.name, self.headers = name, (header,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "float32"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        depth = op.input.shape[-1]
+        args = (site.input(0).pointer, op.input.elements // depth, depth, site.output.pointer)
+        return (Call(self.name, args),)

@@ -7,12 +7,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Array, Int64s, Op
+from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import CallSite, Constant, Let
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry
+from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
 
 #: tinyfuse_requant
 REQUANT = np.dtype([("bias", "<i4"), ("multiplier", "<i4"), ("shift", "<i4")])
@@ -36,12 +36,21 @@ def one_scale(multipliers: Array, shifts: Array) -> bool:
 
 
 def plain_weights(op: Op) -> Constant:
-    """The weights in the order of the file."""
-    return Constant("weights", np.ascontiguousarray(op.operand(1).values).reshape(-1), "int8_t")
+    """The weights in the order of the file, int8 or float32."""
+    weights = op.operand(1)
+    ctype = "float" if weights.dtype == "float32" else "int8_t"
+    return Constant("weights", np.ascontiguousarray(weights.values).reshape(-1), ctype)
+
+
+def input_zero_point(data: Tensor) -> int:
+    """The zero point of a layer's data, 0 of float32."""
+    return data.zero_point if data.dtype != "float32" else 0
 
 
 def output_fields(op: Op) -> dict[str, int]:
-    """The fields of a parameter struct that say where outputs lie and end: zero point and clamp."""
+    """The fields of a parameter struct that say where outputs lie and end: zero point and clamp; 0 of float32."""
+    if not quantized(op):
+        return dict.fromkeys(("out_zero_point", "act_min", "act_max"), 0)
     low, high = clamp_range(op)
     return {"out_zero_point": op.output.zero_point, "act_min": low, "act_max": high}
 
@@ -59,7 +68,7 @@ def conv_params(op: Op, site: CallSite) -> Let:
         "stride_h": rows["stride_h"], "stride_w": g.stride_w,
         "dilation_h": g.dilation_h, "dilation_w": g.dilation_w,
         "pad_top": g.pad_top, "pad_left": g.pad_left,
-        "in_zero_point": op.input.zero_point,
+        "in_zero_point": input_zero_point(op.input),
     }  # fmt: skip
     return Let("tinyfuse_conv", "p", fields | output_fields(op))
 

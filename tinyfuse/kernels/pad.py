@@ -1,10 +1,12 @@
-"""Our kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h)."""
+"""Our kernels of PAD and PADV2 (runtime_c/tinyfuse_pad.h, runtime_c/tinyfuse_pad_wide.h)."""
 
 from __future__ import annotations
 
-from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
-from tinyfuse.ops.pad import pad_value
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Kernel, Let, Statement
+from tinyfuse.ops.pad import pad_value, padded_dimensions
 
 
 def _four(values: list[int], fill: int) -> str:
@@ -13,35 +15,47 @@ def _four(values: list[int], fill: int) -> str:
 
 
 def _params(op: Op) -> Let:
-    before = [int(pair[0]) for pair in op.operand(1).values]
-    return Let(
-        "tinyfuse_pad",
-        "p",
-        {
-            "in": _four(list(op.input.shape), 1),
-            "out": _four(list(op.output.shape), 1),
-            "before": _four(before, 0),
-            "value": pad_value(op),
-        },
-    )
+    dims = padded_dimensions(op)
+    fields: dict[str, Expr] = {
+        "in": _four([dim.dim for dim in dims], 1),
+        "out": _four([dim.count for dim in dims], 1),
+        "before": _four([dim.before for dim in dims], 0),
+    }
+    dtype = op.output.dtype
+    if dtype == "int8":
+        return Let("tinyfuse_pad", "p", {**fields, "value": pad_value(op)})
+    bits = int.from_bytes(np.array(pad_value(op), np.dtype(dtype).newbyteorder("<")).tobytes(), "little")
+    return Let("tinyfuse_pad_wide", "p", {**fields, "item": ITEM_BYTES[dtype], "value": f"0x{bits:X}u"})
 
 
-class Pad(Kernel):
+class _Pad(Kernel):
+    """Of elements of one byte, or `wide` ones."""
+
+    def __init__(self, wide: bool, name: str):
+        self.wide, self.name = wide, name
+        self.headers = ("tinyfuse_pad_wide.h" if wide else "tinyfuse_pad.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return self.wide == (op.output.dtype != "int8")
+
+
+class Pad(_Pad):
     """Any PAD, whole."""
 
-    name = "tinyfuse_pad_s8"
-    headers = ("tinyfuse_pad.h",)
+    def __init__(self, wide: bool = False):
+        super().__init__(wide, "tinyfuse_pad_wide_whole" if wide else "tinyfuse_pad_s8")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _params(op), Call(self.name, ("&p", site.input(0).pointer, site.output.pointer))
 
 
-class PadRow(Kernel):
+class PadRow(_Pad):
     """PAD of an image, one row a call; it reads the input row that the output row holds."""
 
-    name = "tinyfuse_pad_row_s8"
-    headers = ("tinyfuse_pad.h",)
     by_row, whole, rings = True, False, True
+
+    def __init__(self, wide: bool = False):
+        super().__init__(wide, "tinyfuse_pad_wide_row" if wide else "tinyfuse_pad_row_s8")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         view = site.input(0)

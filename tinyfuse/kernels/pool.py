@@ -1,25 +1,35 @@
-"""Our kernels of AVERAGE_POOL_2D and MAX_POOL_2D (runtime_c/tinyfuse_pool.h)."""
+"""Our kernels of AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D (runtime_c/tinyfuse_pool.h and its likes)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
 from tinyfuse.kernels.counts import Counts, pool_counts
+from tinyfuse.kernels.rows import SUFFIX
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.real import real_clamp
 
 
-class PoolRow(Kernel):
+class _PoolRow(Kernel):
     """One output row a call; it reads the rows of that row's window alone."""
 
-    headers = ("tinyfuse_pool.h",)
     by_row, whole, rings = True, False, True
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return pool_counts(op, by_row)
+
+
+class PoolRow(_PoolRow):
+    """Of int8."""
+
+    headers = ("tinyfuse_pool.h",)
 
     def __init__(self, sort: str):
         self.name = f"tinyfuse_{sort}_pool_row_s8"
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return pool_counts(op, by_row)
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == "int8"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (_, top), (_, left) = pool_extents(op)
@@ -35,3 +45,30 @@ class PoolRow(Kernel):
         }  # fmt: skip
         call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, site.output.pointer))
         return Let("tinyfuse_pool", "p", fields), call
+
+
+class WidePoolRow(_PoolRow):
+    """Of int16 or float32."""
+
+    def __init__(self, sort: str, dtype: str, header: str | None = None):
+        self.suffix, self.dtype = SUFFIX[dtype], dtype
+        self.name = f"tinyfuse_{sort}_pool_row_{self.suffix}"
+        self.headers = (header or f"tinyfuse_pool_{self.suffix}.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (_, top), (_, left) = pool_extents(op)
+        low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
+        pool = op.attributes_as(Pool2D)
+        _, in_h, in_w, channels = op.input.shape
+        shape = {
+            "in_h": in_h, "in_w": in_w, "channels": channels, "in_ring": site.input(0).ring_rows,
+            "out_w": op.output.shape[2],
+            "filter_h": pool.filter[0], "filter_w": pool.filter[1],
+            "stride_h": pool.stride[0], "stride_w": pool.stride[1],
+            "pad_top": top, "pad_left": left,
+        }  # fmt: skip
+        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, site.output.pointer))
+        return Let(f"tinyfuse_pool_{self.suffix}", "p", {"shape": shape, "act_min": low, "act_max": high}), call

@@ -1,71 +1,101 @@
-"""Our kernels of MEAN, SUM, REDUCE_MAX and REDUCE_MIN (runtime_c/tinyfuse_reduce.h)."""
+"""Our kernels of MEAN, SUM, REDUCE_MAX, REDUCE_MIN and REDUCE_ALL (runtime_c/tinyfuse_reduce.h,
+runtime_c/tinyfuse_reduce_wide.h)."""
 
 from __future__ import annotations
 
-from itertools import groupby
-from math import prod
+from abc import abstractmethod
+from collections.abc import Sequence
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
-from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
+from tinyfuse.kernels.rows import SUFFIX
+from tinyfuse.ops.reduce_scaling import Run, reduced_count, reduction_runs, sum_scaling
 
 
-class ReduceSum(Kernel):
-    """MEAN and SUM over any dimensions, whole."""
+class _Reduction(Kernel):
+    """Any dimensions, whole. The C has loops over two runs that are kept; a third one, in front, is a loop round the
+    call."""
 
-    name = "tinyfuse_reduce_sum_s8"
-    headers = ("tinyfuse_reduce.h",)
+    def __init__(self, name: str, dtype: str):
+        self.name, self.dtype = f"tinyfuse_reduce_{name}_{SUFFIX[dtype]}", dtype
+        self.headers = ("tinyfuse_reduce.h" if dtype == "int8" else "tinyfuse_reduce_wide.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        runs = reduction_runs(op)
+        source, result = site.input(0).pointer, site.output.pointer
+        inner = runs.kept[-2:]
+        if len(runs.kept) <= len(inner):
+            return self.reduction(op, runs.reduced, inner, (source, result))
+        (outer,) = runs.kept[:-2]
+        pointers = f"({source} + outer * {outer.stride})", f"({result} + outer * {op.output.elements // outer.size})"
+        return (Loop("outer", outer.size, self.reduction(op, runs.reduced, inner, pointers)),)
+
+    def reduction(
+        self, op: Op, reduced: Sequence[Run], kept: Sequence[Run], pointers: tuple[str, str]
+    ) -> tuple[Statement, ...]:
+        """The call for these runs, with pointers to the first element that it reads, and writes."""
+        fields = {
+            "kept": _pair([run.size for run in kept], 1), "kept_stride": _pair([run.stride for run in kept], 0),
+            "reduced": _pair([run.size for run in reduced], 1),
+            "reduced_stride": _pair([run.stride for run in reduced], 0),
+        }  # fmt: skip
+        return Let("tinyfuse_reduction", "p", fields), *self.calls(op, pointers)
+
+    @abstractmethod
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        """The C after the reduction `p`."""
+
+
+class ReduceSum(_Reduction):
+    """MEAN and SUM of stored values."""
+
+    def __init__(self, dtype: str):
+        super().__init__("sum", dtype)
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         multiplier, shift = sum_scaling(op)
-        count = prod(op.input.shape[axis] for axis in reduced_axes(op))
         scaling = {
-            "offset": count * op.input.zero_point, "multiplier": multiplier, "shift": shift,
+            "offset": reduced_count(op) * op.input.zero_point, "multiplier": multiplier, "shift": shift,
             "out_zero_point": op.output.zero_point,
         }  # fmt: skip
-        pointers = (site.input(0).pointer, site.output.pointer)
         return (
-            _reduction(op),
             Let("tinyfuse_sum_scaling", "scaling", scaling),
             Call(self.name, ("&p", "&scaling", *pointers)),
         )
 
 
-class ReduceExtreme(Kernel):
-    """REDUCE_MAX and REDUCE_MIN over any dimensions, whole."""
+class ReduceFloatSum(_Reduction):
+    """MEAN and SUM of floats."""
 
-    name = "tinyfuse_reduce_extreme_s8"
-    headers = ("tinyfuse_reduce.h",)
+    def __init__(self) -> None:
+        super().__init__("sum", "float32")
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        count = reduced_count(op) if op.kind == "MEAN" else 1
+        return (Call(self.name, ("&p", count, *pointers)),)
+
+
+class ReduceExtreme(_Reduction):
+    """REDUCE_MAX and REDUCE_MIN of int8."""
+
+    def __init__(self) -> None:
+        super().__init__("extreme", "int8")
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         flip = -1 if op.kind == "REDUCE_MIN" else 0
-        pointers = (site.input(0).pointer, site.output.pointer)
-        return _reduction(op), Call(self.name, ("&p", flip, *pointers))
+        return (Call(self.name, ("&p", flip, *pointers)),)
 
 
-def _reduction(op: Op) -> Let:
-    kept, kept_stride = _blocks(op, reduced=False)
-    reduced, reduced_stride = _blocks(op, reduced=True)
-    fields = {
-        "kept": _pair(kept), "kept_stride": _pair(kept_stride),
-        "reduced": _pair(reduced), "reduced_stride": _pair(reduced_stride),
-    }  # fmt: skip
-    return Let("tinyfuse_reduction", "p", fields)
+class Reduce(_Reduction):
+    """A reduction that needs no more than its elements."""
+
+    def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
+        return (Call(self.name, ("&p", *pointers)),)
 
 
-def _blocks(op: Op, reduced: bool) -> tuple[list[int], list[int]]:
-    """(dimensions, strides) of the runs of neighbouring dimensions that are reduced, or that are kept:
-    two, outer first, filled up with ones. Rank 4 has no more."""
-    shape, axes = op.input.shape, reduced_axes(op)
-    dims, strides = [], []
-    for is_reduced, run in groupby(range(len(shape)), key=lambda axis: axis in axes):
-        dimensions = list(run)
-        if is_reduced == reduced:
-            dims.append(prod(shape[axis] for axis in dimensions))
-            strides.append(prod(shape[dimensions[-1] + 1 :]))
-    missing = 2 - len(dims)
-    return [1] * missing + dims, [0] * missing + strides
-
-
-def _pair(values: list[int]) -> str:
-    return "{" + ", ".join(map(str, values)) + "}"
+def _pair(values: Sequence[int], fill: int) -> str:
+    """Two numbers, filled up in front."""
+    return "{" + ", ".join(map(str, [*[fill] * (2 - len(values)), *values])) + "}"

@@ -11,8 +11,10 @@ from tinyfuse.kernels.activation import Clamp, Lookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
-from tinyfuse.kernels.cast import Cast, FloatFunction
+from tinyfuse.kernels.cast import Cast
+from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
@@ -26,6 +28,7 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
     PackedConvRow,
@@ -35,37 +38,92 @@ from tinyfuse.kernels.conv import (
     PointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
+from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
-from tinyfuse.kernels.elementwise import COMMON, Parameters, binary_kernels, comparison, prelu, product, rescaled
+from tinyfuse.kernels.elementwise import (
+    COMMON,
+    Parameters,
+    binary_kernels,
+    comparison,
+    float_kernels,
+    fused,
+    int16_kernels,
+    prelu,
+    prelu_wide,
+    product,
+    rescaled,
+    wide_kernels,
+)
+from tinyfuse.kernels.ethos_u import EthosUProgram
 from tinyfuse.kernels.feed_rows import FeedRow
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, FullyConnectedWhole
 from tinyfuse.kernels.gather import GatherSlices
 from tinyfuse.kernels.indexed import IndexedCopy, IndexedRow, Indexes
+from tinyfuse.kernels.int4 import Int4ConvRow, Int4Pointwise, Int4PointwiseRow
+from tinyfuse.kernels.int4_dense import Int4Dense
+from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
+from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
+    DenseF32,
+    DepthwiseRowF32,
+    PackedConvRowF32,
+    PackedDepthwiseRowF32,
+    TransposeConvRowF32,
+)
+from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
-from tinyfuse.kernels.normalization import L2Normalize, LogSoftmaxWhole
+from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
+from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
-from tinyfuse.kernels.pool import PoolRow
+from tinyfuse.kernels.places import (
+    EmbeddingFloats,
+    EmbeddingRows,
+    GatherPlaces,
+    HotVectors,
+    ReverseStarts,
+    UpdateSlice,
+    scatter_kernels,
+)
+from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert
-from tinyfuse.kernels.reduce import ReduceExtreme, ReduceSum
+from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
-from tinyfuse.kernels.softmax import SoftmaxWhole
+from tinyfuse.kernels.select import AddN, Select
+from tinyfuse.kernels.signal import (
+    EnergyKernel,
+    FftAutoScaleKernel,
+    FftKernel,
+    FilterBankKernel,
+    FilterBankLogKernel,
+    PcanKernel,
+    SpectralSubtractionKernel,
+    SquareRootKernel,
+    WindowKernel,
+)
+from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
+from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
-from tinyfuse.kernels.svdf import SvdfWhole
+from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
-from tinyfuse.ops.cast import RESULTS, SOURCES
-from tinyfuse.ops.logic import COMPARISONS
+from tinyfuse.ops.cast import CASTS
+from tinyfuse.ops.logic import COMPARISONS, Comparison
 from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
-from tinyfuse.ops.resize import bilinear_places, nearest_indexes
+from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
+from tinyfuse.ops.signal_fft import ARITHMETIC
 from tinyfuse.ops.unary import UnaryOperator
+from tinyfuse.ops.unary_math import FloatFunction
 
 
 def kernels_of(kind: str) -> tuple[Kernel, ...]:
@@ -74,8 +132,11 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
-    """The kernels of `op`'s kind, made fit for it: a batch of images takes those of one image in a loop."""
+    """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
+    one image in a loop."""
     kernels = kernels_of(op.kind)
+    if op.kind in _LAYERS:
+        kernels = _LAYERS[op.kind].get(op.output.dtype, ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
@@ -92,6 +153,11 @@ def _binary(
     return *binary_kernels(kind, "int8", parameters, header), *binary_kernels(kind, "int32"), *more
 
 
+def _comparisons(family: Comparison) -> tuple[Kernel, ...]:
+    wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
+    return *_binary(family.kind, comparison), *float_kernels(f"IS_{family.kind}"), *wide_kernels(family.kind, *wide)
+
+
 _MOVED = {
     kind: (StridedCopy(family.data_input, family.views),)
     for kind, family in FAMILIES.items()
@@ -101,78 +167,169 @@ _MOVED = {
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
-    if isinstance(family, UnaryOperator)
+    if isinstance(family, UnaryOperator) and not isinstance(family, FloatFunction)
 }
+#: of the kinds that take other dtypes than int8; some functions have their own names, beside those of tinyfuse_math.h
+_WIDE: dict[str, tuple[Kernel, ...]] = {
+    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), *float_function("RELU")),
+    "RELU6": (ClampWide("clamp", "int16"), *float_function("RELU6")),
+    "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
+    "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
+    "LOGISTIC": (Sigmoid("logistic", "int16"), *float_function("LOGISTIC")),
+    "TANH": (Sigmoid("tanh", "int16"), *float_function("TANH", "each_tanh")),
+    **{
+        kind: float_function(kind) for kind in ("HARD_SWISH", "ELU", "RSQRT", "NEG", "SQUARE", "FLOOR", "CEIL", "ROUND")
+    },
+    **{kind: float_function(kind, f"each_{kind.lower()}") for kind in ("EXP", "LOG", "SIN", "COS", "SQRT")},
+}
+_UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
-#: kind -> kernels; operators that compute nothing at run time (SHAPE, VAR_HANDLE, CALL_ONCE) have none
+#: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
+_LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
+    "CONV_2D": {
+        "int8": (
+            Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+            MvePointwise(), MveConvRow(),
+            Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
+            PackedConvRow(), ConvRow(),
+            CmsisConv(),
+        ),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
+    },
+    "DEPTHWISE_CONV_2D": {
+        "int8": (
+            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+        ),
+        "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
+    },
+    "FULLY_CONNECTED": {
+        "int8": (
+            Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+        ),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
+        "float32": (DenseF32(),),
+    },
+    "TRANSPOSE_CONV": {
+        "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
+        "int16": (TransposeConvRowS16(),),
+        "float32": (TransposeConvRowF32(),),
+    },
+}  # fmt: skip
+
+#: kind -> kernels; operators that compute nothing at run time (SHAPE, ZEROS_LIKE, VAR_HANDLE, ...) have none
 KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_MOVED,
-    **_TABLED,
-    **{family.kind: _binary(family.kind, comparison) for family in COMPARISONS},
-    "CONV_2D": (
-        MvePointwise(), MveConvRow(),
-        Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-        PackedConvRow(), ConvRow(),
-        CmsisConv(),
+    **_UNARY,
+    **{family.kind: _comparisons(family) for family in COMPARISONS},
+    **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
+    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
+    "AVERAGE_POOL_2D": (
+        PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
     ),
-    "DEPTHWISE_CONV_2D": (
-        MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
-    ),
-    "FULLY_CONNECTED": (
-        MveDense(), DenseWide(), Dense(), FullyConnectedWhole(),
-        CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
-    ),
-    "TRANSPOSE_CONV": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-    "BATCH_MATMUL": (BatchMatMulWhole(), CmsisBatchMatMul()),
-    "AVERAGE_POOL_2D": (PoolRow("average"), CmsisAveragePool()),
-    "MAX_POOL_2D": (PoolRow("max"), CmsisMaxPool()),
-    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), CmsisSoftmax()),
-    "LOG_SOFTMAX": (LogSoftmaxWhole(),),
-    "L2_NORMALIZATION": (L2Normalize(),),
+    "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
+    "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
+    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(), CmsisSoftmax()),
+    "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
+    "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "RESHAPE": (Copy(),),
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
-    "ADD": _binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
-    "SUB": _binary("SUB", rescaled(add_multipliers)),
-    "MUL": _binary("MUL", product, CmsisMul(), header=COMMON),
-    "MAXIMUM": _binary("MAXIMUM", None, CmsisMinMax("MAXIMUM")),
-    "MINIMUM": _binary("MINIMUM", None, CmsisMinMax("MINIMUM")),
-    "SQUARED_DIFFERENCE": binary_kernels(
-        "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)
+    "ADD": (
+        *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused),
     ),
-    "PRELU": binary_kernels("PRELU", "int8", prelu),
+    "SUB": (
+        *_binary("SUB", rescaled(add_multipliers)),
+        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
+    ),
+    "MUL": (
+        *_binary("MUL", product, CmsisMul(), header=COMMON),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused),
+    ),
+    **{
+        kind: (
+            *_binary(kind, None, CmsisMinMax(kind)),
+            *int16_kernels(kind), *float_kernels(kind), *wide_kernels(kind, "int64"),
+        )
+        for kind in ("MAXIMUM", "MINIMUM")
+    },
+    "SQUARED_DIFFERENCE": (
+        *binary_kernels("SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)),
+        *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False)),
+        *float_kernels("SQUARED_DIFFERENCE"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+    ),
+    "PRELU": (
+        *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
+    ),
+    "DIV": (*int8_quotients(), *wide_kernels("DIV", "int32"), *float_kernels("DIV", fused)),
+    "FLOOR_DIV": floored("FLOOR_DIV"),
+    "FLOOR_MOD": floored("FLOOR_MOD"),
+    "ADD_N": (AddN("int8"), AddN("float32")),
+    "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
-    "NEG": (FloatFunction("NEG"),),
-    "SQUARE": (FloatFunction("SQUARE"),),
-    "CAST": tuple(Cast(source, result) for source in SOURCES for result in RESULTS),
+    "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
-    "MEAN": (ReduceSum(),),
-    "SUM": (ReduceSum(),),
-    "REDUCE_MAX": (ReduceExtreme(),),
-    "REDUCE_MIN": (ReduceExtreme(),),
-    "ARG_MAX": (ArgExtreme(),),
-    "ARG_MIN": (ArgExtreme(),),
-    "PAD": (PadRow(), Pad(), CmsisPad()),
-    "PADV2": (PadRow(), Pad(), CmsisPad()),
+    "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
+    "REDUCE_MAX": (ReduceExtreme(), Reduce("max", "float32")),
+    "REDUCE_MIN": (ReduceExtreme(), Reduce("min", "float32")),
+    "REDUCE_ALL": (Reduce("all", "bool"),),
+    "CUMSUM": (CumsumWhole("int8"), CumsumWhole("float32")),
+    "ARG_MAX": (ArgExtreme("int8"), ArgExtreme("float32")),
+    "ARG_MIN": (ArgExtreme("int8"), ArgExtreme("float32")),
+    "PAD": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
+    "PADV2": (PadRow(), Pad(), PadRow(wide=True), Pad(wide=True), CmsisPad()),
     "MIRROR_PAD": _indexed(mirror_indexes),
     "RESIZE_NEAREST_NEIGHBOR": _indexed(nearest_indexes),
-    "RESIZE_BILINEAR": (BilinearRow(bilinear_places), Bilinear(bilinear_places)),
+    "RESIZE_BILINEAR": (
+        BilinearRow(bilinear_places), Bilinear(bilinear_places),
+        BilinearRow(real_places, "float32"), Bilinear(real_places, "float32"),
+    ),
+    "SPACE_TO_BATCH_ND": (BatchSpace("tinyfuse_space_to_batch"),),
+    "BATCH_TO_SPACE_ND": (BatchSpace("tinyfuse_batch_to_space"),),
     "GATHER": (GatherSlices(),),
+    "GATHER_ND": (GatherPlaces(),),
+    "EMBEDDING_LOOKUP": (EmbeddingRows(), EmbeddingFloats()),
+    "DYNAMIC_UPDATE_SLICE": (UpdateSlice(),),
+    "SCATTER_ND": scatter_kernels(),
+    "ONE_HOT": (HotVectors(),),
+    "REVERSE_SEQUENCE": (ReverseStarts(),),
     "CONCATENATION": (Concatenate(),),
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
-    "SVDF": (SvdfWhole(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole(), CmsisLstm()),
+    "SVDF": (SvdfWhole(), SvdfReal(), CmsisSvdf(), CmsisSvdfInt8()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
-    "ROW_SUM": (RowSumRow(),),
-    "AVERAGE_OF_SUM": (AverageOfSumRow(),),
+    "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
+    "CUSTOM SignalWindow": (WindowKernel(),),
+    "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
+    "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),
+    "CUSTOM SignalIrfft": tuple(FftKernel(True, dtype) for dtype in ARITHMETIC),
+    "CUSTOM SignalEnergy": (EnergyKernel(),),
+    "CUSTOM SignalFilterBank": (FilterBankKernel(),),
+    "CUSTOM SignalFilterBankSquareRoot": (SquareRootKernel(),),
+    "CUSTOM SignalFilterBankSpectralSubtraction": (SpectralSubtractionKernel(),),
+    "CUSTOM SignalPCAN": (PcanKernel(),),
+    "CUSTOM SignalFilterBankLog": (FilterBankLogKernel(),),
+    "CUSTOM SignalFramer": (FramerKernel(),),
+    "CUSTOM SignalStacker": (StackerKernel(),),
+    "CUSTOM SignalDelay": (DelayKernel(),),
+    "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    "CUSTOM ethos-u": (EthosUProgram(),),
+    "IF": (If(),),
+    "WHILE": (While(),),
+    "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
+    "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
-    "MEAN_OF_SUM": (MeanOfSumRow(),),
+    "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

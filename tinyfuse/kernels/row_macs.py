@@ -1,8 +1,7 @@
-"""Our kernels of ROW_MACS, OUTPUT_OF_SUMS and MEAN_OF_SUM (runtime_c/tinyfuse_row_macs.h)."""
+"""Our kernels of ROW_MACS, OUTPUT_OF_SUMS and MEAN_OF_SUM (runtime_c/tinyfuse_row_macs.h; means of other
+dtypes than int8: runtime_c/tinyfuse_reduce_wide.h)."""
 
 from __future__ import annotations
-
-from math import prod
 
 import numpy as np
 
@@ -10,8 +9,8 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.counts import Counts, element_counts
 from tinyfuse.kernels.packing import general_channels, output_fields
-from tinyfuse.kernels.rows import row_pointer
-from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
+from tinyfuse.kernels.rows import SUFFIX, row_pointer
+from tinyfuse.ops.reduce_scaling import reduced_count, sum_scaling
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
 
 
@@ -72,15 +71,23 @@ class OutputOfSumsRow(Kernel):
 
 
 class MeanOfSumRow(Kernel):
-    """As OutputOfSumsRow, with one multiplier for all channels."""
+    """As OutputOfSumsRow, with one multiplier for all channels, or of floats one divisor."""
 
-    name = "tinyfuse_mean_of_sum"
-    headers = ("tinyfuse_row_macs.h",)
     by_row, whole, rings = True, False, True
+
+    def __init__(self, dtype: str):
+        self.dtype = dtype
+        self.name = "tinyfuse_mean_of_sum" + ("" if dtype == "int8" else f"_{SUFFIX[dtype]}")
+        self.headers = ("tinyfuse_row_macs.h" if dtype == "int8" else "tinyfuse_reduce_wide.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         layer = op.attributes_as(PartOfLayer).layer
-        count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
+        count = reduced_count(layer)
         source = row_pointer(site.input(0), str(op.input.shape[1] - 1))
-        scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
+        scaling: tuple[int, ...] = (count,)
+        if self.dtype != "float32":
+            scaling = (count * layer.input.zero_point, *sum_scaling(layer), layer.output.zero_point)
         return (Call(self.name, (source, site.output.pointer, op.output.elements, *scaling)),)

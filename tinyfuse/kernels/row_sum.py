@@ -1,20 +1,28 @@
-"""Our kernels of ROW_SUM and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h)."""
+"""Our kernels of ROW_SUM and AVERAGE_OF_SUM (runtime_c/tinyfuse_pool.h and its likes)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
-from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.rows import SUFFIX, row_pointer
 from tinyfuse.ops.convolution import clamp_range
+from tinyfuse.ops.real import real_clamp
 from tinyfuse.ops.row_sum import AverageOfSum
+
+_HEADERS = {"int8": "tinyfuse_pool.h", "int16": "tinyfuse_pool_s16.h", "float32": "tinyfuse_pool_f32.h"}
 
 
 class RowSumRow(Kernel):
     """Adds a row to the row of sums before it, which a ring of one row holds in the same place."""
 
-    name = "tinyfuse_row_sum_s8"
-    headers = ("tinyfuse_pool.h",)
     by_row, whole, rings, accumulates = True, False, True, True
+
+    def __init__(self, dtype: str):
+        self.dtype, self.headers = dtype, (_HEADERS[dtype],)
+        self.name = f"tinyfuse_row_sum_{SUFFIX[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         view, (_, _, width, channels) = site.output, op.input.shape
@@ -27,12 +35,17 @@ class RowSumRow(Kernel):
 class AverageOfSumRow(Kernel):
     """The one row behind the last sums, divided and clamped."""
 
-    name = "tinyfuse_average_of_sum"
-    headers = ("tinyfuse_pool.h",)
     by_row, whole, rings = True, False, True
 
+    def __init__(self, dtype: str):
+        self.dtype, self.headers = dtype, (_HEADERS[dtype],)
+        self.name = "tinyfuse_average_of_sum" + ("" if dtype == "int8" else f"_{SUFFIX[dtype]}")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        low, high = clamp_range(op)
+        low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
         _, height, _, channels = op.input.shape
         source = row_pointer(site.input(0), str(height - 1))
         target = site.output.pointer

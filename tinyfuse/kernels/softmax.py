@@ -1,10 +1,12 @@
-"""Our kernel of SOFTMAX (runtime_c/tinyfuse_softmax.h)."""
+"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, runtime_c/tinyfuse_softmax_s16.h,
+runtime_c/tinyfuse_softmax_f32.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
-from tinyfuse.ops.softmax_scaling import softmax_scaling
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.ops.softmax_scaling import Softmax, int16_scaling, softmax_scaling
+from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table
 
 
 class SoftmaxWhole(Kernel):
@@ -18,7 +20,7 @@ class SoftmaxWhole(Kernel):
         self.in_place = (0,) if out_dtype == "int8" else ()
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == self.out_dtype
+        return (op.input.dtype, op.output.dtype) == ("int8", self.out_dtype)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = softmax_scaling(op)
@@ -29,3 +31,42 @@ class SoftmaxWhole(Kernel):
         }  # fmt: skip
         pointers = (site.input(0).pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+class SoftmaxTables(Kernel):
+    """The same of int16."""
+
+    name = "tinyfuse_softmax_rows_s16"
+    headers = ("tinyfuse_softmax_s16.h",)
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int16"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return Constant("exps", exp_table(), "int16_t"), Constant("reciprocals", reciprocal_table(), "int16_t")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (multiplier, shift), depth = int16_scaling(op), op.input.shape[-1]
+        fields = {
+            "rows": op.input.elements // depth, "depth": depth, "multiplier": multiplier, "shift": shift,
+            "exps": site.constant("exps"), "reciprocals": site.constant("reciprocals"),
+        }  # fmt: skip
+        pointers = (site.input(0).pointer, site.output.pointer)
+        return Let("tinyfuse_softmax_s16", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+class SoftmaxFloats(Kernel):
+    """The same of float32."""
+
+    name = "tinyfuse_softmax_f32"
+    headers = ("tinyfuse_softmax_f32.h",)
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        depth, beta = op.input.shape[-1], op.attributes_as(Softmax).beta
+        args = (site.input(0).pointer, op.input.elements // depth, depth, beta, site.output.pointer)
+        return (Call(self.name, args),)

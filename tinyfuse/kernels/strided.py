@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
 from tinyfuse.ops.walk import Walk, walk_of
 
 #: loops of the C
@@ -38,15 +39,28 @@ class StridedCopy(Kernel):
 
 
 def strided_copy(walk: Walk, name: str, source: str, target: str) -> tuple[Statement, ...]:
-    """The C that copies what `walk` finds from `source` on to `target`; `name` is for its variable."""
-    fill = NEST - len(walk.dims)
+    """The C that copies what `walk` finds from `source` on to `target`; `name` is for its variable. Loops beyond
+    those of the C, the outermost, stand around the call."""
+    outer = max(0, len(walk.dims) - NEST)
+    fill = NEST - len(walk.dims) + outer
     fields = {
-        "dim": _array((1,) * fill + walk.dims),
-        "step": _array((0,) * fill + walk.steps),
+        "dim": _array((1,) * fill + walk.dims[outer:]),
+        "step": _array((0,) * fill + walk.steps[outer:]),
         "run": walk.run,
     }
-    args = (f"&{name}", f"(const uint8_t *){source} + {walk.start}", target)
-    return Let("tinyfuse_strided", name, fields), Call(StridedCopy.name, args)
+    source, size = f"(const uint8_t *){source} + {walk.start}", walk.run * prod(walk.dims[outer:])
+    if outer:
+        target = f"(uint8_t *){target}"
+    loops: list[tuple[str, int]] = []
+    for depth in reversed(range(outer)):
+        counter = f"i{depth}"
+        source, target = f"{source} + {counter} * {walk.steps[depth]}", f"{target} + {counter} * {size}"
+        loops.append((counter, walk.dims[depth]))
+        size *= walk.dims[depth]
+    body: tuple[Statement, ...] = (Call(StridedCopy.name, (f"&{name}", source, target)),)
+    for counter, count in loops:
+        body = (Loop(counter, count, body),)
+    return Let("tinyfuse_strided", name, fields), *body
 
 
 def _array(values: tuple[int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Our kernel of SVDF (runtime_c/tinyfuse_svdf.h)."""
+"""Our kernels of SVDF (runtime_c/tinyfuse_svdf*.h)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
-from tinyfuse.ops.svdf import Svdf
+from tinyfuse.ops.svdf import CLAMPS, Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
@@ -20,10 +20,13 @@ def svdf_constants(op: Op) -> tuple[Constant, ...]:
 
 
 class SvdfWhole(Kernel):
-    """Any SVDF. The output must not overlap the input."""
+    """Any quantized SVDF. The output must not overlap the input."""
 
     headers = ("tinyfuse_svdf.h",)
     name = "tinyfuse_svdf"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int8"
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         offsets = -op.input.zero_point * op.operand(1).values.sum(axis=1, dtype=np.int64)
@@ -48,3 +51,34 @@ class SvdfWhole(Kernel):
             site.constant("features"), site.constant("offsets"), site.constant("time"), site.constant("bias"),
         )  # fmt: skip
         return params, Call(f"{self.name}_{suffix}", arguments)
+
+
+class SvdfReal(Kernel):
+    """Any SVDF of float32. The output must not overlap the input."""
+
+    headers = ("tinyfuse_svdf_f32.h",)
+    name = "tinyfuse_svdf_f32"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return tuple(
+            Constant(name, np.ascontiguousarray(op.operand(i).values).reshape(-1), "float")
+            for name, i in (("features", 1), ("time", 2), ("bias", 3))
+        )
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
+        rank = op.attributes_as(Svdf).rank
+        high, low = CLAMPS[op.attributes_as(Svdf).activation]
+        params = Let("tinyfuse_svdf_real", "p", {
+            "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
+            "has_high": int(high is not None), "has_low": int(low is not None),
+            "high": high or 0.0, "low": low or 0.0,
+        })  # fmt: skip
+        return params, Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.input(4).pointer, site.output.pointer,
+             site.constant("features"), site.constant("time"), site.constant("bias")),
+        )  # fmt: skip

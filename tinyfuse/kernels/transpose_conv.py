@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
-from tinyfuse.kernels.packing import general_channels, output_fields, plain_weights
+from tinyfuse.kernels.packing import general_channels, input_zero_point, output_fields, plain_weights
 from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
 
 
@@ -19,18 +19,23 @@ class TransposeConvRow(Kernel):
         return plain_weights(op), general_channels(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        source, (stride_h, stride_w) = site.input(2), op.attributes_as(TransposeConv).stride
-        _, in_h, in_w, in_c = source.tensor.shape
-        out_c, kernel_h, kernel_w, _ = op.operand(1).shape
-        pad_top, pad_left = paddings(op)
-        fields = {
-            "in_h": in_h, "in_w": in_w, "in_c": in_c, "in_ring": source.ring_rows,
-            "out_w": op.output.shape[2], "out_c": out_c, "kernel_h": kernel_h, "kernel_w": kernel_w,
-            "stride_h": stride_h, "stride_w": stride_w,
-            "pad_top": pad_top, "pad_left": pad_left, "in_zero_point": source.tensor.zero_point,
-        }  # fmt: skip
         args = (
-            "&p", source.pointer, site.output_row, site.output.pointer,
+            "&p", site.input(2).pointer, site.output_row, site.output.pointer,
             site.constant("weights"), site.constant("channels"),
         )  # fmt: skip
-        return Let("tinyfuse_transpose_conv", "p", fields | output_fields(op)), Call(self.name, args)
+        return transpose_conv_params(op, site), Call(self.name, args)
+
+
+def transpose_conv_params(op: Op, site: CallSite) -> Let:
+    """`const tinyfuse_transpose_conv p`: geometry and quantization."""
+    source, (stride_h, stride_w) = site.input(2), op.attributes_as(TransposeConv).stride
+    _, in_h, in_w, in_c = source.tensor.shape
+    out_c, kernel_h, kernel_w, _ = op.operand(1).shape
+    pad_top, pad_left = paddings(op)
+    fields = {
+        "in_h": in_h, "in_w": in_w, "in_c": in_c, "in_ring": source.ring_rows,
+        "out_w": op.output.shape[2], "out_c": out_c, "kernel_h": kernel_h, "kernel_w": kernel_w,
+        "stride_h": stride_h, "stride_w": stride_w,
+        "pad_top": pad_top, "pad_left": pad_left, "in_zero_point": input_zero_point(source.tensor),
+    }  # fmt: skip
+    return Let("tinyfuse_transpose_conv", "p", fields | output_fields(op))

@@ -1,5 +1,9 @@
 """The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+
+from tinyfuse.ir import Array, Graph
 from tinyfuse.ops.activations import (
     EluOperator,
     HardSwishOperator,
@@ -9,13 +13,22 @@ from tinyfuse.ops.activations import (
     ReluOperator,
     TanhOperator,
 )
+from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
+from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
+from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
+from tinyfuse.ops.circular_buffer import CircularBufferOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
+from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
+from tinyfuse.ops.cumsum import CumsumOperator
+from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.division import DivOperator, FloorDivOperator, FloorModOperator
+from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
     AddOperator,
     MaximumOperator,
@@ -25,25 +38,50 @@ from tinyfuse.ops.elementwise import (
     SquaredDifferenceOperator,
     SubOperator,
 )
+from tinyfuse.ops.embedding_lookup import EmbeddingLookupOperator
+from tinyfuse.ops.ethos_u import EthosUOperator
 from tinyfuse.ops.feed_rows import FeedRowsOperator
+from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
+from tinyfuse.ops.gather_nd import GatherNdOperator
+from tinyfuse.ops.interpret import run_graph
 from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
+from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
-from tinyfuse.ops.pooling import AveragePoolOperator, MaxPoolOperator
+from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
-from tinyfuse.ops.reduce import MeanOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
+from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
 from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOperator
+from tinyfuse.ops.reverse import ReverseV2Operator
+from tinyfuse.ops.reverse_sequence import ReverseSequenceOperator
 from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.scatter_nd import ScatterNdOperator
+from tinyfuse.ops.select import SelectOperator
 from tinyfuse.ops.shape import ShapeOperator
+from tinyfuse.ops.signal_filter_bank import (
+    FilterBankLogOperator,
+    FilterBankOperator,
+    FilterBankSquareRootOperator,
+    PcanOperator,
+    SpectralSubtractionOperator,
+)
+from tinyfuse.ops.signal_spectrum import (
+    EnergyOperator,
+    FftAutoScaleOperator,
+    IrfftOperator,
+    RfftOperator,
+    WindowOperator,
+)
+from tinyfuse.ops.signal_streams import DelayOperator, FramerOperator, OverlapAddOperator, StackerOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
@@ -52,13 +90,25 @@ from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
-from tinyfuse.ops.unary_math import AbsOperator, NegOperator, RsqrtOperator, SquareOperator
+from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
     AssignVariableOperator,
     CallOnceOperator,
     ReadVariableOperator,
     VarHandleOperator,
 )
+from tinyfuse.ops.where import WhereOperator
+
+
+def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """A graph that an operator runs, and that keeps no state."""
+    return run_graph(FAMILIES, graph, inputs, {})
+
+
+@lru_cache(maxsize=1024)
+def _macs(graph: Graph) -> int:
+    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
 
 FAMILIES: dict[str, OpFamily] = {
     family.kind: family
@@ -70,6 +120,7 @@ FAMILIES: dict[str, OpFamily] = {
         BatchMatMulOperator(),
         AveragePoolOperator(),
         MaxPoolOperator(),
+        L2PoolOperator(),
         SoftmaxOperator(),
         LogSoftmaxOperator(),
         L2NormalizationOperator(),
@@ -81,6 +132,11 @@ FAMILIES: dict[str, OpFamily] = {
         MinimumOperator(),
         SquaredDifferenceOperator(),
         PreluOperator(),
+        DivOperator(),
+        FloorDivOperator(),
+        FloorModOperator(),
+        AddNOperator(),
+        SelectOperator(),
         *COMPARISONS,
         LogicalAndOperator(),
         LogicalOrOperator(),
@@ -94,13 +150,14 @@ FAMILIES: dict[str, OpFamily] = {
         EluOperator(),
         AbsOperator(),
         RsqrtOperator(),
-        NegOperator(),
-        SquareOperator(),
+        *FLOAT_FUNCTIONS,
         CastOperator(),
         MeanOperator(),
         SumOperator(),
         ReduceMaxOperator(),
         ReduceMinOperator(),
+        ReduceAllOperator(),
+        CumsumOperator(),
         ArgMaxOperator(),
         ArgMinOperator(),
         PadOperator(),
@@ -121,7 +178,22 @@ FAMILIES: dict[str, OpFamily] = {
         TransposeOperator(),
         SpaceToDepthOperator(),
         DepthToSpaceOperator(),
+        SpaceToBatchOperator(),
+        BatchToSpaceOperator(),
+        BroadcastToOperator(),
+        TileOperator(),
+        ReverseV2Operator(),
+        FillOperator(),
+        GatherNdOperator(),
+        EmbeddingLookupOperator(),
+        DynamicUpdateSliceOperator(),
+        ScatterNdOperator(),
+        OneHotOperator(),
+        ReverseSequenceOperator(),
         ShapeOperator(),
+        BroadcastArgsOperator(),
+        ZerosLikeOperator(),
+        WhereOperator(),
         QuantizeOperator(),
         DequantizeOperator(),
         SvdfOperator(),
@@ -130,6 +202,25 @@ FAMILIES: dict[str, OpFamily] = {
         AssignVariableOperator(),
         VarHandleOperator(),
         CallOnceOperator(),
+        CircularBufferOperator(),
+        FramerOperator(),
+        WindowOperator(),
+        FftAutoScaleOperator(),
+        RfftOperator(),
+        IrfftOperator(),
+        EnergyOperator(),
+        FilterBankOperator(),
+        FilterBankSquareRootOperator(),
+        SpectralSubtractionOperator(),
+        PcanOperator(),
+        FilterBankLogOperator(),
+        StackerOperator(),
+        DelayOperator(),
+        OverlapAddOperator(),
+        DecodeOperator(),
+        EthosUOperator(),
+        IfOperator(_run, _macs),
+        WhileOperator(_run, _macs),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

@@ -1,5 +1,4 @@
-"""Activations of int8 tensors where they stand alone: RELU, RELU6, LEAKY_RELU, HARD_SWISH, ELU, LOGISTIC,
-TANH."""
+"""Activations where they stand alone: RELU, RELU6, LEAKY_RELU, HARD_SWISH, ELU, LOGISTIC, TANH."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op
+from tinyfuse.ir import Array, Op, float_math
 from tinyfuse.ir.fixedpoint import (
     INT32_MAX,
     RANGE,
@@ -25,8 +24,13 @@ from tinyfuse.ir.fixedpoint import (
     saturating_doubling_high_mul_16,
     saturating_rounding_doubling_high_mul_16,
 )
+from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
-from tinyfuse.ops.unary import RATIO_RULE, UNARY_RULES, UnaryOperator, saturate, scale_ratio
+from tinyfuse.ops.sigmoid import SIGMOID_RULES, interpolated, sigmoid_scaling
+from tinyfuse.ops.unary import MOST_RATIO, RATIO_RULE, UnaryOperator, saturate, scale_ratio, unary_rules
+
+_THREE = ("int8", "int16", "float32")
+_ZERO, _ONE, _SIX = np.float32(0), np.float32(1), np.float32(6)
 
 
 class ReluOperator(UnaryOperator):
@@ -35,14 +39,17 @@ class ReluOperator(UnaryOperator):
     kind = "RELU"
     fused_as = "RELU"
     summary = "max(x, 0)"
-    rules = (*UNARY_RULES, RATIO_RULE)
+    rules = (*unary_rules(*_THREE), RATIO_RULE)
 
     def function(self, op: Op, values: Array) -> Array:
         rescaled = multiply_by_quantized_multiplier(
             values.astype(np.int64) - op.input.zero_point, *quantize_multiplier(scale_ratio(op))
         )
-        low, high = activation_range("RELU", op.output.scale, op.output.zero_point)
-        return np.clip(rescaled + op.output.zero_point, low, high).astype(np.int8)
+        low, high = activation_range("RELU", op.output.scale, op.output.zero_point, op.output.dtype)
+        return np.clip(rescaled + op.output.zero_point, low, high).astype(op.output.dtype)
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return np.where(x < _ZERO, _ZERO, x)
 
 
 class Relu6Operator(UnaryOperator):
@@ -53,12 +60,18 @@ class Relu6Operator(UnaryOperator):
     fused_as = "RELU6"
     summary = "min(max(x, 0), 6)"
     rules = (
-        *UNARY_RULES,
-        Rule("the input's scale is above 2^-28", lambda op: op.input if op.input.scale <= 2.0**-28 else None),
+        *unary_rules(*_THREE),
+        Rule(
+            "the input's scale is above 2^-28",
+            lambda op: op.input if op.input.dtype in RANGE and op.input.scale <= 2.0**-28 else None,
+        ),
     )
 
     def function(self, op: Op, values: Array) -> Array:
-        return np.clip(values, *activation_range("RELU6", op.input.scale, op.input.zero_point))
+        return np.clip(values, *activation_range("RELU6", op.input.scale, op.input.zero_point, op.input.dtype))
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return np.where(x > _SIX, _SIX, np.where(x < _ZERO, _ZERO, x))
 
 
 @dataclass(frozen=True)
@@ -68,10 +81,9 @@ class LeakyRelu:
     alpha: float = 0.0
 
 
-def _alpha_multiplier(op: Op) -> float:
-    with np.errstate(over="ignore"):
-        scaled = np.float32(op.input.scale) * np.float32(op.attributes_as(LeakyRelu).alpha)
-        return float(scaled / np.float32(op.output.scale))
+def alpha_multiplier(op: Op) -> float:
+    """The real multiplier of a negative value of LEAKY_RELU, in double as `scale_ratio`."""
+    return op.input.scale * float(np.float32(op.attributes_as(LeakyRelu).alpha)) / op.output.scale
 
 
 class LeakyReluOperator(UnaryOperator):
@@ -82,11 +94,11 @@ class LeakyReluOperator(UnaryOperator):
     options_table = "LeakyReluOptions"
     summary = "x, or alpha * x where x is negative"
     rules = (
-        *UNARY_RULES,
+        *unary_rules(*_THREE),
         RATIO_RULE,
         Rule(
-            "alpha times the input's scale is below 2^21 times the output's",
-            lambda op: not abs(_alpha_multiplier(op)) < 2.0**21,
+            "alpha times the input's scale is below 2^21 times the output's, of int16 2^14 times",
+            lambda op: op.input.dtype in MOST_RATIO and not abs(alpha_multiplier(op)) < MOST_RATIO[op.input.dtype],
         ),
     )
 
@@ -94,11 +106,14 @@ class LeakyReluOperator(UnaryOperator):
         return LeakyRelu(options.get("alpha", 0.0))
 
     def function(self, op: Op, values: Array) -> Array:
-        data, alpha = values.astype(np.int64) - op.input.zero_point, _alpha_multiplier(op)
+        data, alpha = values.astype(np.int64) - op.input.zero_point, alpha_multiplier(op)
         positive = multiply_by_quantized_multiplier(data, *quantize_multiplier(scale_ratio(op)))
         negative = multiply_by_quantized_multiplier(data, *quantize_multiplier(abs(alpha)))
         negative = -negative if alpha < 0 else negative
-        return saturate(np.where(data >= 0, positive, negative) + op.output.zero_point)
+        return saturate(np.where(data >= 0, positive, negative) + op.output.zero_point, op.output.dtype)
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return np.where(x > _ZERO, x, x * np.float32(op.attributes_as(LeakyRelu).alpha))
 
 
 def _hard_swish_multipliers(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -118,16 +133,19 @@ class HardSwishOperator(UnaryOperator):
     kind = "HARD_SWISH"
     summary = "x * min(max(x + 3, 0), 6) / 6"
     rules = (
-        *UNARY_RULES,
+        *unary_rules("int8", "float32"),
         Rule(
-            "the input's scale is from 2^-22 to 2^24",
-            lambda op: op.input if not 2.0**-22 <= op.input.scale <= 2.0**24 else None,
+            "an int8 input's scale is from 2^-22 to 2^24",
+            lambda op: op.input if op.input.dtype == "int8" and not 2.0**-22 <= op.input.scale <= 2.0**24 else None,
         ),
         Rule(
-            "the input's scale is from 2^-9 to 128 times the output's",
+            "an int8 input's scale is from 2^-9 to 128 times the output's",
             lambda op: (
-                not 2.0**-10 < op.input.scale / op.output.scale < 2.0**8
-                or not -15 <= _hard_swish_multipliers(op)[0][1] <= 0
+                op.input.dtype == "int8"
+                and (
+                    not 2.0**-10 < op.input.scale / op.output.scale < 2.0**8
+                    or not -15 <= _hard_swish_multipliers(op)[0][1] <= 0
+                )
             ),
             "TensorFlow Lite Micro refuses larger ones too",
         ),
@@ -146,19 +164,25 @@ class HardSwishOperator(UnaryOperator):
         result = rounding_divide_by_pot(saturating_doubling_high_mul_16(share, unshifted), -out_exponent)
         return saturate(result + op.output.zero_point)
 
+    def real(self, op: Op, x: Floats) -> Floats:
+        above = x + np.float32(3)
+        above = np.where(above > _ZERO, above, _ZERO)
+        result: Floats = x * np.where(above < _SIX, above, _SIX) / _SIX
+        return result
+
 
 class EluOperator(UnaryOperator):
-    """In float32, one exp a stored value. TFLM's exp is that of the C library where the model is
-    loaded; here it is the double's, rounded, which glibc's agrees with."""
+    """Of int8 in float32 too, one exp a stored value. TFLM's exp is that of the C library where the model is
+    loaded; here it is the double's, rounded, which glibc's agrees with. Of float32 it is expm1, our own."""
 
     kind = "ELU"
     summary = "x, or exp(x) - 1 where x is negative"
     rules = (
-        *UNARY_RULES,
+        *unary_rules("int8", "float32"),
         RATIO_RULE,
         Rule(
-            "the input's scale is below 2^100, and the output's above 2^-21",
-            lambda op: op.input.scale >= 2.0**100 or op.output.scale <= 2.0**-21,
+            "an int8 input's scale is below 2^100, and the output's above 2^-21",
+            lambda op: op.input.dtype == "int8" and (op.input.scale >= 2.0**100 or op.output.scale <= 2.0**-21),
         ),
     )
 
@@ -169,6 +193,12 @@ class EluOperator(UnaryOperator):
         scaled = np.where(real < 0, exps.reshape(real.shape) - np.float32(1), real) * inverse
         rounded = np.copysign(np.floor(np.abs(scaled.astype(np.float64)) + 0.5), scaled)
         return saturate(rounded.astype(np.int64) + op.output.zero_point)
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return np.where(x < _ZERO, float_math.expm1(x), x)
+
+    def ulp(self, op: Op) -> int | None:
+        return 2 if op.input.dtype == "float32" else None
 
 
 #: integer bits of the rescaled input (Q4.27) of LOGISTIC and TANH
@@ -187,16 +217,34 @@ def _fixed_point(op: Op, values: Array) -> tuple[Array, Array]:
 
 def _output_rule(scale: float, zero_point: int) -> Rule:
     return Rule(
-        f"the output's scale is 1/{round(1 / scale)} and its zero point {zero_point}",
-        lambda op: op.output if (op.output.scale, op.output.zero_point) != (scale, zero_point) else None,
+        f"an int8 output's scale is 1/{round(1 / scale)} and its zero point {zero_point}",
+        lambda op: (
+            op.output
+            if op.output.dtype == "int8" and (op.output.scale, op.output.zero_point) != (scale, zero_point)
+            else None
+        ),
         "that is the range of the function; quantize with a converter that knows it",
     )
 
 
 _INPUT_RULE = Rule(
-    "the input's scale is from 2^-28 to 2^30",
-    lambda op: op.input if not 2.0**-28 <= op.input.scale <= 2.0**30 else None,
+    "an int8 input's scale is from 2^-28 to 2^30",
+    lambda op: op.input if op.input.dtype == "int8" and not 2.0**-28 <= op.input.scale <= 2.0**30 else None,
 )
+
+
+#: beyond this float32 LOGISTIC is 1
+_LOGISTIC_ONE = np.float32(16.619047164916992188)
+
+
+def logistic_scaling(op: Op) -> tuple[int, int]:
+    """(multiplier, right shift) of an int16 LOGISTIC's input."""
+    return sigmoid_scaling(op, (0,))
+
+
+def tanh_scaling(op: Op) -> tuple[int, int]:
+    """The same of TANH."""
+    return sigmoid_scaling(op, (0, 1))
 
 
 class LogisticOperator(UnaryOperator):
@@ -205,9 +253,12 @@ class LogisticOperator(UnaryOperator):
 
     kind = "LOGISTIC"
     summary = "1 / (1 + exp(-x))"
-    rules = (*UNARY_RULES, _output_rule(1 / 256, -128), _INPUT_RULE)
+    rules = (*unary_rules(*_THREE), _output_rule(1 / 256, -128), _INPUT_RULE, *SIGMOID_RULES)
 
     def function(self, op: Op, values: Array) -> Array:
+        if op.input.dtype == "int16":
+            data, size = interpolated(values, *logistic_scaling(op), 9)
+            return (np.where(data >= 0, size + (1 << 9), (1 << 25) - size + (1 << 9) - 1) >> 10).astype(np.int16)
         low, high = RANGE["int8"]
         x, side = _fixed_point(op, values)
         positive = one_over_one_plus_x(exp_on_negative_values(-np.abs(x), _INPUT_BITS))
@@ -216,18 +267,34 @@ class LogisticOperator(UnaryOperator):
         result = np.clip(rounding_divide_by_pot(logistic, 31 - 8) + low, low, high)
         return np.where(side == 0, result, np.where(side > 0, high, low)).astype(np.int8)
 
+    def real(self, op: Op, x: Floats) -> Floats:
+        middle = _ONE / (_ONE + float_math.exp(-x))
+        return np.where(x > _LOGISTIC_ONE, _ONE, np.where(x < np.float32(-9), float_math.exp(x), middle))
+
+    def ulp(self, op: Op) -> int | None:
+        return 3 if op.input.dtype == "float32" else None
+
 
 class TanhOperator(UnaryOperator):
     """The same with gemmlowp's (1 - exp(-2x)) / (1 + exp(-2x)), of the magnitude."""
 
     kind = "TANH"
     summary = "hyperbolic tangent"
-    rules = (*UNARY_RULES, _output_rule(1 / 128, 0), _INPUT_RULE)
+    rules = (*unary_rules(*_THREE), _output_rule(1 / 128, 0), _INPUT_RULE, *SIGMOID_RULES)
 
     def function(self, op: Op, values: Array) -> Array:
+        if op.input.dtype == "int16":
+            data, size = interpolated(values, *tanh_scaling(op), 8)
+            return (np.where(data >= 0, size - (1 << 23) + 128, (1 << 23) - size + 127) >> 8).astype(np.int16)
         low, high = RANGE["int8"]
         x, side = _fixed_point(op, values)
         # Q4.27 read as Q5.26 is twice the value
         size = one_minus_x_over_one_plus_x(exp_on_negative_values(-np.abs(x), _INPUT_BITS + 1))
         result = np.clip(rounding_divide_by_pot(np.sign(x) * size, 31 - 7), low, high)
         return np.where(side == 0, result, np.where(side > 0, high, low)).astype(np.int8)
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return float_math.tanh(x)
+
+    def ulp(self, op: Op) -> int | None:
+        return 3 if op.input.dtype == "float32" else None

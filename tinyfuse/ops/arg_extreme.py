@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN, int8: the index of the greatest (least) value along a dimension."""
+"""ARG_MAX and ARG_MIN: the index of the greatest (least) value along a dimension."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def _bad_shape(op: Op) -> bool:
 
 
 class _ArgExtreme(OpFamily):
-    """The first of equal values counts."""
+    """The first of equal values counts. NaN is neither greater nor less than another float."""
 
     rules = (
         ends(2),
         Rule(
-            "the input is int8",
-            lambda op: op.input if op.input.dtype != "int8" else None,
-            "quantize the model to int8 (full integer quantization)",
+            "the input is int8 or float32",
+            lambda op: op.input if op.input.dtype not in ("int8", "float32") else None,
+            "TensorFlow Lite Micro takes no other",
         ),
         Rule(
             "the output is int32",
@@ -42,19 +42,24 @@ class _ArgExtreme(OpFamily):
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        find = np.argmin if op.kind == "ARG_MIN" else np.argmax
-        return (find(given(inputs[0]), axis=reduced_axis(op)).astype(np.int32).reshape(op.output.shape),)
+        values = np.moveaxis(given(inputs[0]), reduced_axis(op), 0)
+        beyond = np.less if op.kind == "ARG_MIN" else np.greater
+        most, found = values[0], np.zeros(values.shape[1:], np.int32)
+        for index, value in enumerate(values[1:], 1):
+            further = beyond(value, most)
+            most, found = np.where(further, value, most), np.where(further, np.int32(index), found)
+        return (found.reshape(op.output.shape),)
 
 
 class ArgMaxOperator(_ArgExtreme):
-    """int8 [...] -> int32, the shape without the axis."""
+    """int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MAX"
     summary = "index of the greatest value along a dimension"
 
 
 class ArgMinOperator(_ArgExtreme):
-    """int8 [...] -> int32, the shape without the axis."""
+    """int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MIN"
     summary = "index of the least value along a dimension"

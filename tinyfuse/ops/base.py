@@ -135,12 +135,21 @@ class OpFamily(ABC):
     options_table: str | None = None  # the schema's table of its options, where any is read
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
+    in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
     partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
     reads: tuple[int, ...] = ()  # indexes of the inputs that may be states and are only read
+    folded: bool = False  # always computed when the model is compiled (rewrite/fold_constants.py): without a kernel
     reads_values: bool = True  # else the outputs follow from the inputs' shapes alone
+    runs_here: bool = True  # else an accelerator runs it: no reference, no kernel of the CPU
+    folds: bool = True  # of constants it is computed when the model is compiled
     resource: bool = False  # in a file its input 0 is a variable's handle
+    #: in a file its output is a variable, which it keeps: here a state of its own, of which the output is a copy
+    keeps_output: bool = False
+    #: of a custom operator: the keys of the FlexBuffer map that holds its options, sorted; None: its options are
+    #: no FlexBuffer, or none of our concern
+    option_keys: tuple[str, ...] | None = None
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     one_image: bool = False  # each image of a batch is computed by itself
@@ -161,14 +170,40 @@ class OpFamily(ABC):
         """A frozen dataclass from the file's option table: snake_case names to numbers or, for
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options.
-        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer)."""
+        A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
+        the integers of that map by their keys."""
         return None
+
+    def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
+        """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
+        its inputs. It asks before any rule is read."""
+        return ()
 
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
+
+    def warning(self, op: Op) -> str | None:
+        """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""
+        return None
+
+    def awaits(self, op: Op) -> bool:
+        """Whether some runs end at this operator, without a result: the model waits for more inputs."""
+        return False
+
+    def ends_run(self, op: Op, results: Sequence[Array]) -> bool:
+        """Of an operator that `awaits`: whether a run in which `reference` gave these results ends here."""
+        return False
+
+    def ulp(self, op: Op) -> int | None:
+        """Of an operator that calls a function of libm, which no standard rounds: how far its float32 results may lie
+        from the interpreter's, on the same inputs, in units of the last place. None: arithmetic defines every bit."""
+        return None
+
+    #: numbers of less magnitude are counted in its units of the last place (`ulp`): results that are differences
+    ulp_of: float = 0.0
 
     def macs(self, op: Op) -> int:
         """Multiply-accumulates of one inference; 0 for operators that have none."""
@@ -190,6 +225,12 @@ class OpFamily(ABC):
         """Whether each output channel of a layer sums over all channels of input 0, the last dimension of
         the weights."""
         return False
+
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        """Of an input that holds indexes, which may be computed at run time: the least and the greatest to try the
+        operator with. Others end the run with an error, or do what the nearest of these does. None for any other
+        input."""
+        return None
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or

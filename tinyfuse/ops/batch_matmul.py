@@ -1,4 +1,4 @@
-"""BATCH_MATMUL, int8: products of matrices that broadcast over the leading dimensions."""
+"""BATCH_MATMUL, int8, int16 or float32: products of matrices that broadcast over the leading dimensions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier, multiply_by_reduced_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 from tinyfuse.ops.movement import ends
@@ -44,40 +44,70 @@ def _bad_shapes(op: Op) -> Tensor | None:
     return None if op.output.shape == (*batches, x.shape[-2], y.shape[-1]) else op.output
 
 
+_DTYPES = ("int8", "int16", "float32")
+
+
+def _bad_dtype(op: Op) -> Tensor | None:
+    return next((t for t in (*op.operands, op.output) if t.dtype not in _DTYPES or t.dtype != op.input.dtype), None)
+
+
+def _unquantized(op: Op) -> Tensor | None:
+    if op.input.dtype == "float32":
+        return None
+    return next((t for t in (*op.operands, op.output) if t.quant is None or t.quant.per_channel), None)
+
+
+def _bad_zero_point(op: Op) -> Tensor | None:
+    return next((t for t in (*op.operands, op.output) if t.dtype == "int16" and t.zero_point), None)
+
+
+def _multiplier_too_large(op: Op) -> bool:
+    return op.input.dtype != "float32" and matmul_multiplier(op)[1] > (30 if op.input.dtype == "int8" else 7)
+
+
 class BatchMatMulOperator(OpFamily):
-    """The int32 sum of products less the zero points, rescaled with two roundings (TFLM,
-    reference/batch_matmul.h)."""
+    """Of int8 the int32 sum of products less the zero points, rescaled with two roundings; of int16 the int64 sum,
+    rescaled with one. Floats are summed one after the other (TFLM, reference/batch_matmul.h)."""
 
     kind = "BATCH_MATMUL"
     options_table = "BatchMatMulOptions"
     summary = "products of matrices, with broadcasting over leading dimensions"
     rules = (
         ends(2),
-        Rule(
-            "inputs and output are int8",
-            lambda op: next((t for t in (*op.operands, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
-        Rule(
-            "inputs and output have one scale and one zero point",
-            lambda op: next((t for t in (*op.operands, op.output) if t.quant is None or t.quant.per_channel), None),
-        ),
+        Rule("inputs and output have one dtype of int8, int16, float32", _bad_dtype),
+        Rule("inputs and output, unless float32, have one scale and one zero point", _unquantized),
+        Rule("the zero points of int16 are 0", _bad_zero_point),
         Rule(
             "inputs have rank 2 to 5",
             lambda op: next((t for t in op.operands if not 2 <= len(t.shape) <= 5), None),
         ),
         Rule("rows, columns and leading dimensions fit each other and the output", _bad_shapes),
-        Rule("the requantization multiplier is below 2^31", lambda op: matmul_multiplier(op)[1] > 30),
+        Rule("the requantization multiplier is below 2^31; of int16, below 2^7", _multiplier_too_large),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> BatchMatMul:
         return BatchMatMul(bool(options.get("adj_x", False)), bool(options.get("adj_y", False)))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        if op.input.dtype == "float32":
+            return (self.real(op, *all_given(inputs)),)
         x, y = (data.astype(np.int64) - t.zero_point for data, t in zip(all_given(inputs), op.operands, strict=True))
-        total = np.matmul(*_matrices(op, x, y)).astype(np.int32)  # wraps as the C does
-        scaled = multiply_by_quantized_multiplier(total, *matmul_multiplier(op))
-        return (clamp(scaled + op.output.zero_point, -128, 127),)
+        total = np.matmul(*_matrices(op, x, y))
+        if op.input.dtype == "int16":
+            scaled = multiply_by_reduced_multiplier(total, *matmul_multiplier(op))
+        else:  # the sum wraps as the C's does
+            scaled = multiply_by_quantized_multiplier(total.astype(np.int32), *matmul_multiplier(op))
+        return (clamp(scaled + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype),)
+
+    @staticmethod
+    def real(op: Op, x: Array, y: Array) -> Array:
+        """float32, each product and each sum rounded."""
+        left, right = _matrices(op, x, y)
+        total = np.zeros(op.output.shape, np.float32)
+        with np.errstate(all="ignore"):
+            for i in range(left.shape[-1]):
+                total += left[..., :, i : i + 1] * right[..., i : i + 1, :]
+        return total
 
     def macs(self, op: Op) -> int:
         return op.output.elements * op.operand(0).shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]

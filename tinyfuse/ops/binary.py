@@ -64,15 +64,17 @@ def operand_strides(shape: tuple[int, ...], output: tuple[int, ...]) -> list[int
 
 # --- multipliers -----------------------------------------------------------------------------
 
-#: left shift of the operands, so that rescaling keeps a fraction
-ADD_SHIFT, SQUARED_DIFFERENCE_SHIFT, COMPARISON_SHIFT = 20, 7, 8
+#: left shift of the operands of a dtype, so that rescaling keeps a fraction
+ADD_SHIFT = {"int8": 20, "int16": 15}
+SQUARED_DIFFERENCE_SHIFT = {"int8": 7, "int16": 0}
+COMPARISON_SHIFT = 8
 
 
 def add_multipliers(op: Op) -> tuple[Multiplier, ...]:
     """(multiplier, shift) of the first operand, the second, and their sum or difference."""
     a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
-    real = (a / twice_larger, b / twice_larger, twice_larger / (2.0**ADD_SHIFT * op.output.scale))
+    real = (a / twice_larger, b / twice_larger, twice_larger / (2.0 ** ADD_SHIFT[op.output.dtype] * op.output.scale))
     return tuple(quantize_multiplier(value) for value in real)
 
 
@@ -80,7 +82,8 @@ def squared_difference_multipliers(op: Op) -> tuple[Multiplier, ...]:
     """The same of SQUARED_DIFFERENCE's operands and square."""
     a, b = op.operand(0).scale, op.operand(1).scale
     twice_larger = 2.0 * max(a, b)
-    squared = twice_larger * twice_larger / (2.0 ** (2 * SQUARED_DIFFERENCE_SHIFT) * op.output.scale)
+    shift = 2 * SQUARED_DIFFERENCE_SHIFT[op.output.dtype]
+    squared = twice_larger * twice_larger / (2.0**shift * op.output.scale)
     return tuple(quantize_multiplier(value) for value in (a / twice_larger, b / twice_larger, squared))
 
 

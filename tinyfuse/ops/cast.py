@@ -9,7 +9,9 @@ from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 #: the dtypes that TFLM casts from, and to
-SOURCES, RESULTS = ("int8", "int16", "int32", "bool", "float32"), ("int8", "int16", "int32", "float32")
+SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
+RESULTS = ("int8", "int16", "int32", "uint32", "float32")
+CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)
 
 
 class CastOperator(OpFamily):
@@ -22,7 +24,7 @@ class CastOperator(OpFamily):
         ONE_INPUT,
         Rule(
             f"from {', '.join(SOURCES)} to {', '.join(RESULTS)}",
-            lambda op: op.input.dtype not in SOURCES or op.output.dtype not in RESULTS,
+            lambda op: (op.input.dtype, op.output.dtype) not in CASTS,
             "TensorFlow Lite Micro has no kernel for other pairs",
         ),
         ONE_SHAPE,

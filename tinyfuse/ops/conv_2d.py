@@ -1,4 +1,4 @@
-"""CONV_2D, int8: any kernel, stride, dilation and padding, grouped or not."""
+"""CONV_2D, int8, int16 and float32: any kernel, stride, dilation and padding, grouped or not."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
     TENSOR_RULES,
+    ZERO_POINT_RULE,
     Conv2D,
     conv_options,
     geometry,
+    quantized,
     requantize_channels,
     taps,
     weights_scale_rule,
+    windows,
 )
 from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.real import real_outputs
 
 
 def _bad_channels(op: Op) -> Tensor | None:
@@ -40,6 +44,7 @@ class Conv2DOperator(ImageOperator):
     summary = "convolution over rows and columns: any kernel, stride, dilation, padding, groups"
     rules = (
         *TENSOR_RULES,
+        ZERO_POINT_RULE,
         *SHAPE_RULES,
         Rule("input channels are filter channels * groups, output channels a multiple of groups",
              _bad_channels),
@@ -51,10 +56,14 @@ class Conv2DOperator(ImageOperator):
         return Conv2D(**conv_options(options))
 
     def image(self, op: Op, *inputs: Array | None) -> Array:
+        return (self._function if quantized(op) else self._real)(op, *inputs)
+
+    def _function(self, op: Op, *inputs: Array | None) -> Array:
+        """The output of integers."""
         g = geometry(op)
         weights = given(inputs[1]).astype(np.float64)
         filter_c, filters = g.in_c // g.groups, g.out_c // g.groups
-        # float64 holds every sum of int8 products exactly and has a fast matrix product
+        # float64 holds every sum of integer products exactly and has a fast matrix product
         total = np.zeros((g.out_h, g.out_w, g.out_c))
         for ky, kx, values in taps(op, given(inputs[0])):
             values = values.astype(np.float64)
@@ -63,6 +72,19 @@ class Conv2DOperator(ImageOperator):
                 ins = slice(group * filter_c, (group + 1) * filter_c)
                 total[..., outs] += values[..., ins] @ weights[outs, ky, kx].T
         return requantize_channels(op, total.astype(np.int64))[None]
+
+    def _real(self, op: Op, *inputs: Array | None) -> Array:
+        """The output of floats: every product and sum rounded, in TFLM's order."""
+        g, weights = geometry(op), given(inputs[1])
+        filter_c = g.in_c // g.groups
+        group = np.arange(g.out_c) // (g.out_c // g.groups)
+        total = np.zeros((g.out_h, g.out_w, g.out_c), np.float32)
+        with np.errstate(all="ignore"):
+            for ky, kx, values, inside in windows(op, given(inputs[0])[0]):
+                for i in range(filter_c):
+                    product = values[..., group * filter_c + i] * weights[:, ky, kx, i]
+                    total = np.where(inside, total + product, total)
+        return real_outputs(op, total)[None]
 
     def sums_channels(self, op: Op) -> bool:
         return geometry(op).groups == 1

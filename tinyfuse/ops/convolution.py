@@ -1,8 +1,13 @@
-"""What CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED share: attributes, geometry, quantization.
+"""What CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED and TRANSPOSE_CONV share: attributes, geometry, arithmetic.
 
-Arithmetic of all three, as TensorFlow Lite Micro does it: an int32 accumulator that wraps, over
-(input - input zero point) * weight, plus the bias; requantized per output channel with two
-roundings; plus the output zero point; clamped.
+Arithmetic of all four, as TensorFlow Lite Micro does it.
+
+int8     an int32 accumulator that wraps, over (input - input zero point) * weight, plus the bias; requantized per
+         output channel with two roundings; plus the output zero point; clamped
+int16    with int8 weights: the same where the accumulator is int32; where it is int64 (`accumulator`), it is
+         requantized with one rounding and 16 bits of the multiplier
+float32  products and their sum, each rounded, in the order of rows, columns, channels; taps outside the image are
+         left out; plus the bias (0 where there is none); clamped
 """
 
 from __future__ import annotations
@@ -14,11 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tinyfuse.ir import Array, Int64s, Op, Tensor
+from tinyfuse.ir import INT4, Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import (
     activation_range,
     clamp,
     multiply_by_quantized_multiplier,
+    multiply_by_reduced_multiplier,
     quantize_multiplier,
 )
 from tinyfuse.ops.base import RowWindow, Rule
@@ -36,9 +42,9 @@ class Clamped:
     """
 
     activation: str
-    clamp: tuple[int, int] | None
+    clamp: tuple[int, int] | tuple[float, float] | None
 
-    def clamped(self, clamp: tuple[int, int]) -> Self:
+    def clamped(self, clamp: tuple[int, int] | tuple[float, float]) -> Self:
         """The same with that clamp."""
         return replace(self, clamp=clamp)  # type: ignore[type-var]  # each subclass is a dataclass
 
@@ -51,13 +57,15 @@ class Conv2D(Clamped):
                 once a rewrite folded a PAD operator in
     stride      (rows, columns)
     dilation    (rows, columns)
+    quantized_bias_type  of int16 data without a bias: "INT32" if the sums are int32
     """
 
     padding: str | tuple[int, int, int, int] = "VALID"
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
+    quantized_bias_type: str = "FLOAT32"
 
 
 @dataclass(frozen=True)
@@ -68,12 +76,14 @@ class DepthwiseConv2D(Conv2D):
 
 
 def conv_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that CONV_2D and DEPTHWISE_CONV_2D read alike, with the schema's defaults."""
+    """The fields that CONV_2D and DEPTHWISE_CONV_2D read alike, with the schema's defaults; the latter's table has
+    no quantized_bias_type."""
     return {
         "padding": options.get("padding", "SAME"),
         "stride": (options.get("stride_h", 0), options.get("stride_w", 0)),
         "dilation": (options.get("dilation_h_factor", 1), options.get("dilation_w_factor", 1)),
         "activation": options.get("fused_activation_function", "NONE"),
+        "quantized_bias_type": options.get("quantized_bias_type", "FLOAT32"),
     }
 
 
@@ -162,11 +172,25 @@ def is_plain_pointwise(op: Op) -> bool:
     return window == (1, 1, 1, 1, 0, 0, 1) and (g.in_h, g.in_w) == (g.out_h, g.out_w)
 
 
+def accumulator(op: Op) -> str:
+    """The dtype in which a layer's products are summed: of int16 data the bias's, and without one int64 unless
+    the file says otherwise; depthwise and transposed convolutions have int64 alone."""
+    if op.output.dtype != "int16":
+        return "int32" if op.output.dtype == "int8" else op.output.dtype
+    if op.kind in ("DEPTHWISE_CONV_2D", "TRANSPOSE_CONV"):
+        return "int64"
+    bias = op.optional(2)
+    if bias is not None:
+        return bias.dtype
+    return "int32" if getattr(op.attributes, "quantized_bias_type", None) == "INT32" else "int64"
+
+
 def clamp_range(op: Op) -> tuple[int, int]:
-    """(low, high) of the output in stored units."""
+    """(low, high) of a quantized output in stored units."""
     attributes = op.attributes_as(Clamped)
     if attributes.clamp is not None:
-        return attributes.clamp
+        low, high = attributes.clamp
+        return int(low), int(high)
     return activation_range(attributes.activation, op.output.scale, op.output.zero_point, op.output.dtype)
 
 
@@ -203,8 +227,11 @@ def bias_values(op: Op) -> Int64s:
 
 def requantize_channels(op: Op, accumulators: Array) -> Array:
     """Stored outputs from int64 accumulators [..., out_c] that have no bias yet."""
-    total = (accumulators + bias_values(op)).astype(np.int32)  # wraps as the C does
-    scaled = multiply_by_quantized_multiplier(total, *channel_multipliers(op))
+    total = accumulators + bias_values(op)
+    if accumulator(op) == "int64":
+        scaled = multiply_by_reduced_multiplier(total, *channel_multipliers(op))
+    else:  # wraps as the C does
+        scaled = multiply_by_quantized_multiplier(total.astype(np.int32), *channel_multipliers(op))
     return clamp(scaled + op.output.zero_point, *clamp_range(op), op.output.dtype)
 
 
@@ -216,13 +243,42 @@ def _one_scale(tensor: Tensor) -> bool:
     return quant is not None and len(quant.scale) == 1 and len(quant.zero_point) == 1
 
 
+def _bias_dtypes(op: Op) -> tuple[str, ...]:
+    """What the bias may be, as TFLM reads it."""
+    if op.output.dtype != "int16":
+        return ("int32",) if op.output.dtype == "int8" else (op.output.dtype,)
+    return {"DEPTHWISE_CONV_2D": ("int64",), "TRANSPOSE_CONV": ("int64", "int16")}.get(op.kind, ("int64", "int32"))
+
+
+def _bad_data(op: Op) -> Tensor | None:
+    data, result = op.operand(0), op.outputs[0]
+    if data.is_constant or data.dtype not in ("int8", "int16", "float32"):
+        return data
+    return None if result.dtype == data.dtype else result
+
+
+def _bad_weights(op: Op) -> Tensor | None:
+    weights = op.operand(1)
+    dtypes = {"int8": ("int8", INT4), "int16": ("int8",), "float32": ("float32",)}[op.input.dtype]
+    return None if weights.is_constant and weights.dtype in dtypes else weights
+
+
 def _bad_bias(op: Op) -> Tensor | None:
     bias = op.optional(2)
-    good = bias is None or (bias.is_constant and bias.dtype == "int32" and bias.elements == op.output.shape[-1])
+    good = bias is None or (
+        bias.is_constant and bias.dtype in _bias_dtypes(op) and bias.elements == op.output.shape[-1]
+    )
     return None if good else bias
 
 
+def quantized(op: Op) -> bool:
+    """Whether a layer computes stored integers; else float32, of which no quantization is asked."""
+    return op.output.dtype != "float32"
+
+
 def _bad_scale(op: Op) -> Tensor | None:
+    if not quantized(op):
+        return None
     # a filter of zeros alone may have scale 0: whatever it sums up to, TFLM multiplies by 0
     least = {op.operand(1): 0.0}
     for tensor in (op.input, op.operand(1), op.output):
@@ -238,29 +294,34 @@ TENSOR_RULES = (
         "two or three inputs and one output",
         lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or op.inputs[0] is None or op.inputs[1] is None,
     ),
+    Rule("input and output are both int8, int16 or float32, the input computed at run time", _bad_data),
+    Rule("weights are constant int8, with int8 data int4 too, with float32 data float32", _bad_weights),
     Rule(
-        "input and output are int8, the input computed at run time",
-        lambda op: next((t for t in (op.operand(0), op.outputs[0]) if t.dtype != "int8" or t.is_constant), None),
-        "quantize the model to int8 (full integer quantization)",
-    ),
-    Rule(
-        "weights are constant int8",
-        lambda op: None if op.operand(1).is_constant and op.operand(1).dtype == "int8" else op.operand(1),
-        "quantize the model to int8 (full integer quantization)",
-    ),
-    Rule(
-        "input and output have one scale and one zero point",
-        lambda op: next((t for t in (op.input, op.output) if not _one_scale(t)), None),
+        "quantized input and output have one scale and one zero point",
+        lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),
     ),
 )
 
+#: of the convolutions, which TFLM computes without zero points where the data are int16
+ZERO_POINT_RULE = Rule(
+    "zero points of int16 are 0",
+    lambda op: next((t for t in (op.input, op.output) if t.dtype == "int16" and t.zero_point != 0), None),
+)
+
+#: left shifts that TFLM's requantization is made for
+_MOST_SHIFT = {"int32": 30, "int64": 7}
+
 #: rules on quantization, once the shapes are right
 QUANTIZATION_RULES = (
-    Rule("the bias is absent, or constant int32 with one value an output channel", _bad_bias),
+    Rule(
+        "the bias is absent, or constant with one value an output channel: int32 with int8 data, float32 with float32; "
+        "with int16 data int64, or int32 of CONV_2D and FULLY_CONNECTED, or int16 of TRANSPOSE_CONV",
+        _bad_bias,
+    ),
     Rule("scales are positive and finite; that of a filter may be 0", _bad_scale),
     Rule(
-        "a requantization multiplier is below 2^31",
-        lambda op: bool((channel_multipliers(op)[1] > 30).any()),
+        "a requantization multiplier is below 2^31, of int64 sums below 2^7",
+        lambda op: quantized(op) and bool((channel_multipliers(op)[1] > _MOST_SHIFT[accumulator(op)]).any()),
     ),
     Rule(
         f"the fused activation is one of {', '.join(ACTIVATIONS)}",
@@ -281,13 +342,15 @@ def weights_scale_rule(axis: int) -> Rule:
     def bad(op: Op) -> Tensor | None:
         weights = op.operand(1)
         quant = weights.quant
+        if not quantized(op):
+            return None
         if quant is None or any(quant.zero_point):
             return weights
         if len(quant.scale) == 1:
             return None
         return None if len(quant.scale) == weights.shape[axis] == extent_of(weights, quant.axis) else weights
 
-    return Rule(f"weights have zero point 0 and one scale, or one an index of dimension {axis}", bad)
+    return Rule(f"quantized weights have zero point 0 and one scale, or one an index of dimension {axis}", bad)
 
 
 def _bad_output_shape(op: Op) -> Tensor | None:
@@ -322,14 +385,20 @@ SHAPE_RULES = (
 def taps(op: Op, data: Array) -> Iterator[tuple[int, int, Int64s]]:
     """Yields (kernel row, kernel column, values): the int64 (input - zero point) [H, W, C] that each
     output position reads under that tap, zero where it reads padding."""
+    for ky, kx, values, inside in windows(op, data[0].astype(np.int64) - op.input.zero_point):
+        yield ky, kx, values * inside
+
+
+def windows(op: Op, values: Array) -> Iterator[tuple[int, int, Array, Array]]:
+    """Yields (kernel row, kernel column, the elements of `values` [H, W, C] that each output position reads under
+    that tap, and whether it reads any: bool [H, W, 1]; else the elements are some others)."""
     g = geometry(op)
     rows = np.arange(g.out_h) * g.stride_h - g.pad_top
     columns = np.arange(g.out_w) * g.stride_w - g.pad_left
-    values = data[0].astype(np.int64) - op.input.zero_point
     for ky in range(g.kernel_h):
         y = rows + ky * g.dilation_h
         for kx in range(g.kernel_w):
             x = columns + kx * g.dilation_w
             window = values[np.clip(y, 0, g.in_h - 1)][:, np.clip(x, 0, g.in_w - 1)]
             inside = ((y >= 0) & (y < g.in_h))[:, None] & ((x >= 0) & (x < g.in_w))[None, :]
-            yield ky, kx, window * inside[..., None]
+            yield ky, kx, window, inside[..., None]

@@ -1,4 +1,4 @@
-"""DEPTHWISE_CONV_2D, int8: any kernel, stride, dilation, padding and depth multiplier."""
+"""DEPTHWISE_CONV_2D, int8, int16 and float32: any kernel, stride, dilation, padding and depth multiplier."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
     TENSOR_RULES,
+    ZERO_POINT_RULE,
     DepthwiseConv2D,
     conv_options,
     geometry,
+    quantized,
     requantize_channels,
     taps,
     weights_scale_rule,
+    windows,
 )
 from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.real import real_outputs
 
 
 def _bad_channels(op: Op) -> Tensor | None:
@@ -38,6 +42,7 @@ class DepthwiseConv2DOperator(ImageOperator):
     summary = "convolution of each channel by itself: any kernel, stride, dilation, padding, depth multiplier"
     rules = (
         *TENSOR_RULES,
+        ZERO_POINT_RULE,
         *SHAPE_RULES,
         Rule("weight and output channels are input channels * depth multiplier", _bad_channels),
         weights_scale_rule(axis=channel_axis),
@@ -49,12 +54,26 @@ class DepthwiseConv2DOperator(ImageOperator):
         return DepthwiseConv2D(**conv_options(options), depth_multiplier=multiplier)
 
     def image(self, op: Op, *inputs: Array | None) -> Array:
+        return (self._function if quantized(op) else self._real)(op, *inputs)
+
+    def _function(self, op: Op, *inputs: Array | None) -> Array:
+        """The output of integers."""
         g = geometry(op)
         weights = given(inputs[1]).astype(np.int64)
         total = np.zeros((g.out_h, g.out_w, g.out_c), np.int64)
         for ky, kx, values in taps(op, given(inputs[0])):
             total += np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
         return requantize_channels(op, total)[None]
+
+    def _real(self, op: Op, *inputs: Array | None) -> Array:
+        """The output of floats: every product and sum rounded, in TFLM's order."""
+        g, weights = geometry(op), given(inputs[1])
+        total = np.zeros((g.out_h, g.out_w, g.out_c), np.float32)
+        with np.errstate(all="ignore"):
+            for ky, kx, values, inside in windows(op, given(inputs[0])[0]):
+                product = np.repeat(values, g.out_c // g.in_c, axis=2) * weights[0, ky, kx]
+                total = np.where(inside, total + product, total)
+        return real_outputs(op, total)[None]
 
     def passes_channels(self, op: Op) -> bool:
         return op.attributes_as(DepthwiseConv2D).depth_multiplier == 1 and op.input.shape[3] == op.output.shape[3]

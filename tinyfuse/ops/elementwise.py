@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor, all_given
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.binary import (
     ADD_SHIFT,
@@ -24,6 +25,8 @@ from tinyfuse.ops.binary import (
     squared_difference_multipliers,
 )
 from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range
+from tinyfuse.ops.real import clamp_real, real_clamp
+from tinyfuse.ops.unary import SYMMETRIC_INT16
 
 # --- rules -----------------------------------------------------------------------------------
 
@@ -40,18 +43,9 @@ def _too_many_loops(op: Op) -> bool:
     return len(broadcast_loops(op.output.shape, op.operand(0).shape, op.operand(1).shape).dims) > MOST_LOOPS
 
 
-def _not_int8(op: Op) -> Tensor | None:
-    return next((t for t in (*op.operands, op.output) if t.dtype != "int8"), None)
-
-
-def _not_int8_or_int32(op: Op) -> Tensor | None:
-    wanted = op.output.dtype if op.output.dtype in ("int8", "int32") else "int8"
-    return next((t for t in (*op.operands, op.output) if t.dtype != wanted), None)
-
-
 def bad_quantization(op: Op) -> Tensor | None:
-    """The first int8 tensor that has not exactly one scale and zero point."""
-    tensors = (t for t in (*op.operands, *op.outputs) if t.dtype == "int8")
+    """The first quantized tensor that has not exactly one scale and zero point."""
+    tensors = (t for t in (*op.operands, *op.outputs) if t.dtype in RANGE)
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
@@ -65,19 +59,24 @@ SHAPE_RULES = (
         _too_many_loops,
     ),
 )
-_HINT_INT8 = "quantize the model to int8 (full integer quantization)"
-_INT8_RULES = (
-    TWO_INPUTS,
-    Rule("inputs and output are int8", _not_int8, _HINT_INT8),
-    Rule("inputs and output have one scale and one zero point", bad_quantization),
-    *SHAPE_RULES,
-)
-_INT8_OR_INT32 = Rule("inputs and output are int8, or all int32", _not_int8_or_int32, _HINT_INT8)
-_ARITHMETIC_RULES = (
-    TWO_INPUTS,
-    _INT8_OR_INT32,
-    Rule("int8 inputs and output have one scale and one zero point", bad_quantization),
-    *SHAPE_RULES,
+QUANTIZATION_RULE = Rule("quantized inputs and output have one scale and one zero point", bad_quantization)
+
+
+def binary_dtypes(*dtypes: str) -> Rule:
+    """Inputs and output are of one dtype, one of those."""
+
+    def broken(op: Op) -> Tensor | None:
+        wanted = op.output.dtype if op.output.dtype in dtypes else dtypes[0]
+        return next((t for t in (*op.operands, op.output) if t.dtype != wanted), None)
+
+    return Rule(
+        f"inputs and output have one dtype of {', '.join(dtypes)}",
+        broken,
+        "TensorFlow Lite Micro computes it in no others; full integer quantization gives int8",
+    )
+
+
+FUSED_RULES = (
     Rule(
         f"the fused activation is one of {', '.join(ACTIVATIONS)}",
         lambda op: op.attributes_as(Binary).activation not in ACTIVATIONS,
@@ -87,6 +86,14 @@ _ARITHMETIC_RULES = (
         lambda op: op.output.dtype == "int32" and op.attributes_as(Binary).activation != "NONE",
         "TensorFlow Lite Micro leaves it out in some operators",
     ),
+)
+_ARITHMETIC_RULES = (
+    TWO_INPUTS,
+    binary_dtypes("int8", "int16", "int32", "float32"),
+    QUANTIZATION_RULE,
+    SYMMETRIC_INT16,
+    *SHAPE_RULES,
+    *FUSED_RULES,
 )
 
 # --- families --------------------------------------------------------------------------------
@@ -102,10 +109,18 @@ class BinaryOperator(OpFamily):
         return SAME_ROW if op.operand(index).shape[1] == op.output.shape[1] else RowWindow(1, stride=0)
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        return (self.function(op, *all_given(inputs)),)
+        a, b = all_given(inputs)
+        if op.output.dtype != "float32":
+            return (self.function(op, a, b),)
+        with np.errstate(all="ignore"):
+            return (np.asarray(self.real(op, a, b), np.float32),)
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
         """The stored results of stored operands, which broadcast."""
+        raise NotImplementedError
+
+    def real(self, op: Op, a: Floats, b: Floats) -> Floats:
+        """The same of float32, each operation rounded as TFLM rounds it."""
         raise NotImplementedError
 
 
@@ -118,7 +133,7 @@ def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplie
 
 
 class _Arithmetic(BinaryOperator):
-    """ADD, SUB and MUL: int8 with a fused activation, and int32, which wraps (arithmetic on shapes)."""
+    """ADD, SUB and MUL: with a fused activation, but of int32, which wraps (arithmetic on shapes)."""
 
     affine = True
 
@@ -128,26 +143,29 @@ class _Arithmetic(BinaryOperator):
     def function(self, op: Op, a: Array, b: Array) -> Array:
         if op.output.dtype == "int32":
             return self.exact(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
-        return clamp(self.rescaled(op, a, b) + op.output.zero_point, *clamp_range(op))
+        return clamp(self.rescaled(op, a, b) + op.output.zero_point, *clamp_range(op), op.output.dtype)
+
+    def real(self, op: Op, a: Floats, b: Floats) -> Floats:
+        return clamp_real(self.exact(a, b), *real_clamp(op))
 
     def exact(self, a: Array, b: Array) -> Array:
-        """Of integers, without overflow."""
+        """Of integers, without overflow, or floats."""
         raise NotImplementedError
 
     def rescaled(self, op: Op, a: Array, b: Array) -> Array:
-        """Of stored int8 values, in units of the output's scale."""
+        """Of stored quantized values, in units of the output's scale."""
         raise NotImplementedError
 
 
 _SUM_RULE = Rule(
-    "the output's scale is above 2^-19 times the larger input scale",
-    lambda op: op.output.dtype == "int8" and add_multipliers(op)[2][1] > 0,
+    "the output's scale is above 2^-19 times the larger input scale, of int16 2^-14 times",
+    lambda op: op.output.dtype in RANGE and add_multipliers(op)[2][1] > 0,
     "such a sum would overflow in TensorFlow Lite Micro too",
 )
 
 
 class AddOperator(_Arithmetic):
-    """Both operands are shifted left by 20, rescaled to twice the larger scale and added; the sum is
+    """Both operands are shifted left by 20 (of int16 by 15), rescaled to twice the larger scale and added; the sum is
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
@@ -160,7 +178,7 @@ class AddOperator(_Arithmetic):
 
     def rescaled(self, op: Op, a: Array, b: Array) -> Array:
         multipliers = add_multipliers(op)
-        x, y = _scaled(op, a, b, ADD_SHIFT, multipliers)
+        x, y = _scaled(op, a, b, ADD_SHIFT[op.output.dtype], multipliers)
         return multiply_by_quantized_multiplier(x + y, *multipliers[2])
 
 
@@ -177,7 +195,7 @@ class SubOperator(_Arithmetic):
 
     def rescaled(self, op: Op, a: Array, b: Array) -> Array:
         multipliers = add_multipliers(op)
-        x, y = _scaled(op, a, b, ADD_SHIFT, multipliers)
+        x, y = _scaled(op, a, b, ADD_SHIFT[op.output.dtype], multipliers)
         return multiply_by_quantized_multiplier(x - y, *multipliers[2])
 
 
@@ -190,8 +208,8 @@ class MulOperator(_Arithmetic):
     rules = (
         *_ARITHMETIC_RULES,
         Rule(
-            "the requantization multiplier is below 2^15",
-            lambda op: op.output.dtype == "int8" and mul_multiplier(op)[1] > 15,
+            "the requantization multiplier is below 2^15, of int16 below 1",
+            lambda op: op.output.dtype in RANGE and mul_multiplier(op)[1] > {"int8": 15, "int16": 0}[op.output.dtype],
         ),
     )
 
@@ -204,52 +222,78 @@ class MulOperator(_Arithmetic):
 
 
 class SquaredDifferenceOperator(BinaryOperator):
-    """Both operands are shifted left by 7 and rescaled to twice the larger scale; the square of their
-    difference is rescaled to the output."""
+    """Both operands are shifted left by 7 (of int16 not) and rescaled to twice the larger scale; the square of their
+    difference is rescaled to the output. int32 wraps."""
 
     kind = "SQUARED_DIFFERENCE"
     summary = "(a - b) * (a - b), with broadcasting"
     rules = (
-        *_INT8_RULES,
+        TWO_INPUTS,
+        binary_dtypes("int8", "int16", "int32", "float32"),
+        QUANTIZATION_RULE,
+        SYMMETRIC_INT16,
+        *SHAPE_RULES,
         Rule(
-            "the output's scale is above 2^-12 times the square of the larger input scale",
-            lambda op: squared_difference_multipliers(op)[2][1] > 0,
+            "the output's scale is above 2^-12 times the square of the larger input scale, of int16 4 times",
+            lambda op: op.output.dtype in RANGE and squared_difference_multipliers(op)[2][1] > 0,
             "such a square would overflow in TensorFlow Lite Micro too",
         ),
     )
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
+        if op.output.dtype == "int32":
+            difference = (a.astype(np.int64) - b).astype(np.int32).astype(np.int64)
+            return (difference * difference).astype(np.int32)
         multipliers = squared_difference_multipliers(op)
-        x, y = _scaled(op, a, b, SQUARED_DIFFERENCE_SHIFT, multipliers)
+        x, y = _scaled(op, a, b, SQUARED_DIFFERENCE_SHIFT[op.output.dtype], multipliers)
         squared = multiply_by_quantized_multiplier((x - y) ** 2, *multipliers[2])
-        return clamp(squared + op.output.zero_point, -128, 127)
+        return clamp(squared + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype)
+
+    def real(self, op: Op, a: Floats, b: Floats) -> Floats:
+        difference = a - b
+        return difference * difference
 
 
 class _Choice(BinaryOperator):
     """One of two stored values. TFLM looks at no quantization, so here too a different one changes
     nothing."""
 
-    rules = (TWO_INPUTS, _INT8_OR_INT32, *SHAPE_RULES)
+    rules = (TWO_INPUTS, binary_dtypes("int8", "int16", "int32", "int64", "float32"), *SHAPE_RULES)
+
+    def real(self, op: Op, a: Floats, b: Floats) -> Floats:
+        return self.function(op, a, b)
 
 
 class MaximumOperator(_Choice):
-    """int8 or int32 operands that broadcast -> the same dtype."""
+    """The second operand where both are equal: of zeros its sign counts."""
 
     kind = "MAXIMUM"
     summary = "the greater of two stored values, with broadcasting"
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
-        return np.maximum(a, b)
+        return np.where(a > b, a, b)
 
 
 class MinimumOperator(_Choice):
-    """int8 or int32 operands that broadcast -> the same dtype."""
+    """Likewise."""
 
     kind = "MINIMUM"
     summary = "the lesser of two stored values, with broadcasting"
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
-        return np.minimum(a, b)
+        return np.where(a < b, a, b)
+
+
+def _bad_alpha(op: Op) -> Tensor | None:
+    if op.input.dtype not in _PRELU_ALPHA:
+        return op.input
+    if op.operand(1).dtype != _PRELU_ALPHA[op.input.dtype]:
+        return op.operand(1)
+    return op.output if op.output.dtype != op.input.dtype else None
+
+
+#: dtype of PRELU's input and output -> of its alpha
+_PRELU_ALPHA = {"int8": "int8", "int16": "int8", "float32": "float32"}
 
 
 class PreluOperator(BinaryOperator):
@@ -259,10 +303,24 @@ class PreluOperator(BinaryOperator):
     kind = "PRELU"
     summary = "x, or alpha * x where x is negative, with broadcasting"
     rules = (
-        *_INT8_RULES,
+        TWO_INPUTS,
         Rule(
-            "the input's scale is below 2^21 times the output's, and times alpha's below 2^15 times",
-            lambda op: prelu_multipliers(op)[0][1] > 21 or prelu_multipliers(op)[1][1] > 15,
+            "inputs and output are int8 or float32, or input and output int16 and alpha int8",
+            _bad_alpha,
+            "TensorFlow Lite Micro computes it in no others; full integer quantization gives int8",
+        ),
+        QUANTIZATION_RULE,
+        SYMMETRIC_INT16,
+        *SHAPE_RULES,
+        Rule(
+            "a float32 output has at most four dimensions",
+            lambda op: op.output if op.output.dtype == "float32" and len(op.output.shape) > 4 else None,
+            "TensorFlow Lite Micro reads beyond the shapes of others; reshape it around the operator",
+        ),
+        Rule(
+            "the input's scale is below 2^21 times the output's, and times alpha's below 2^15 times (of int16 2^14 and "
+            "2^7 times)",
+            lambda op: op.output.dtype in RANGE and _beyond(op),
         ),
     )
 
@@ -271,4 +329,14 @@ class PreluOperator(BinaryOperator):
         same, scaled = prelu_multipliers(op)
         positive = multiply_by_quantized_multiplier(x, *same)
         negative = multiply_by_quantized_multiplier(x * alpha, *scaled)
-        return clamp(np.where(x >= 0, positive, negative) + op.output.zero_point, -128, 127)
+        dtype = op.output.dtype
+        return clamp(np.where(x >= 0, positive, negative) + op.output.zero_point, *RANGE[dtype], dtype)
+
+    def real(self, op: Op, a: Floats, b: Floats) -> Floats:
+        return np.where(a >= np.float32(0), a, a * b)
+
+
+def _beyond(op: Op) -> bool:
+    (_, same), (_, scaled) = prelu_multipliers(op)
+    most = {"int8": (21, 15), "int16": (14, 7)}[op.output.dtype]
+    return same > most[0] or scaled > most[1]

@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED, int8: any batch, weights with or without a zero point."""
+"""FULLY_CONNECTED, int8, int16 and float32: any batch, weights with or without a zero point."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, Rule
-from tinyfuse.ops.convolution import QUANTIZATION_RULES, TENSOR_RULES, Clamped, extent_of, requantize_channels
+from tinyfuse.ops.convolution import (
+    QUANTIZATION_RULES,
+    TENSOR_RULES,
+    Clamped,
+    extent_of,
+    quantized,
+    requantize_channels,
+)
+from tinyfuse.ops.real import real_outputs
 
 
 @dataclass(frozen=True)
 class FullyConnected(Clamped):
-    """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed."""
+    """Attributes: the fused activation, and as in Conv2D the clamp that a rewrite narrowed and the type of a bias
+    that isn't there."""
 
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
     weights_format: str = "DEFAULT"
+    quantized_bias_type: str = "FLOAT32"
 
 
 def _bad_shape(op: Op) -> Tensor | None:
@@ -36,6 +46,8 @@ def _bad_shape(op: Op) -> Tensor | None:
 def _bad_weights_quant(op: Op) -> Tensor | None:
     weights = op.operand(1)
     quant = weights.quant
+    if not quantized(op):
+        return None
     if quant is None or len(quant.zero_point) != len(quant.scale):
         return weights
     if len(quant.scale) == 1:
@@ -47,7 +59,7 @@ def _bad_weights_quant(op: Op) -> Tensor | None:
 
 def _bias_scale_off(op: Op) -> Tensor | None:
     bias = op.optional(2)
-    if bias is None or op.operand(1).quantization.per_channel:
+    if bias is None or not quantized(op) or op.operand(1).quantization.per_channel:
         return None
     scale = bias.quant.scale[0] if bias.quant is not None and bias.quant.scale else 0.0
     difference = abs(op.input.scale * op.operand(1).scale - scale)
@@ -68,8 +80,11 @@ class FullyConnectedOperator(OpFamily):
              _bad_shape),
         Rule("weights are stored in the default format",
              lambda op: op.attributes_as(FullyConnected).weights_format != "DEFAULT"),
-        Rule("weights have one scale and zero point, or a scale an output with zero points 0",
+        Rule("quantized weights have one scale and zero point, or a scale an output with zero points 0",
              _bad_weights_quant),
+        Rule("weights of int4 have one scale",
+             lambda op: op.operand(1).dtype == INT4 and op.operand(1).quantization.per_channel,
+             "convert with one scale for all outputs: TensorFlow Lite Micro refuses this layer, too"),
         *QUANTIZATION_RULES,
         Rule("the bias has the scale of input times weights (within 0.02 of the output's scale)",
              _bias_scale_off, "TensorFlow Lite Micro refuses this layer, too"),
@@ -79,14 +94,29 @@ class FullyConnectedOperator(OpFamily):
         return FullyConnected(
             activation=options.get("fused_activation_function", "NONE"),
             weights_format=options.get("weights_format", "DEFAULT"),
+            quantized_bias_type=options.get("quantized_bias_type", "FLOAT32"),
         )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return ((self._function if quantized(op) else self._real)(op, *inputs).reshape(op.output.shape),)
+
+    def _function(self, op: Op, *inputs: Array | None) -> Array:
+        """The outputs of integers, [batches, channels]."""
         weights = op.operand(1)
         values = given(inputs[0]).reshape(-1, weights.shape[1]).astype(np.float64) - op.input.zero_point
         zero_point = 0 if weights.quantization.per_channel else weights.zero_point
         total = values @ (given(inputs[1]).astype(np.float64) - zero_point).T  # exact: far below 2^53
-        return (requantize_channels(op, total.astype(np.int64)).reshape(op.output.shape),)
+        return requantize_channels(op, total.astype(np.int64))
+
+    def _real(self, op: Op, *inputs: Array | None) -> Array:
+        """The outputs of floats, [batches, channels]: every product and sum rounded, in TFLM's order."""
+        weights = given(inputs[1])
+        values = given(inputs[0]).reshape(-1, weights.shape[1])
+        total = np.zeros((values.shape[0], weights.shape[0]), np.float32)
+        with np.errstate(all="ignore"):
+            for i in range(weights.shape[1]):
+                total += values[:, i, None] * weights[:, i]
+        return real_outputs(op, total)
 
     def sums_channels(self, op: Op) -> bool:
         return op.input.shape[-1] == op.operand(1).shape[1]

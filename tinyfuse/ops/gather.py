@@ -93,6 +93,9 @@ class GatherOperator(OpFamily):
     def attributes(self, options: Mapping[str, Any]) -> Gather:
         return Gather(options.get("axis", 0), options.get("batch_dims", 0))
 
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        return (0, gather_extents(op).slices - 1) if index == 1 else None
+
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         e = gather_extents(op)
         data = given(inputs[0]).reshape(e.batches, e.outer, e.slices, e.inner)

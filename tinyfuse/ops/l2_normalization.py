@@ -1,4 +1,4 @@
-"""L2_NORMALIZATION, int8: every vector along the last dimension over its length."""
+"""L2_NORMALIZATION: every vector along the last dimension over its length."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, given
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import clamp, inverse_sqrt_multiplier, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.dtypes import computed_dtype
 from tinyfuse.ops.movement import ends
+from tinyfuse.ops.real import sum_in_order
+
+_SHORTEST = np.float32(1e-6)
 
 
 @dataclass(frozen=True)
@@ -21,24 +25,22 @@ class L2Norm:
     activation: str = "NONE"
 
 
+def _unquantized(op: Op) -> Tensor | None:
+    quant = op.input.quant
+    return op.input if op.input.dtype == "int8" and (quant is None or quant.per_channel) else None
+
+
 class L2NormalizationOperator(OpFamily):
-    """Outputs are in 128ths with zero point 0, whatever the file says of the output's quantization
-    (TFLM, reference/integer_ops/l2normalization.h)."""
+    """int8 outputs are in 128ths with zero point 0, whatever the file says of the output's quantization
+    (TFLM, reference/integer_ops/l2normalization.h). A float vector shorter than 10^-6 is taken to be that long."""
 
     kind = "L2_NORMALIZATION"
     options_table = "L2NormOptions"
     summary = "vectors along the last dimension, over their length"
     rules = (
         ends(1),
-        Rule(
-            "input and output are int8",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
-        Rule(
-            "the input has one scale and one zero point",
-            lambda op: op.input if op.input.quant is None or op.input.quant.per_channel else None,
-        ),
+        computed_dtype("int8", "float32"),
+        Rule("an int8 input has one scale and one zero point", _unquantized),
         Rule(
             "input and output have one shape of rank 1 to 4, with up to 33025 values in the last dimension",
             lambda op: (
@@ -56,9 +58,22 @@ class L2NormalizationOperator(OpFamily):
         return L2Norm(options.get("fused_activation_function", "NONE"))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        vectors = given(inputs[0]).reshape(-1, op.input.shape[-1]).astype(np.int64) - op.input.zero_point
+        vectors = given(inputs[0]).reshape(-1, op.input.shape[-1])
+        result = self.real(vectors) if op.output.dtype == "float32" else self.function(op, vectors.astype(np.int64))
+        return (result.reshape(op.output.shape),)
+
+    def function(self, op: Op, stored: Array) -> Array:
+        """int8 [n, depth] of stored vectors, int64."""
+        vectors = stored - op.input.zero_point
         result = np.empty(vectors.shape, np.int8)
         for i, vector in enumerate(vectors):
             multiplier, shift = inverse_sqrt_multiplier(int((vector * vector).sum()))
             result[i] = clamp(multiply_by_quantized_multiplier(vector, multiplier, shift + 7), -128, 127)
-        return (result.reshape(op.output.shape),)
+        return result
+
+    def real(self, vectors: Array) -> Array:
+        """float32 [n, depth]."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            lengths = np.sqrt(sum_in_order((vectors * vectors).T))
+            quotients: Array = vectors / np.where(lengths < _SHORTEST, _SHORTEST, lengths)[:, None]
+        return quotients

@@ -1,10 +1,10 @@
-"""LOG_SOFTMAX, int8, over the last dimension, in TFLM's fixed point."""
+"""LOG_SOFTMAX over the last dimension: int8 in TFLM's fixed point, float32."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, given
+from tinyfuse.ir import Array, Op, Tensor, float_math, given
 from tinyfuse.ir.fixedpoint import (
     INT32_MIN,
     clamp,
@@ -14,40 +14,54 @@ from tinyfuse.ir.fixedpoint import (
     rounding_divide_by_pot,
 )
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
+from tinyfuse.ops.real import greatest, sum_in_order
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, difference_scaling, reverse_scaling
 
 
+def _bad_output(op: Op) -> Tensor | None:
+    if op.output.dtype == "float32":
+        return None
+    return op.output if (op.output.scale, op.output.zero_point) != (1 / 16, 127) else None
+
+
+def _bad_input(op: Op) -> Tensor | None:
+    return op.input if op.input.dtype == "int8" and op.input.scale * 2.0**26 <= 1.0 else None
+
+
 class LogSoftmaxOperator(OpFamily):
-    """Differences to the row's maximum are scaled to Q5.26; the logarithm of the sum of their exps is
+    """Differences to the row's maximum, of int8 scaled to Q5.26; the logarithm of the sum of their exps is
     taken off each (TFLM, reference/log_softmax.h)."""
 
     kind = "LOG_SOFTMAX"
     summary = "logarithm of SOFTMAX, along the last dimension"
     rules = (
         ends(1),
+        computed_dtype("int8", "float32"),
+        ONE_QUANTIZATION,
         Rule(
-            "input and output are int8",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
-        Rule(
-            "input and output have one scale and one zero point",
-            lambda op: next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None),
-        ),
-        Rule(
-            "the output's scale is 1/16 and its zero point 127",
-            lambda op: op.output if (op.output.scale, op.output.zero_point) != (1 / 16, 127) else None,
+            "an int8 output's scale is 1/16 and its zero point 127",
+            _bad_output,
             "TensorFlow Lite Micro refuses any other",
         ),
         Rule(
             "input and output have one shape of rank 1 or more, with 1 to 4095 values in the last dimension",
             lambda op: op.input.shape != op.output.shape or not op.input.shape or op.input.shape[-1] > 4095,
         ),
-        Rule("the input's scale is above 2^-26", lambda op: op.input if op.input.scale * 2.0**26 <= 1.0 else None),
+        Rule("an int8 input's scale is above 2^-26", _bad_input),
     )
 
+    ulp_of = 1.0  # where one exp outweighs the others, their sum's logarithm is what its last bits make of them
+
+    def ulp(self, op: Op) -> int | None:
+        # a sum of n exps may be (n + 1) 2^-23 of it off (softmax.py), its logarithm by as many units of 1 and one of
+        # its own; the result is no less than the logarithm, and its rounding adds one
+        return op.input.shape[-1] + 3 if op.input.dtype == "float32" else None
+
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        if op.input.dtype == "float32":
+            return (self.real(given(inputs[0])),)
         multiplier, left_shift, least = difference_scaling(op.input.scale)
         data = given(inputs[0]).astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
@@ -59,3 +73,11 @@ class LogSoftmaxOperator(OpFamily):
         result = rounding_divide_by_pot(scaled - log_sum, 31 - SCALED_DIFFERENCE_BITS - 4) + 127
         shown = difference > np.maximum(least - 1, reach)
         return (clamp(np.where(shown, result, -128), -128, 127),)
+
+    def real(self, data: Array) -> Array:
+        """Of float32: the exps' sum in the order of memory."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            difference = data - greatest(data)
+            total = sum_in_order(np.moveaxis(float_math.exp(difference), -1, 0))
+            result: Array = difference - float_math.log(total)[..., None]
+        return result

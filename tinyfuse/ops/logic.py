@@ -12,31 +12,33 @@ from tinyfuse.ops.elementwise import SHAPE_RULES, TWO_INPUTS, BinaryOperator, ba
 from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 
-def _wrong_inputs(op: Op) -> Tensor | None:
-    wanted = op.operand(0).dtype if op.operand(0).dtype in ("int8", "int32") else "int8"
-    return next((t for t in op.operands if t.dtype != wanted), None)
-
-
 def _scale_from_one(op: Op) -> Tensor | None:
     return next((t for t in op.operands if t.dtype == "int8" and t.scale >= 1), None)
 
 
 class Comparison(BinaryOperator):
-    """Both operands less their zero points, shifted left by 8, are multiplied by their scales, rounded,
-    and compared: values that are close, or tiny, may come out equal."""
+    """int8 operands less their zero points, shifted left by 8, are multiplied by their scales, rounded,
+    and compared: values that are close, or tiny, may come out equal. Others as they are."""
 
-    rules = (
-        TWO_INPUTS,
-        Rule("inputs are both int8, or both int32", _wrong_inputs, "TensorFlow Lite Micro compares stored values"),
-        Rule("the output is bool", lambda op: op.output if op.output.dtype != "bool" else None),
-        Rule("int8 inputs have one scale and one zero point", bad_quantization),
-        Rule("int8 inputs' scales are below 1", _scale_from_one, "TensorFlow Lite Micro refuses it too"),
-        *SHAPE_RULES,
-    )
-
-    def __init__(self, kind: str, sign: str, compare: np.ufunc) -> None:
+    def __init__(self, kind: str, sign: str, compare: np.ufunc, *more: str) -> None:
+        """`more`: dtypes besides those that all comparisons take."""
         self.kind, self.summary = kind, f"a {sign} b, with broadcasting"
         self._compare = compare
+        self.dtypes = ("int8", "int32", "int64", "float32", *more)
+        self.rules = (
+            TWO_INPUTS,
+            Rule(
+                f"inputs have one dtype of {', '.join(self.dtypes)}",
+                lambda op: next(
+                    (t for t in op.operands if t.dtype not in self.dtypes or t.dtype != op.input.dtype), None
+                ),
+                "TensorFlow Lite Micro compares no others",
+            ),
+            Rule("the output is bool", lambda op: op.output if op.output.dtype != "bool" else None),
+            Rule("int8 inputs have one scale and one zero point", bad_quantization),
+            Rule("int8 inputs' scales are below 1", _scale_from_one, "TensorFlow Lite Micro refuses it too"),
+            *SHAPE_RULES,
+        )
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
         if op.operand(0).dtype == "int8":
@@ -51,8 +53,8 @@ class Comparison(BinaryOperator):
 
 
 COMPARISONS = (
-    Comparison("EQUAL", "=", np.equal),
-    Comparison("NOT_EQUAL", "!=", np.not_equal),
+    Comparison("EQUAL", "=", np.equal, "bool"),
+    Comparison("NOT_EQUAL", "!=", np.not_equal, "bool"),
     Comparison("GREATER", ">", np.greater),
     Comparison("GREATER_EQUAL", ">=", np.greater_equal),
     Comparison("LESS", "<", np.less),

@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM, int8 with a cell of int16."""
+"""UNIDIRECTIONAL_SEQUENCE_LSTM, int8 or int16 with a cell of int16."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier, multiply_by_reduced_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.lstm_scaling import (
     CELL,
@@ -27,6 +27,8 @@ from tinyfuse.ops.lstm_scaling import (
 )
 
 _WEIGHTS, _BIASES = range(1, 9), range(12, 16)
+#: dtype of the data (input, output, hidden state) -> that of the biases
+_BIAS_DTYPE = {"int8": "int32", "int16": "int64"}
 _LOW, _HIGH = RANGE["int16"]
 
 
@@ -37,11 +39,17 @@ def batches_and_steps(op: Op) -> tuple[int, int]:
 
 
 def _bad_dtype(op: Op) -> Tensor | None:
+    data = op.input.dtype
+    if data not in _BIAS_DTYPE:
+        return op.input
+
     def dtype(index: int) -> str:
-        return "int16" if index == CELL else "int32" if index in _BIASES else "int8"
+        if index in _BIASES:
+            return _BIAS_DTYPE[data]
+        return "int16" if index == CELL else "int8" if index in _WEIGHTS else data
 
     wrong = (op.operand(i) for i in PRESENT if op.operand(i).dtype != dtype(i))
-    return next(wrong, None) or (op.output if op.output.dtype != "int8" else None)
+    return next(wrong, None) or (op.output if op.output.dtype != data else None)
 
 
 def _bad_shape(op: Op) -> Tensor | None:
@@ -66,8 +74,16 @@ def _unquantized(op: Op) -> Tensor | None:
 
 
 def _shift_too_large(op: Op) -> bool:
-    multipliers = [m for gate in GATES for m in gate_multipliers(op, gate)]
-    return max(shift for _, shift in (*multipliers, *cell_multipliers(op), hidden_multiplier(op))) > 30
+    of_gates = max(shift for gate in GATES for _, shift in gate_multipliers(op, gate))
+    of_cell = max(shift for _, shift in (*cell_multipliers(op), hidden_multiplier(op)))
+    return of_gates > (30 if op.input.dtype == "int8" else 7) or of_cell > 30
+
+
+def _rescaled_sum(op: Op, values: Array, multiplier: tuple[int, int]) -> Array:
+    """A gate's sums of products, rescaled and saturated to int16: of int8 data with two roundings, of int16 one."""
+    if op.input.dtype == "int8":
+        return _requantized(values, multiplier)
+    return np.clip(multiply_by_reduced_multiplier(values, *multiplier), _LOW, _HIGH)
 
 
 def _requantized(values: Array, multiplier: tuple[int, int]) -> Array:
@@ -96,8 +112,8 @@ class LstmOperator(OpFamily):
         Rule("no peephole, projection or layer normalization",
              lambda op: next((t for i, t in enumerate(op.inputs) if t is not None and i not in PRESENT), None),
              "TensorFlow Lite Micro refuses it too: use a plain LSTM layer"),
-        Rule("input, output, weights and hidden state are int8, biases int32, the cell int16", _bad_dtype,
-             "quantize the model to int8 (full integer quantization)"),
+        Rule("input, output and hidden state are int8 with biases of int32, or int16 with biases of int64; weights are "
+             "int8, the cell int16", _bad_dtype, "quantize the model to int8 (full integer quantization)"),
         Rule("weights and biases are constant",
              lambda op: next((op.operand(i) for i in (*_WEIGHTS, *_BIASES) if not op.operand(i).is_constant), None)),
         Rule("shapes agree: input [B, T, I] or [T, B, I], weights [S, I] and [S, S], biases [S], hidden state "
@@ -108,7 +124,7 @@ class LstmOperator(OpFamily):
         Rule("the cell gate's activation is TANH", lambda op: op.attributes_as(Lstm).activation != "TANH"),
         Rule("the cell's scale is from 2^-40 to 4",
              lambda op: None if -40 <= cell_power(op) <= 2 else op.operand(CELL)),
-        Rule("a requantization multiplier is below 2^31", _shift_too_large),
+        Rule("a requantization multiplier is below 2^31; of a gate's sums of int16, below 2^7", _shift_too_large),
     )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> Lstm:
@@ -128,9 +144,9 @@ class LstmOperator(OpFamily):
             column = x[step] if op.attributes_as(Lstm).time_major else x[:, step]
             hidden, cell = self._step(op, column, hidden, cell, inputs)
             found.append(hidden)
-        output = np.stack(found, axis=0 if op.attributes_as(Lstm).time_major else 1).astype(np.int8)
+        output = np.stack(found, axis=0 if op.attributes_as(Lstm).time_major else 1).astype(op.output.dtype)
         hidden_shape, cell_shape = op.operand(HIDDEN).shape, op.operand(CELL).shape
-        return output, hidden.astype(np.int8).reshape(hidden_shape), cell.astype(np.int16).reshape(cell_shape)
+        return output, hidden.astype(op.output.dtype).reshape(hidden_shape), cell.astype(np.int16).reshape(cell_shape)
 
     @staticmethod
     def _step(op: Op, x: Array, hidden: Array, cell: Array, inputs: Sequence[Array | None]) -> tuple[Array, Array]:
@@ -139,9 +155,9 @@ class LstmOperator(OpFamily):
         for gate, (from_input, from_hidden, bias) in GATES.items():
             weights, recurrent = (given(inputs[i]).astype(np.int64) for i in (from_input, from_hidden))
             input_multiplier, hidden_multiplier_ = gate_multipliers(op, gate)
-            of_input = _requantized(x @ weights.T + given(inputs[bias]), input_multiplier)
+            of_input = _rescaled_sum(op, x @ weights.T + given(inputs[bias]), input_multiplier)
             of_hidden = (hidden - op.operand(HIDDEN).zero_point) @ recurrent.T
-            sums[gate] = np.clip(of_input + _requantized(of_hidden, hidden_multiplier_), _LOW, _HIGH)
+            sums[gate] = np.clip(of_input + _rescaled_sum(op, of_hidden, hidden_multiplier_), _LOW, _HIGH)
         forget, entry, output = (logistic(sums[gate]) for gate in ("forget", "input", "output"))
         forget_multiplier, entry_multiplier = cell_multipliers(op)
         kept = _requantized(forget * cell, forget_multiplier)
@@ -151,7 +167,7 @@ class LstmOperator(OpFamily):
         if clip:
             cell = np.clip(cell, -clip, clip)
         shown = multiply_by_quantized_multiplier(tanh(cell, *tanh_input(op)) * output, *hidden_multiplier(op))
-        return np.clip(shown + op.operand(HIDDEN).zero_point, *RANGE["int8"]), cell
+        return np.clip(shown + op.operand(HIDDEN).zero_point, *RANGE[op.output.dtype]), cell
 
     def macs(self, op: Op) -> int:
         batches, steps = batches_and_steps(op)

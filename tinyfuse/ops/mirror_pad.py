@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,34 @@ def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
     return tuple(_reflected(dim, before, after, _border(op)) for dim, (before, after) in pairs)
 
 
+@dataclass(frozen=True)
+class Indexed:
+    """Of one dimension: indexes of the input and of the output, and the input index of each of the output's (None:
+    itself)."""
+
+    dim: int
+    count: int
+    index: Array | None
+
+
+def indexed_dimensions(op: Op, indexes: Sequence[Array | None]) -> list[Indexed]:
+    """The dimensions with these indexes, as few as do where there are more than four: neighbours that are as they
+    were count as one, and leading ones of one index are left out."""
+    dims = [Indexed(*dim) for dim in zip(op.input.shape, op.output.shape, indexes, strict=True)]
+    while len(dims) > 4:
+        if dims[0].count == 1 and dims[0].index is None:
+            del dims[0]
+            continue
+        at = next((i for i in range(1, len(dims)) if dims[i - 1].index is None and dims[i].index is None), None)
+        if at is None:
+            break
+        outer, inner = dims[at - 1 : at + 1]
+        dims[at - 1 : at + 1] = [Indexed(outer.dim * inner.dim, outer.count * inner.count, None)]
+    return dims
+
+
 class MirrorPadOperator(OpFamily):
-    """int8 or float32 of rank 1 to 4, and how much goes before and after each dimension."""
+    """int8 or float32 of rank 1 to 6, and how much goes before and after each dimension."""
 
     kind = "MIRROR_PAD"
     options_table = "MirrorPadOptions"
@@ -67,13 +93,17 @@ class MirrorPadOperator(OpFamily):
     rules = (
         ends(2),
         one_dtype(("int8", "float32")),
-        ranks(1, 4),
+        ranks(1, 6),
         Rule(
             "the padding is a constant [rank, 2], no more than there is to reflect",
             _bad_amounts,
             "TensorFlow Lite Micro would read outside the input",
         ),
         Rule("the output has the padded shape", _bad_shape),
+        Rule(
+            "of more than four dimensions, neighbours that are not padded leave four",
+            lambda op: len(indexed_dimensions(op, mirror_indexes(op))) > 4,
+        ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> MirrorPad:

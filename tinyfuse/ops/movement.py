@@ -55,6 +55,9 @@ def side_by_side(op: Op, axis: int) -> tuple[Part, ...]:
 
 # --- rules -----------------------------------------------------------------------------------
 
+#: the hint where what gives a shape is not constant
+FIXED_SHAPES = "convert the model with fixed shapes: what gives a shape must follow from constants"
+
 
 def ends(inputs: int) -> Rule:
     """`inputs` inputs, all there, and one output."""

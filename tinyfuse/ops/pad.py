@@ -1,11 +1,14 @@
-"""PAD and PADV2, int8: with the output's zero point, or with a constant."""
+"""PAD and PADV2: with the output's zero point, or with a constant."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow, Rule
+from tinyfuse.ops.movement import one_dtype
 
 
 def amounts(op: Op) -> list[tuple[int, int]]:
@@ -29,34 +32,69 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if shape == op.output.shape else op.output
 
 
-def pad_value(op: Op) -> int:
-    """The stored value that is put around."""
-    return int(op.operand(2).values.reshape(-1)[0]) if op.kind == "PADV2" else op.output.zero_point
+def pad_value(op: Op) -> int | float:
+    """The stored value that is put around: for PAD the output's zero point, but 0 in every dtype that isn't int8, as
+    in TFLM."""
+    if op.kind == "PADV2":
+        number: int | float = op.operand(2).values.reshape(-1)[0].item()
+        return number
+    return op.output.zero_point if op.output.dtype == "int8" else 0
 
 
-_RULES = (
-    Rule(
-        "input and output are int8",
-        lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-        "quantize the model to int8 (full integer quantization)",
-    ),
-    Rule(
-        "the output has one scale and one zero point",
-        lambda op: op.output if op.output.quant is None or op.output.quant.per_channel else None,
-    ),
-    Rule("rank 1 to 4", lambda op: op.input if not 1 <= len(op.input.shape) <= 4 else None),
-    Rule("the padding is a constant [rank, 2] of numbers from 0 to 65535", _bad_amounts),
-    Rule("the output has the padded shape", _bad_shape),
-)
+@dataclass(frozen=True)
+class Padded:
+    """Of one dimension: indexes of the input and of the output, and how many of padding lie before."""
+
+    dim: int
+    count: int
+    before: int
+
+
+def padded_dimensions(op: Op) -> list[Padded]:
+    """The dimensions, as few as do: one that isn't padded counts to the one in front of it where there are more than
+    four, and leading ones of one index are left out."""
+    pairs = zip(op.input.shape, op.output.shape, amounts(op), strict=True)
+    dims = [Padded(dim, count, before) for dim, count, (before, _) in pairs]
+    while len(dims) > 4:
+        if dims[0] == Padded(1, 1, 0):
+            del dims[0]
+            continue
+        at = next((i for i in range(len(dims) - 1, 0, -1) if dims[i].dim == dims[i].count), None)
+        if at is None:
+            break
+        outer, inner = dims[at - 1 : at + 1]
+        dims[at - 1 : at + 1] = [Padded(outer.dim * inner.dim, outer.count * inner.dim, outer.before * inner.dim)]
+    return dims
 
 
 def _bad_value(op: Op) -> Tensor | None:
     value = op.operand(2)
-    return None if value.is_constant and value.dtype == "int8" and value.elements == 1 else value
+    return None if value.is_constant and value.dtype == op.input.dtype and value.elements == 1 else value
+
+
+def _requantized_value(op: Op) -> Tensor | None:
+    value = op.operand(2)
+    return value if value.dtype == "int8" and value.quant != op.output.quant else None
+
+
+def _unquantized(op: Op) -> Tensor | None:
+    quant = op.output.quant
+    return op.output if op.output.dtype == "int8" and (quant is None or quant.per_channel) else None
+
+
+_RULES = (
+    one_dtype(("int8", "int16", "int32", "float32")),
+    Rule("an int8 output has one scale and one zero point", _unquantized),
+    Rule("rank 1 to 5", lambda op: op.input if not 1 <= len(op.input.shape) <= 5 else None),
+    Rule("the padding is a constant [rank, 2] of numbers from 0 to 65535", _bad_amounts),
+    Rule("the output has the padded shape", _bad_shape),
+    Rule("of five dimensions, one is not padded", lambda op: len(padded_dimensions(op)) > 4),
+)
 
 
 class PadOperator(OpFamily):
-    """int8 of rank 1 to 4, and int32 or int64 [rank, 2]; what is put around is the output's zero point."""
+    """int8, int16, int32 or float32 of rank 1 to 5, and int32 or int64 [rank, 2]; what is put around is the output's
+    zero point (int8), or 0."""
 
     kind = "PAD"
     pads = True
@@ -76,7 +114,7 @@ class PadOperator(OpFamily):
 
 
 class PadV2Operator(PadOperator):
-    """The same with a third input: the value that is put around, a constant int8."""
+    """The same with a third input: the value that is put around, a constant of the data's dtype."""
 
     kind = "PADV2"
     summary = "a constant around a tensor"
@@ -85,10 +123,10 @@ class PadV2Operator(PadOperator):
             "three inputs and one output", lambda op: len(op.inputs) != 3 or len(op.outputs) != 1 or None in op.inputs
         ),
         *_RULES,
-        Rule("the value is one constant int8", _bad_value),
+        Rule("the value is one constant of the input's dtype", _bad_value),
         Rule(
-            "the value has the output's scale and zero point",
-            lambda op: op.operand(2) if op.operand(2).quant != op.output.quant else None,
+            "an int8 value has the output's scale and zero point",
+            _requantized_value,
             "TensorFlow Lite Micro refuses it too",
         ),
     )

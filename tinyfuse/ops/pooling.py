@@ -1,18 +1,25 @@
-"""AVERAGE_POOL_2D and MAX_POOL_2D, int8: any filter, stride and padding."""
+"""AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D: any filter, stride and padding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ir.fixedpoint import clamp
+from tinyfuse.ir.fixedpoint import RANGE, clamp
 from tinyfuse.ops.base import RowWindow, Rule
-from tinyfuse.ops.convolution import ACTIVATIONS, Clamped, clamp_range, windows_along
+from tinyfuse.ops.convolution import (
+    ACTIVATIONS,
+    Clamped,
+    clamp_range,
+    windows_along,
+)
+from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Pool2D(Clamped):
     filter: tuple[int, int]
     stride: tuple[int, int]
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
 
 
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -36,8 +43,9 @@ def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     )
 
 
-def _unquantized(op: Op) -> Tensor | None:
-    return next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None)
+def _may_overflow(op: Op) -> bool:
+    pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+    return op.input.dtype == "int16" and min(pool.filter[0], height) * min(pool.filter[1], width) > 65535
 
 
 def _bad_window(op: Op) -> bool:
@@ -52,21 +60,17 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def _requantized(op: Op) -> Tensor | None:
+    if op.output.dtype == "float32":
+        return None
     same = abs(op.input.scale - op.output.scale) <= 1e-6 and op.input.zero_point == op.output.zero_point
     return None if same else op.output
 
 
-class _Pool(ImageOperator):
-    options_table = "Pool2DOptions"
-    pools = True
-    rules: tuple[Rule, ...] = (
+def _rules(*dtypes: str) -> tuple[Rule, ...]:
+    return (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
-        Rule(
-            "input and output are int8",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
-        Rule("input and output have one scale and one zero point", _unquantized),
+        computed_dtype(*dtypes),
+        ONE_QUANTIZATION,
         Rule(
             "input and output have rank 4 and no empty dimension",
             lambda op: next((t for t in (op.input, op.output) if len(t.shape) != 4 or min(t.shape) < 1), None),
@@ -80,7 +84,7 @@ class _Pool(ImageOperator):
             _bad_shape,
         ),
         Rule(
-            "input and output have the same scale and zero point",
+            "input and output, unless they are float32, have the same scale and zero point",
             _requantized,
             "TensorFlow Lite Micro refuses it too",
         ),
@@ -88,7 +92,18 @@ class _Pool(ImageOperator):
             f"the fused activation is one of {', '.join(ACTIVATIONS)}",
             lambda op: op.attributes_as(Pool2D).activation not in ACTIVATIONS,
         ),
+        Rule(
+            "a window sees at most 65535 pixels of int16: their sum fits 32 bits",
+            _may_overflow,
+            "TensorFlow Lite Micro would overflow too",
+        ),
     )
+
+
+class _Pool(ImageOperator):
+    options_table = "Pool2DOptions"
+    pools = True
+    rules: tuple[Rule, ...] = _rules("int8", "int16", "float32")
 
     def attributes(self, options: Mapping[str, Any]) -> Pool2D:
         return Pool2D(
@@ -104,41 +119,103 @@ class _Pool(ImageOperator):
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
     def image(self, op: Op, *inputs: Array | None) -> Array:
-        (rows, top), (columns, left) = pool_extents(op)
-        (filter_h, filter_w), (stride_h, stride_w) = op.attributes_as(Pool2D).filter, op.attributes_as(Pool2D).stride
-        result = np.empty(op.output.shape, np.int64)
-        data = given(inputs[0])[0].astype(np.int64)
-        for y in range(rows):
-            y0 = y * stride_h - top
-            for x in range(columns):
-                x0 = x * stride_w - left
-                window = data[max(0, y0) : y0 + filter_h, max(0, x0) : x0 + filter_w]
-                result[0, y, x] = self.pool(window)
-        return clamp(result, *clamp_range(op))
+        data = given(inputs[0])
+        if op.output.dtype != "float32":
+            pooled = self.pool(op.output, _taps(op, data.astype(np.int64)))
+            return clamp(pooled, *clamp_range(op), op.output.dtype)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return clamp_real(self.real(op.output, _taps(op, data)), *real_clamp(op))
 
-    def pool(self, window: Array) -> Array:
-        """One output pixel [C] of the window's real input pixels [rows, columns, C]."""
+    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        """The stored output, int64 [1, H, W, C], before it is clamped."""
+        raise NotImplementedError
+
+    def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        """The float32 output [1, H, W, C] before it is clamped."""
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Tap:
+    """What a place of the filter sees: `seen` [1, rows, columns, C] of the input, for the output pixels `at`."""
+
+    at: tuple[slice, slice, slice]
+    seen: Array
+
+
+def _taps(op: Op, data: Array) -> Iterator[Tap]:
+    """The filter's places row by row, the order in which TFLM takes the pixels of each window."""
+    (rows, top), (columns, left) = pool_extents(op)
+    pool, (_, height, width, _) = op.attributes_as(Pool2D), data.shape
+    places = list(_places(pool.filter[1], columns, pool.stride[1], left, width))
+    for out_rows, in_rows in _places(pool.filter[0], rows, pool.stride[0], top, height):
+        for out_columns, in_columns in places:
+            yield Tap((slice(None), out_rows, out_columns), data[:, in_rows, in_columns])
+
+
+def _places(extent: int, count: int, stride: int, before: int, dim: int) -> Iterator[tuple[slice, slice]]:
+    """Along an axis, of each place of a filter that is in the input for any of `count` windows: these windows, and
+    what they see there."""
+    for place in range(max(0, before - (count - 1) * stride), min(extent, before + dim)):
+        offset = place - before
+        first, after = max(0, -(offset // stride)), min(count, (dim - 1 - offset) // stride + 1)
+        start = first * stride + offset
+        if first < after:
+            yield slice(first, after), slice(start, start + (after - first) * stride, stride)
+
+
+def _sums(output: Tensor, taps: Iterator[Tap], dtype: str, squared: bool = False) -> tuple[Array, Array]:
+    """(sums, numbers of terms) of every window, [1, H, W, C] of `dtype`; each sum in the order of the taps."""
+    sums, counts = np.zeros(output.shape, dtype), np.zeros(output.shape, dtype)
+    for tap in taps:
+        sums[tap.at] += tap.seen * tap.seen if squared else tap.seen
+        counts[tap.at] += 1
+    return sums, counts
+
+
 class AveragePoolOperator(_Pool):
-    """The mean of the window's stored values, padding not counted, halves away from zero."""
+    """The mean of the window's values, padding not counted; stored ones with halves away from zero."""
 
     kind = "AVERAGE_POOL_2D"
     summary = "mean of windows of rows and columns"
 
-    def pool(self, window: Array) -> Array:
-        total, count = window.sum(axis=(0, 1)), window.shape[0] * window.shape[1]
-        mean: Array = np.sign(total) * ((np.abs(total) + count // 2) // count)
+    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        totals, counts = _sums(output, taps, "int64")
+        mean: Array = np.sign(totals) * ((np.abs(totals) + counts // 2) // counts)
         return mean
+
+    def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        totals, counts = _sums(output, taps, "float32")
+        return totals / counts
 
 
 class MaxPoolOperator(_Pool):
-    """The greatest of the window's stored values, padding left out."""
+    """The greatest of the window's values, padding left out. Floats: NaN is no greater than anything."""
 
     kind = "MAX_POOL_2D"
     summary = "greatest value of windows of rows and columns"
 
-    def pool(self, window: Array) -> Array:
-        greatest: Array = window.max(axis=(0, 1))
-        return greatest
+    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        return _greatest(np.full(output.shape, RANGE[output.dtype][0], np.int64), taps)
+
+    def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        return _greatest(np.full(output.shape, -FLOAT_MAX, np.float32), taps)
+
+
+def _greatest(most: Array, taps: Iterator[Tap]) -> Array:
+    for tap in taps:
+        most[tap.at] = np.where(most[tap.at] < tap.seen, tap.seen, most[tap.at])
+    return most
+
+
+class L2PoolOperator(_Pool):
+    """The square root of the mean of the window's squares, padding not counted."""
+
+    kind = "L2_POOL_2D"
+    summary = "root of the mean square of windows of rows and columns"
+    pools = False  # what comes out may be greater than all that went in: magnitudes
+    rules = _rules("float32")
+
+    def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+        totals, counts = _sums(output, taps, "float32", squared=True)
+        return np.sqrt(totals / counts)

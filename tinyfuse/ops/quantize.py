@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ir import FLOAT16, Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import INT32_MAX, INT32_MIN, RANGE, multiply_by_quantized_multiplier, quantize_multiplier
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 
@@ -15,11 +15,14 @@ _RESCALES = (
 )  # fmt: skip
 QUANTIZES = (("float32", "int8"), ("float32", "int16"), *_RESCALES)
 DEQUANTIZES = (("int8", "float32"), ("uint8", "float32"), ("int16", "float32"))
+#: of constants, which are computed when the model is compiled: float16 as LiteRT has it, TFLM refuses it
+_WIDENED = (FLOAT16, "float32")
+_FLOATS = ("float32", FLOAT16)
 
 
 def _unquantized(op: Op) -> Tensor | None:
     for tensor in (op.input, op.output):
-        if tensor.dtype != "float32" and (tensor.quant is None or tensor.quant.per_channel):
+        if tensor.dtype not in _FLOATS and (tensor.quant is None or tensor.quant.per_channel):
             return tensor
     return None
 
@@ -85,12 +88,14 @@ class QuantizeOperator(_Elementwise):
 
 
 class DequantizeOperator(_Elementwise):
-    """scale * (value - zero point), rounded once to float32."""
+    """scale * (value - zero point), rounded once to float32; of float16 the same value."""
 
     kind = "DEQUANTIZE"
     summary = "to float"
-    rules = _rules(DEQUANTIZES)
+    rules = _rules((*DEQUANTIZES, _WIDENED))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        if op.input.dtype == FLOAT16:
+            return (given(inputs[0]).astype(np.float32),)
         exact = op.input.scale * (given(inputs[0]).astype(np.float64) - op.input.zero_point)
         return (exact.astype(np.float32),)

@@ -1,19 +1,21 @@
-"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN, int8, over any dimensions."""
+"""MEAN, SUM, REDUCE_MAX, REDUCE_MIN and REDUCE_ALL over any dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite, prod
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
-from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
+from tinyfuse.ops.real import FLOAT_MAX, sum_in_order
+from tinyfuse.ops.reduce_scaling import reduced_axes, reduced_count, reduction_runs, sum_scaling
 
 
 @dataclass(frozen=True)
@@ -44,47 +46,71 @@ def _bad_shape(op: Op) -> Tensor | None:
 
 
 def _overflows(op: Op) -> bool:
+    if op.input.dtype == "float32":
+        return False
     if not isfinite(op.input.scale / op.output.scale):
         return True
-    count = prod(op.input.shape[axis] for axis in reduced_axes(op))
-    return 255 * count << max(0, sum_scaling(op)[1]) >= 1 << 30
+    low, high = RANGE[op.input.dtype]
+    # int8 as ever: what any zero point would give
+    reach = 255 if op.input.dtype == "int8" else max(high - op.input.zero_point, op.input.zero_point - low)
+    return reach * reduced_count(op) << max(0, sum_scaling(op)[1]) >= 1 << 30
 
 
 def _requantized(op: Op) -> Tensor | None:
-    return op.output if op.input.quant != op.output.quant else None
+    return op.output if op.output.dtype == "int8" and op.input.quant != op.output.quant else None
+
+
+def _many_axes(op: Op) -> bool:
+    return op.input.dtype == "float32" and op.operand(1).elements > 4
+
+
+def _rules(*dtypes: str) -> tuple[Rule, ...]:
+    return (
+        ends(2),
+        computed_dtype(*dtypes),
+        ONE_QUANTIZATION,
+        Rule(
+            "the input has rank 1 to 6 and no empty dimension",
+            lambda op: op.input if not 1 <= len(op.input.shape) <= 6 or min(op.input.shape) < 1 else None,
+        ),
+        Rule("the axes are constant int32, each one of the input's", _bad_axes),
+        Rule("the output has the input's shape without the reduced dimensions", _bad_shape),
+        Rule(
+            "the reduced dimensions are at most two runs of neighbours (dimensions of size 1 count to any)",
+            lambda op: len(reduction_runs(op).reduced) > 2,
+            "reduce dimensions that are not neighbours by one operator each",
+        ),
+    )
 
 
 class _Reduce(OpFamily):
     options_table = "ReducerOptions"
-    rules: tuple[Rule, ...] = (
-        ends(2),
-        Rule(
-            "input and output are int8",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
-        Rule(
-            "input and output have one scale and one zero point",
-            lambda op: next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None),
-        ),
-        Rule(
-            "the input has rank 1 to 4 and no empty dimension",
-            lambda op: op.input if not 1 <= len(op.input.shape) <= 4 or min(op.input.shape) < 1 else None,
-        ),
-        Rule("the axes are constant int32, each one of the input's", _bad_axes),
-        Rule("the output has the input's shape without the reduced dimensions", _bad_shape),
-    )
 
     def attributes(self, options: Mapping[str, Any]) -> Reducer:
         return Reducer(bool(options.get("keep_dims", False)))
 
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        axes, data = reduced_axes(op), given(inputs[0])
+        kept = [axis for axis in range(data.ndim) if axis not in axes]
+        terms = data.transpose(*axes, *kept).reshape(reduced_count(op), -1)
+        result = self.real(op, terms) if op.output.dtype == "float32" else self.function(op, terms)
+        return (result.reshape(op.output.shape),)
+
+    def function(self, op: Op, terms: Array) -> Array:
+        """Of stored values [n, outputs], in the order of memory: the stored outputs."""
+        raise NotImplementedError
+
+    def real(self, op: Op, terms: Array) -> Array:
+        """The same of float32."""
+        raise NotImplementedError
+
 
 class _Sum(_Reduce):
     """The int32 sum of the stored values less the zero point, requantized; the multiplier of a MEAN
-    holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum)."""
+    holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum). Floats are added in the order of memory."""
 
     rules: tuple[Rule, ...] = (
-        *_Reduce.rules,
+        *_rules("int8", "int16", "float32"),
         Rule(
             "the sum fits 30 bits, also where the output's scale is finer than the input's",
             _overflows,
@@ -92,22 +118,36 @@ class _Sum(_Reduce):
         ),
     )
 
-    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        centred = given(inputs[0]).astype(np.int64) - op.input.zero_point
-        total = centred.sum(axis=reduced_axes(op), dtype=np.int64)
+    def function(self, op: Op, terms: Array) -> Array:
+        total = (terms.astype(np.int64) - op.input.zero_point).sum(axis=0, dtype=np.int64)
         scaled = multiply_by_quantized_multiplier(total, *sum_scaling(op))
-        return (clamp(scaled + op.output.zero_point, -128, 127).reshape(op.output.shape),)
+        return clamp(scaled + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype)
+
+    def real(self, op: Op, terms: Array) -> Array:
+        return sum_in_order(terms)
 
 
 class MeanOperator(_Sum):
-    """int8 [...] -> int8, the shape without the axes."""
+    """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "MEAN"
     summary = "mean over any dimensions"
+    rules = (
+        *_Sum.rules,
+        Rule(
+            "a mean of floats names at most four axes",
+            _many_axes,
+            "TensorFlow Lite Micro writes more of them beyond its memory",
+        ),
+    )
+
+    def real(self, op: Op, terms: Array) -> Array:
+        mean: Array = sum_in_order(terms) / np.float32(len(terms))
+        return mean
 
 
 class SumOperator(_Sum):
-    """int8 [...] -> int8, the shape without the axes."""
+    """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "SUM"
     summary = "sum over any dimensions"
@@ -115,24 +155,45 @@ class SumOperator(_Sum):
 
 class _Extreme(_Reduce):
     rules: tuple[Rule, ...] = (
-        *_Reduce.rules,
-        Rule("input and output have the same quantization", _requantized, "TensorFlow Lite Micro refuses it too"),
+        *_rules("int8", "float32"),
+        Rule("int8 input and output have the same quantization", _requantized, "TensorFlow Lite Micro refuses it too"),
     )
 
-    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+    def function(self, op: Op, terms: Array) -> Array:
         reduce = np.min if op.kind == "REDUCE_MIN" else np.max
-        return (reduce(given(inputs[0]), axis=reduced_axes(op)).reshape(op.output.shape),)
+        extremes: Array = reduce(terms, axis=0)
+        return extremes
+
+    def real(self, op: Op, terms: Array) -> Array:
+        # where two are equal (zeros), the first one stays; NaN is neither greater nor less than anything
+        sign = np.float32(-1 if op.kind == "REDUCE_MIN" else 1)
+        most = np.full(terms.shape[1:], -sign * np.float32(FLOAT_MAX), np.float32)
+        for term in terms:
+            most = np.where(sign * most < sign * term, term, most)
+        return most
 
 
 class ReduceMaxOperator(_Extreme):
-    """int8 [...] -> int8, the shape without the axes."""
+    """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MAX"
     summary = "greatest value over any dimensions"
 
 
 class ReduceMinOperator(_Extreme):
-    """int8 [...] -> int8, the shape without the axes."""
+    """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MIN"
     summary = "least value over any dimensions"
+
+
+class ReduceAllOperator(_Reduce):
+    """bool [...] -> bool, the shape without the axes."""
+
+    kind = "REDUCE_ALL"
+    summary = "whether all are true over any dimensions"
+    rules = _rules("bool")
+
+    def function(self, op: Op, terms: Array) -> Array:
+        every: Array = np.logical_and.reduce(terms, axis=0)
+        return every

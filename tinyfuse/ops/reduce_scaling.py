@@ -1,7 +1,9 @@
-"""What MEAN and SUM derive from their axes and their quantization."""
+"""What reductions derive from their axes, and MEAN and SUM from their quantization."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import groupby
 from math import prod
 
 from tinyfuse.ir import Op
@@ -14,6 +16,38 @@ def reduced_axes(op: Op) -> tuple[int, ...]:
     return tuple(sorted({int(axis) % rank for axis in op.operand(1).values.reshape(-1)}))
 
 
+def reduced_count(op: Op) -> int:
+    """How many elements each output is made of."""
+    return prod(op.input.shape[axis] for axis in reduced_axes(op))
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring dimensions that are all reduced, or all kept, as one: its size, and the elements of a step."""
+
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Outer before inner."""
+
+    kept: tuple[Run, ...]
+    reduced: tuple[Run, ...]
+
+
+def reduction_runs(op: Op) -> Runs:
+    """The runs that the input's dimensions make; beyond rank 4 those of one element count to any neighbour."""
+    shape, axes = op.input.shape, reduced_axes(op)
+    dimensions = [axis for axis in range(len(shape)) if len(shape) <= 4 or shape[axis] > 1]
+    found: dict[bool, list[Run]] = {True: [], False: []}
+    for is_reduced, group in groupby(dimensions, key=lambda axis: axis in axes):
+        run = list(group)
+        found[is_reduced].append(Run(prod(shape[axis] for axis in run), prod(shape[run[-1] + 1 :])))
+    return Runs(tuple(found[False]), tuple(found[True]))
+
+
 def sum_scaling(op: Op) -> tuple[int, int]:
     """(multiplier, shift) from a sum less its zero points to the output.
 
@@ -23,6 +57,6 @@ def sum_scaling(op: Op) -> tuple[int, int]:
     multiplier, shift = quantize_multiplier(op.input.scale / op.output.scale)
     if op.kind == "SUM":
         return multiplier, shift
-    count = prod(op.input.shape[axis] for axis in reduced_axes(op))
+    count = reduced_count(op)
     widened = min(count.bit_length() - 1, 32, 31 + shift)
     return (multiplier << widened) // count, shift - widened

@@ -11,6 +11,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow, Rule
+from tinyfuse.ops.dtypes import computed_dtype
 from tinyfuse.ops.movement import constant_vector, ends, one_dtype, ranks
 
 
@@ -120,24 +121,40 @@ def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     return lower, upper, place - (lower << 10)
 
 
+def real_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
+    """The same of floats: the distance is a float32, in input indexes, and so is every step on the way to it."""
+    dim, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes_as(Resize)
+    scale = np.float32(dim) / np.float32(count)
+    if a.align_corners and count > 1:
+        scale = np.float32(dim - 1) / np.float32(count - 1)
+    place = np.arange(count).astype(np.float32)
+    half = np.float32(0.5)
+    place = (place + half) * scale - half if a.half_pixel_centers else place * scale
+    lower = np.maximum(np.floor(place).astype(np.int64), 0)
+    upper = np.minimum(np.ceil(place).astype(np.int64), dim - 1)
+    return lower, upper, place - lower.astype(np.float32)
+
+
+def places_of(op: Op, axis: int) -> tuple[Array, Array, Array]:
+    """(lower, upper, fraction) of every index of an output dimension, for the operator's dtype."""
+    return real_places(op, axis) if op.output.dtype == "float32" else bilinear_places(op, axis)
+
+
 def _outside(op: Op) -> bool:
-    return any(int(bilinear_places(op, axis)[0].max()) >= op.input.shape[axis] for axis in (1, 2))
+    return any(int(places_of(op, axis)[0].max()) >= op.input.shape[axis] for axis in (1, 2))
 
 
 class ResizeBilinearOperator(_Resize):
-    """Places and weights in 1024ths, one rounding away from zero at the end (TFLM,
-    reference/resize_bilinear.h, ResizeBilinearInteger)."""
+    """int8: places and weights in 1024ths, one rounding away from zero at the end (TFLM,
+    reference/resize_bilinear.h, ResizeBilinearInteger). Floats: four products with two weights each, added in the
+    order of TFLM's formula (ResizeBilinear)."""
 
     kind = "RESIZE_BILINEAR"
     options_table = "ResizeBilinearOptions"
     summary = "rows and columns interpolated between two neighbours each"
     rules: tuple[Rule, ...] = (
         *_Resize.rules,
-        Rule(
-            "input and output are int8",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "int8"), None),
-            "quantize the model to int8 (full integer quantization)",
-        ),
+        computed_dtype("int8", "float32"),
         Rule(
             "corners are not aligned where pixels count from their middles",
             lambda op: op.attributes_as(Resize).align_corners and op.attributes_as(Resize).half_pixel_centers,
@@ -147,6 +164,8 @@ class ResizeBilinearOperator(_Resize):
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        if op.output.dtype == "float32":
+            return (self.real(op, given(inputs[0])),)
         data = given(inputs[0]).astype(np.int64)
         for axis in (1, 2):
             lower, upper, fraction = bilinear_places(op, axis)
@@ -155,6 +174,19 @@ class ResizeBilinearOperator(_Resize):
         rounded = np.sign(data) * ((np.abs(data) + (1 << 19)) >> 20)
         return (rounded.astype(np.int8),)
 
+    def real(self, op: Op, data: Array) -> Array:
+        """The float32 output."""
+        (above, below, down), (left, right, to_right) = real_places(op, 1), real_places(op, 2)
+        down, to_right = down[None, :, None, None], to_right[None, None, :, None]
+        up, to_left = np.float32(1) - down, np.float32(1) - to_right
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            total = data[:, above][:, :, left] * up * to_left
+            total = total + data[:, below][:, :, left] * down * to_left
+            total = total + data[:, above][:, :, right] * up * to_right
+            total = total + data[:, below][:, :, right] * down * to_right
+            rounded: Array = total + np.float32(0)  # TFLM's offset for rounding: it makes 0.0 of -0.0
+        return rounded
+
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
-        lower, upper, _ = bilinear_places(op, 1)
+        lower, upper, _ = places_of(op, 1)
         return [(min(pair), max(pair)) for pair in zip(lower.tolist(), upper.tolist(), strict=True)]

@@ -4,15 +4,14 @@ alone."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow
 from tinyfuse.ops.convolution import requantize_channels
-from tinyfuse.ops.reduce_scaling import reduced_axes, sum_scaling
+from tinyfuse.ops.reduce_scaling import reduced_count, sum_scaling
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,8 @@ class OutputOfSumsOperator(OpFamily):
 
 
 class MeanOfSumOperator(OpFamily):
-    """The last row of ROW_SUM, requantized as a MEAN over rows and columns does -> int8 [1, 1, 1, C]."""
+    """The last row of ROW_SUM, requantized as a MEAN over rows and columns does, or of floats divided -> [1, 1, 1, C]
+    of the image's dtype."""
 
     kind = "MEAN_OF_SUM"
     summary = "the last row of a ROW_SUM, requantized"
@@ -98,10 +98,12 @@ class MeanOfSumOperator(OpFamily):
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         layer = op.attributes_as(PartOfLayer).layer
-        count = prod(layer.input.shape[axis] for axis in reduced_axes(layer))
-        total = given(inputs[0])[:, -1:].astype(np.int64) - count * layer.input.zero_point
+        last, count, dtype = given(inputs[0])[:, -1:], reduced_count(layer), op.output.dtype
+        if dtype == "float32":
+            return (last / np.float32(count),)
+        total = last.astype(np.int64) - count * layer.input.zero_point
         scaled = multiply_by_quantized_multiplier(total, *sum_scaling(layer))
-        return (clamp(scaled + layer.output.zero_point, -128, 127),)
+        return (clamp(scaled + layer.output.zero_point, *RANGE[dtype], dtype),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return _last_row(op)

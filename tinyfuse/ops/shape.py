@@ -14,6 +14,7 @@ class ShapeOperator(OpFamily):
 
     kind = "SHAPE"
     summary = "the dimensions of a tensor, as a constant"
+    folded = True
     reads_values = False
     rules = (
         ends(1),

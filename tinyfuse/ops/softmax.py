@@ -1,4 +1,4 @@
-"""SOFTMAX over the last dimension, int8 to int8 or int16, in TFLM's fixed point."""
+"""SOFTMAX over the last dimension: int8 to int8 or int16 in TFLM's fixed point, int16 by its tables, float32."""
 
 from __future__ import annotations
 
@@ -8,24 +8,46 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor, given
+from tinyfuse.ir import Array, Int64s, Op, Tensor, float_math, given
 from tinyfuse.ir.fixedpoint import (
     RANGE,
+    clamp,
     exp_on_negative_values,
     leading_zeros,
+    multiply_by_quantized_multiplier,
     one_over_one_plus_x,
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
 from tinyfuse.ops.base import OpFamily, Rule
-from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, softmax_scaling
+from tinyfuse.ops.dtypes import ONE_QUANTIZATION
+from tinyfuse.ops.real import greatest, sum_in_order
+from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, int16_scaling, softmax_scaling
+from tinyfuse.ops.softmax_tables import exp_table, looked_up, reciprocal_table
 
-#: stored (scale, zero point) that TFLM asks of an output
-_OUTPUTS = {"int8": (1 / 256, -128), "int16": (1 / 65536, -32768)}
+#: stored (scale, zero point) that TFLM asks of an output, by the dtypes of input and output
+_OUTPUTS = {
+    ("int8", "int8"): (1 / 256, -128),
+    ("int8", "int16"): (1 / 65536, -32768),
+    ("int16", "int16"): (1 / 32768, 0),
+}
+_FLOATS = ("float32", "float32")
+
+
+def _dtypes(op: Op) -> tuple[str, str]:
+    return op.input.dtype, op.output.dtype
+
+
+def _bad_dtypes(op: Op) -> Tensor | None:
+    if _dtypes(op) in _OUTPUTS or _dtypes(op) == _FLOATS:
+        return None
+    return op.output if any(op.input.dtype == source for source, _ in (*_OUTPUTS, _FLOATS)) else op.input
 
 
 def _bad_output(op: Op) -> Tensor | None:
-    scale, zero_point = _OUTPUTS[op.output.dtype]
+    if _dtypes(op) == _FLOATS:
+        return None
+    scale, zero_point = _OUTPUTS[_dtypes(op)]
     tolerance = 0.0 if op.output.dtype == "int8" else 0.001 * scale
     good = abs(op.output.scale - scale) <= tolerance and op.output.zero_point == zero_point
     return None if good else op.output
@@ -33,7 +55,16 @@ def _bad_output(op: Op) -> Tensor | None:
 
 def _bad_beta(op: Op) -> bool:
     beta = op.attributes_as(Softmax).beta
+    if op.input.dtype != "int8":
+        return False
     return not math.isfinite(beta) or beta * op.input.scale * 2.0**26 <= 1.0
+
+
+def _bad_int16_beta(op: Op) -> bool:
+    beta = op.attributes_as(Softmax).beta
+    if op.input.dtype != "int16":
+        return False
+    return not (math.isfinite(beta) and beta >= 0.0) or int16_scaling(op)[1] > 15
 
 
 class SoftmaxOperator(OpFamily):
@@ -50,33 +81,48 @@ class SoftmaxOperator(OpFamily):
     rules = (
         Rule("one input and one output", lambda op: len(op.inputs) != 1 or len(op.outputs) != 1 or None in op.inputs),
         Rule(
-            "the input is int8, the output int8 or int16",
-            lambda op: op.input if op.input.dtype != "int8" else op.output if op.output.dtype not in _OUTPUTS else None,
-            "quantize the model to int8 (full integer quantization)",
+            "the input is int8 and the output int8 or int16, or both are int16 or float32",
+            _bad_dtypes,
+            "TensorFlow Lite Micro takes no others",
+        ),
+        ONE_QUANTIZATION,
+        Rule(
+            "the output's scale is 1/256 and its zero point -128 (int16: 1/65536, -32768; from int16: 1/32768, 0)",
+            _bad_output,
         ),
         Rule(
-            "input and output have one scale and one zero point",
-            lambda op: next((t for t in (op.input, op.output) if t.quant is None or t.quant.per_channel), None),
+            "the zero point of an int16 input is 0",
+            lambda op: op.input if op.input.dtype == "int16" and op.input.zero_point != 0 else None,
+            "TensorFlow Lite Micro refuses any other",
         ),
-        Rule("the output's scale is 1/256 and its zero point -128 (int16: 1/65536, -32768)", _bad_output),
         Rule(
-            "input and output have one shape of rank 1 to 4, with 1 to 4095 values in the last dimension",
+            "input and output have one shape of rank 1 to 6, with 1 to 4095 values in the last dimension",
             lambda op: (
                 op.input.shape != op.output.shape
-                or not 1 <= len(op.input.shape) <= 4
+                or not 1 <= len(op.input.shape) <= 6
                 or not 1 <= op.input.shape[-1] <= 4095
             ),
         ),
         Rule(
-            "beta * input scale is above 2^-26 and finite",
+            "beta * an int8 input's scale is above 2^-26 and finite",
             _bad_beta,
         ),
+        Rule(
+            "of an int16 input, beta is not negative and beta * scale is below 5",
+            _bad_int16_beta,
+            "larger ones overflow in TensorFlow Lite Micro too",
+        ),
+        Rule("beta is finite", lambda op: not math.isfinite(op.attributes_as(Softmax).beta)),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        if op.input.dtype == "int16":
+            return (self.by_tables(op, given(inputs[0]).astype(np.int64)),)
+        if op.input.dtype == "float32":
+            return (self.real(op, given(inputs[0])),)
         multiplier, left_shift, least = softmax_scaling(op)
         data = given(inputs[0]).astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
@@ -91,3 +137,29 @@ class SoftmaxOperator(OpFamily):
         scaled_exps = saturating_rounding_doubling_high_mul(reciprocal, exps)
         result = np.minimum(rounding_divide_by_pot(scaled_exps, exponent) + low, high)
         return (np.where(counts, result, low).astype(op.output.dtype),)
+
+    def ulp(self, op: Op) -> int | None:
+        # of n exps, each may be a unit off, which is up to two of the sum, and each partial sum one: (n + 1) 2^-23 of
+        # the sum. With an exp's own 2^-23 that is up to 2 (n + 2) units of the quotient, whose rounding adds one
+        return 2 * op.input.shape[-1] + 5 if op.input.dtype == "float32" else None
+
+    def real(self, op: Op, data: Array) -> Array:
+        """Of float32: exps of differences to the maximum, over their sum in the order of memory."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            exps = float_math.exp((data - greatest(data)) * np.float32(op.attributes_as(Softmax).beta))
+            shares: Array = exps / sum_in_order(np.moveaxis(exps, -1, 0))[..., None]
+        return shares
+
+    def by_tables(self, op: Op, data: Int64s) -> Array:
+        """Of int16: exps and the reciprocal of their sum, which is first shifted into 16 bits, from tables."""
+        low, high = RANGE["int16"]
+        difference = data - data.max(axis=-1, keepdims=True)
+        scaled = multiply_by_quantized_multiplier(difference, *int16_scaling(op)) + high
+        exps = looked_up(np.clip(scaled, low, high), exp_table())
+        total = exps.sum(axis=-1, keepdims=True)
+        headroom = leading_zeros(total)
+        shifted = ((total << (headroom - 1)) + (1 << 13)) >> 14
+        reciprocal = looked_up(np.clip(shifted - (1 << 15) - (1 << 16), low, high), reciprocal_table())
+        right = 31 - headroom
+        result = (exps * reciprocal + (np.int64(1) << (right - 1))) >> right
+        return clamp(result, 0, high, "int16")

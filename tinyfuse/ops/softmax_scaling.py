@@ -24,6 +24,11 @@ def softmax_scaling(op: Op) -> tuple[int, int, int]:
     return difference_scaling(op.attributes_as(Softmax).beta * op.input.scale)
 
 
+def int16_scaling(op: Op) -> tuple[int, int]:
+    """(multiplier, shift) of a SOFTMAX of int16: from a difference of stored values to one where 65535 means 10."""
+    return quantize_multiplier(op.input.scale * op.attributes_as(Softmax).beta / (10.0 / 65535.0))
+
+
 def difference_scaling(scale: float) -> tuple[int, int, int]:
     """(multiplier, left shift, least difference): a difference d of stored values, which means
     d * scale, is d * 2^left_shift * multiplier / 2^31 in Q5.26; below `least` its exp counts as zero."""

@@ -1,4 +1,4 @@
-"""SVDF, int8 with a state of int16 or int8: a fully connected layer whose results are remembered, and a
+"""SVDF, int8 with a state of int16 or int8, or float32: a fully connected layer whose results are remembered, and a
 filter over the last of them."""
 
 from __future__ import annotations
@@ -12,19 +12,39 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.real import sum_in_order
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
 @dataclass(frozen=True)
 class Svdf:
-    """rank: how many filters add up to one output. The fused activation of the file is not kept: TFLM
-    applies none to int8."""
+    """rank: how many filters add up to one output. activation: of float32; TFLM applies none to int8."""
 
     rank: int = 0
+    activation: str = "NONE"
+
+
+#: fused activations of float32: what an output is clamped to from above and then from below, None where it isn't
+CLAMPS: dict[str, tuple[float | None, float | None]] = {
+    "NONE": (None, None),
+    "RELU": (None, 0.0),
+    "RELU_N1_TO_1": (1.0, -1.0),
+    "RELU6": (6.0, 0.0),
+}
+
+
+def real_activation(op: Op, output: Array) -> Array:
+    """float32 clamped by fmin and fmax, which give a NaN the bound's value."""
+    high, low = CLAMPS[op.attributes_as(Svdf).activation]
+    if high is not None:
+        output = np.where(output < high, output, np.float32(high))
+    return output if low is None else np.where(output > low, output, np.float32(low))
 
 
 def _bad_dtype(op: Op) -> Tensor | None:
     x, features, time, bias, state = op.operands
+    if x.dtype == "float32":
+        return next((t for t in (*op.operands, op.output) if t.dtype != "float32"), None)
     expected = ((x, ("int8",)), (op.output, ("int8",)), (features, ("int8",)), (bias, ("int32",)),
                 (time, ("int8", "int16")), (state, (time.dtype,)))  # fmt: skip
     return next((tensor for tensor, dtypes in expected if tensor.dtype not in dtypes), None)
@@ -45,16 +65,37 @@ def _bad_shape(op: Op) -> Tensor | None:
     return None if op.output.shape == (batches, filters // rank) else op.output
 
 
+def _is_real(op: Op) -> bool:
+    return op.input.dtype == "float32"
+
+
 def _unquantized(op: Op) -> Tensor | None:
+    if _is_real(op):
+        return None
     x, features, time, _, state = op.operands
     return next((t for t in (x, features, time, state, op.output) if t.quant is None or t.quant.per_channel), None)
 
 
+def _bad_zero_point(op: Op) -> Tensor | None:
+    if _is_real(op):
+        return None
+    _, features, time, _, state = op.operands
+    asymmetric = (t for t in (features, time, state) if t.zero_point)
+    return next((t for t in asymmetric if t.dtype == "int16" or t is not state), None)
+
+
 def _bias_scale_off(op: Op) -> Tensor | None:
+    if _is_real(op):
+        return None
     _, _, time, bias, state = op.operands
     scale = bias.quant.scale[0] if bias.quant is not None and bias.quant.scale else 0.0
     product = float(np.float32(state.scale) * np.float32(time.scale))
     return None if abs(scale - product) < 1e-5 else bias
+
+
+def _sums(terms: Array) -> Array:
+    """Over the last axis."""
+    return sum_in_order(np.moveaxis(terms, -1, 0))
 
 
 class SvdfOperator(OpFamily):
@@ -73,24 +114,27 @@ class SvdfOperator(OpFamily):
         Rule("five inputs and one output",
              lambda op: len(op.inputs) != 5 or len(op.outputs) != 1 or None in op.inputs),
         Rule("input, output and feature weights are int8, the bias int32; time weights and state are both "
-             "int16 or both int8", _bad_dtype, "quantize the model to int8 (full integer quantization)"),
+             "int16 or both int8; or all are float32", _bad_dtype,
+             "quantize the model to int8 (full integer quantization)"),
         Rule("weights and bias are constant",
              lambda op: next((t for t in op.operands[1:4] if not t.is_constant), None)),
         Rule("shapes agree: [B, I], [F, I], [F, M], [F / rank], [B, F * M] and [B, F / rank]", _bad_shape),
-        Rule("every tensor but the bias has one scale and one zero point", _unquantized),
-        Rule("weights, and a state of int16, have zero point 0",
-             lambda op: next((t for t in (op.operand(1), op.operand(2), op.operand(4))
-                              if t.zero_point and (t.dtype == "int16" or t is not op.operand(4))), None)),
+        Rule("every tensor but the bias has one scale and one zero point, unless they are float32", _unquantized),
+        Rule("weights, and a state of int16, have zero point 0", _bad_zero_point),
         Rule("the bias has the scale of state times time weights (within 1e-5)", _bias_scale_off,
              "TensorFlow Lite Micro refuses this layer, too"),
         Rule("a requantization multiplier is below 2^31",
-             lambda op: max(feature_multiplier(op)[1], time_multiplier(op)[1]) > 30),
+             lambda op: not _is_real(op) and max(feature_multiplier(op)[1], time_multiplier(op)[1]) > 30),
+        Rule(f"the fused activation of float32 is one of {', '.join(CLAMPS)}",
+             lambda op: _is_real(op) and op.attributes_as(Svdf).activation not in CLAMPS),
     )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> Svdf:
-        return Svdf(options.get("rank", 0))
+        return Svdf(options.get("rank", 0), options.get("fused_activation_function", "NONE"))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        if _is_real(op):
+            return self.real(op, *all_given(inputs))
         x, features, time, bias, state = (value.astype(np.int64) for value in all_given(inputs))
         dtype, zero_point = op.operand(4).dtype, op.operand(4).zero_point
         (batches, _), (filters, memory) = x.shape, time.shape
@@ -104,6 +148,17 @@ class SvdfOperator(OpFamily):
         scaled = multiply_by_quantized_multiplier(total, *time_multiplier(op))
         output = clamp(scaled + op.output.zero_point, *RANGE["int8"])
         return output, state.reshape(op.operand(4).shape).astype(dtype)
+
+    @staticmethod
+    def real(op: Op, x: Array, features: Array, time: Array, bias: Array, state: Array) -> tuple[Array, Array]:
+        """float32: each sum one after the other, and each product and sum rounded."""
+        (batches, _), (filters, memory) = x.shape, time.shape
+        state = np.roll(state.reshape(batches, filters, memory), -1, axis=2)
+        with np.errstate(all="ignore"):
+            state[:, :, -1] = _sums(x[:, None, :] * features)
+            filtered = _sums(state * time).reshape(batches, -1, op.attributes_as(Svdf).rank)
+            output = _sums(np.concatenate([np.broadcast_to(bias, filtered.shape[:2])[..., None], filtered], axis=2))
+        return real_activation(op, output), state.reshape(op.operand(4).shape)
 
     def macs(self, op: Op) -> int:
         features, time = op.operand(1), op.operand(2)

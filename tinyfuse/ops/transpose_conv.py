@@ -1,8 +1,8 @@
-"""TRANSPOSE_CONV, int8: every input pixel adds its kernel to the output, a stride apart."""
+"""TRANSPOSE_CONV, int8, int16 and float32: every input pixel adds its kernel to the output, a stride apart."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +14,14 @@ from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
     TENSOR_RULES,
+    ZERO_POINT_RULE,
     Clamped,
+    quantized,
     requantize_channels,
     weights_scale_rule,
     windows_along,
 )
+from tinyfuse.ops.real import real_outputs
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class TransposeConv(Clamped):
     padding: str = "SAME"
     stride: tuple[int, int] = (0, 0)
     activation: str = "NONE"
-    clamp: tuple[int, int] | None = None
+    clamp: tuple[int, int] | tuple[float, float] | None = None
 
 
 def as_convolution(op: Op) -> Op:
@@ -78,8 +81,7 @@ class TransposeConvOperator(OpFamily):
             lambda op: None if op.operand(0).is_constant and op.operand(0).dtype == "int32" else op.operand(0),
             "convert the model with fixed shapes",
         ),
-        *map(_on_convolution, TENSOR_RULES[1:]),
-        *map(_on_convolution, SHAPE_RULES[:1]),
+        *map(_on_convolution, (*TENSOR_RULES[1:], ZERO_POINT_RULE, SHAPE_RULES[0])),
         Rule(
             "the strides are from 1 to 32767",
             lambda op: not all(1 <= s <= 32767 for s in op.attributes_as(TransposeConv).stride),
@@ -97,22 +99,27 @@ class TransposeConvOperator(OpFamily):
         )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        data, weights = op.operand(2), given(inputs[1]).astype(np.float64)
-        (_, in_h, in_w, _), (_, kernel_h, kernel_w, _) = data.shape, weights.shape
-        (_, out_h, out_w, out_c), (stride_h, stride_w) = op.output.shape, op.attributes_as(TransposeConv).stride
-        top, left = paddings(op)
-        # all that any input pixel adds, what is cut off included; float64 holds every sum exactly
-        height = max((in_h - 1) * stride_h + kernel_h, out_h + top)
-        width = max((in_w - 1) * stride_w + kernel_w, out_w + left)
-        total = np.zeros((height, width, out_c))
-        values = given(inputs[2])[0].astype(np.float64) - data.zero_point
-        for ky in range(kernel_h):
-            for kx in range(kernel_w):
-                rows = slice(ky, ky + (in_h - 1) * stride_h + 1, stride_h)
-                columns = slice(kx, kx + (in_w - 1) * stride_w + 1, stride_w)
-                total[rows, columns] += values @ weights[:, ky, kx].T
-        total = total[top : top + out_h, left : left + out_w].astype(np.int64)
-        return (requantize_channels(as_convolution(op), total)[None],)
+        return ((self._function if quantized(op) else self._real)(op, *inputs)[None],)
+
+    def _function(self, op: Op, *inputs: Array | None) -> Array:
+        """The output of integers, [H, W, C]."""
+        weights = given(inputs[1]).astype(np.float64)
+        values = given(inputs[2])[0].astype(np.float64) - op.operand(2).zero_point
+        total = _everything(op, np.float64)  # which holds every sum exactly
+        for ky, kx, rows, columns in _reached(op):
+            total[rows, columns] += values @ weights[:, ky, kx].T
+        return requantize_channels(as_convolution(op), _kept(op, total).astype(np.int64))
+
+    def _real(self, op: Op, *inputs: Array | None) -> Array:
+        """The output of floats, [H, W, C]: every product and sum rounded, in TFLM's order: that of the input's
+        rows, columns and channels, so that the last tap comes first."""
+        weights, values = given(inputs[1]), given(inputs[2])[0]
+        total = _everything(op, np.float32)
+        with np.errstate(all="ignore"):
+            for ky, kx, rows, columns in reversed(list(_reached(op))):
+                for i in range(values.shape[2]):
+                    total[rows, columns] += values[..., i, None] * weights[:, ky, kx, i]
+        return real_outputs(as_convolution(op), _kept(op, total))
 
     def macs(self, op: Op) -> int:
         weights, data = op.operand(1), op.operand(2)
@@ -123,3 +130,29 @@ class TransposeConvOperator(OpFamily):
             return None
         kernel = op.operand(1).shape[1]
         return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes_as(TransposeConv).stride[0])
+
+
+def _everything(op: Op, dtype: type) -> Array:
+    """Zeros for all that any input pixel adds to, what is cut off included: [H, W, C]."""
+    (_, in_h, in_w, _), (_, kernel_h, kernel_w, _) = op.operand(2).shape, op.operand(1).shape
+    (_, out_h, out_w, out_c), (stride_h, stride_w) = op.output.shape, op.attributes_as(TransposeConv).stride
+    top, left = paddings(op)
+    height = max((in_h - 1) * stride_h + kernel_h, out_h + top)
+    width = max((in_w - 1) * stride_w + kernel_w, out_w + left)
+    return np.zeros((height, width, out_c), dtype)
+
+
+def _reached(op: Op) -> Iterator[tuple[int, int, slice, slice]]:
+    """Yields (kernel row, kernel column, rows, columns): those of `_everything` that a tap adds to."""
+    (_, in_h, in_w, _), (_, kernel_h, kernel_w, _) = op.operand(2).shape, op.operand(1).shape
+    stride_h, stride_w = op.attributes_as(TransposeConv).stride
+    for ky in range(kernel_h):
+        for kx in range(kernel_w):
+            rows = slice(ky, ky + (in_h - 1) * stride_h + 1, stride_h)
+            yield ky, kx, rows, slice(kx, kx + (in_w - 1) * stride_w + 1, stride_w)
+
+
+def _kept(op: Op, total: Array) -> Array:
+    """The output's part of `_everything`."""
+    (_, out_h, out_w, _), (top, left) = op.output.shape, paddings(op)
+    return total[top : top + out_h, left : left + out_w]

@@ -1,23 +1,17 @@
-"""ABS and RSQRT of int8 tensors; NEG and SQUARE of float ones, for TFLM has no others."""
+"""ABS and RSQRT, which are quantized too; and the functions that TFLM has for float32 alone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, given
+from tinyfuse.ir import Array, Op, float_math
 from tinyfuse.ir.fixedpoint import inverse_sqrt_multiplier, multiply_by_quantized_multiplier, quantize_multiplier
-from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
-from tinyfuse.ops.unary import (
-    ONE_INPUT,
-    ONE_SHAPE,
-    RATIO_RULE,
-    UNARY_RULES,
-    UnaryOperator,
-    saturate,
-    scale_ratio,
-)
+from tinyfuse.ir.float_math import Floats
+from tinyfuse.ops.base import Rule
+from tinyfuse.ops.unary import RATIO_RULE, UnaryOperator, saturate, scale_ratio, unary_rules
 
 
 class AbsOperator(UnaryOperator):
@@ -25,13 +19,16 @@ class AbsOperator(UnaryOperator):
 
     kind = "ABS"
     summary = "magnitude"
-    rules = (*UNARY_RULES, RATIO_RULE)
+    rules = (*unary_rules("int8", "int16", "float32"), RATIO_RULE)
 
     def function(self, op: Op, values: Array) -> Array:
         size = np.abs(values.astype(np.int64) - op.input.zero_point)
         if op.input.scale != op.output.scale:
             size = multiply_by_quantized_multiplier(size, *quantize_multiplier(scale_ratio(op)))
-        return saturate(size + op.output.zero_point)
+        return saturate(size + op.output.zero_point, op.output.dtype)
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return np.abs(x)
 
 
 #: bits that keep the fraction of 1 / sqrt(value) between two requantizations
@@ -58,15 +55,15 @@ class RsqrtOperator(UnaryOperator):
     kind = "RSQRT"
     summary = "1 / sqrt(x)"
     rules = (
-        *UNARY_RULES,
+        *unary_rules("int8", "float32"),
         Rule(
-            "the input's zero point is -128: no value is negative",
-            lambda op: op.input if op.input.zero_point != -128 else None,
+            "an int8 input's zero point is -128: no value is negative",
+            lambda op: op.input if op.input.dtype == "int8" and op.input.zero_point != -128 else None,
             "TensorFlow Lite Micro stops at a negative value; clamp before quantizing",
         ),
         Rule(
-            "sqrt(input scale) times output scale is above 2^-30 and at most 2^12",
-            lambda op: not 2.0**-30 < _rsqrt_root(op) <= 2.0**12,
+            "of int8, sqrt(input scale) times output scale is above 2^-30 and at most 2^12",
+            lambda op: op.input.dtype == "int8" and not 2.0**-30 < _rsqrt_root(op) <= 2.0**12,
         ),
     )
 
@@ -78,42 +75,44 @@ class RsqrtOperator(UnaryOperator):
         offsets = values.astype(np.int64) - op.input.zero_point
         return np.where(offsets == 0, 127, saturate(results)[offsets]).astype(np.int8)
 
-
-class _FloatOperator(OpFamily):
-    """Between a DEQUANTIZE and a QUANTIZE, where a converter leaves what has no int8 form."""
-
-    elementwise = True
-
-    rules = (
-        ONE_INPUT,
-        Rule(
-            "input and output are float32",
-            lambda op: next((t for t in (op.input, op.output) if t.dtype != "float32"), None),
-            "TensorFlow Lite Micro computes it in float32 alone; take a product or a difference for int8",
-        ),
-        ONE_SHAPE,
-    )
-
-    def row_window(self, op: Op, index: int) -> RowWindow | None:
-        return SAME_ROW if op.output.is_image else None
+    def real(self, op: Op, x: Floats) -> Floats:
+        return np.divide(np.float32(1), np.sqrt(x))
 
 
-class NegOperator(_FloatOperator):
-    """float32 -> float32 of one shape."""
-
-    kind = "NEG"
-    summary = "-x of floats"
-
-    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        return (-given(inputs[0]),)
+def _rounded(x: Floats) -> Floats:
+    """As TFLM rounds (reference/round.h): what lies from -0.5 to below 0 becomes 0, not -0."""
+    below = np.floor(x)
+    rest = x - below
+    stays = (rest < np.float32(0.5)) | ((rest == np.float32(0.5)) & (np.fmod(below, np.float32(2)) == 0))
+    return np.where(stays, below, below + np.float32(1))
 
 
-class SquareOperator(_FloatOperator):
-    """float32 -> float32 of one shape; what is too large becomes infinite."""
+class FloatFunction(UnaryOperator):
+    """Between a DEQUANTIZE and a QUANTIZE, or in a float32 model. `ulp`: as OpFamily.ulp."""
 
-    kind = "SQUARE"
-    summary = "x * x of floats"
+    rules = unary_rules("float32")
 
-    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        with np.errstate(over="ignore", under="ignore"):
-            return (given(inputs[0]) * given(inputs[0]),)
+    def __init__(self, kind: str, summary: str, function: Callable[[Floats], Floats], ulp: int | None = None) -> None:
+        self.kind, self.summary = kind, summary
+        self._function, self._ulp = function, ulp
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        return self._function(x)
+
+    def ulp(self, op: Op) -> int | None:
+        return self._ulp
+
+
+#: exact but for those of libm; SQUARE of what is too large is infinite, LOG and SQRT below 0 are NaN
+FLOAT_FUNCTIONS = (
+    FloatFunction("NEG", "-x of floats", np.negative),
+    FloatFunction("SQUARE", "x * x of floats", np.square),
+    FloatFunction("SQRT", "square root of floats", np.sqrt),
+    FloatFunction("FLOOR", "the next integer below or at a float", np.floor),
+    FloatFunction("CEIL", "the next integer above or at a float", np.ceil),
+    FloatFunction("ROUND", "the nearest integer to a float, halves to the even one", _rounded),
+    FloatFunction("EXP", "exp(x) of floats", float_math.exp, 1),
+    FloatFunction("LOG", "natural logarithm of floats", float_math.log, 1),
+    FloatFunction("SIN", "sine of floats", float_math.sin, 1),
+    FloatFunction("COS", "cosine of floats", float_math.cos, 1),
+)

@@ -13,6 +13,7 @@ from tinyfuse.plan.plan import (
     Storage,
     constant_key,
     states_bytes,
+    subplans,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "Storage",
     "constant_key",
     "states_bytes",
+    "subplans",
 ]

@@ -10,19 +10,22 @@ references and the C.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, TensorAccess, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D
 from tinyfuse.ops.resize import Resize
 from tinyfuse.ops.transpose_conv import TransposeConv
+from tinyfuse.plan import subplans
 
 # --- rows --------------------------------------------------------------------------------------
 
@@ -44,9 +47,10 @@ def _inside(first: int, after: int, height: int) -> range:
 
 #: operators each of whose elements follows from the elements at its place, or of its row
 _ELEMENTWISE = (
-    "ABS ADD CAST CONCATENATION DEQUANTIZE ELU EQUAL GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL "
-    "LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROW_MACS "
-    "ROW_SUM RSQRT SQUARE SQUARED_DIFFERENCE SUB TANH"
+    "ABS ADD ADD_N CAST CEIL CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD GREATER "
+    "GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM "
+    "MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROUND ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN SQRT SQUARE "
+    "SQUARED_DIFFERENCE SUB TANH"
 )
 _OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
@@ -86,9 +90,13 @@ def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
 
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
-    """The two rows about y's place, which counts in 1024ths of an input row."""
+    """The two rows about y's place, which counts in 1024ths of an input row; of floats in float32 rows."""
     a, rows = op.attributes_as(Resize), op.output.shape[1]
     over, under = (height - 1, rows - 1) if a.align_corners and rows > 1 else (height, rows)
+    if op.output.dtype == "float32":
+        slant, shift = np.float32(over) / np.float32(under), np.float32(0.5 if a.half_pixel_centers else 0)
+        at = float((np.float32(y) + shift) * slant - shift)
+        return max(math.floor(at), 0), min(math.ceil(at), height - 1) + 1
     slope = (1024 * over + under // 2) // under
     place = y * slope + (slope // 2 - 512 if a.half_pixel_centers else 0)
     above, below = max(place // 1024, 0), min(max(-(-place // 1024), 0), height - 1)
@@ -125,6 +133,7 @@ _ROWS: Mapping[str, Callable[[Op, int, int], tuple[int, int]]] = {
     "DEPTHWISE_CONV_2D": _rows_of_window,
     "AVERAGE_POOL_2D": _rows_of_window,
     "MAX_POOL_2D": _rows_of_window,
+    "L2_POOL_2D": _rows_of_window,
     "TRANSPOSE_CONV": _rows_of_transposed,
     "RESIZE_BILINEAR": _rows_of_bilinear,
     "RESIZE_NEAREST_NEIGHBOR": _rows_of_moved,
@@ -148,8 +157,9 @@ _Arguments = tuple[Any, ...]
 def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
     """Bytes of scratch that the kernel's call may write, from its own arguments."""
     fields: _Fields = {}
-    most = 0
-    for statement in _statements(kernel.call(op, _site(op, by_row), context)):
+    # the arenas of the graphs that it runs: where their last buffer ends
+    most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
+    for statement in called(kernel.call(op, _site(op, by_row), context)):
         if isinstance(statement, Call):
             contract = _SCRATCH.get(statement.function)
             known = {**fields, "out_h": op.output.shape[1]} if contract else {}
@@ -161,6 +171,10 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
                 after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
                 most = max(most, int(after.rstrip(")") or 0) + int(fields["size"]))
     return most
+
+
+def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
+    return max((offsets[buffer.name] + buffer.bytes for buffer in buffers), default=0)
 
 
 _SCRATCH_NAME = "the_scratch"
@@ -180,14 +194,6 @@ def _site(op: Op, by_row: bool) -> CallSite:
         TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs)
     )
     return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
-
-
-def _statements(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
-    for statement in statements:
-        if isinstance(statement, Loop):
-            yield from _statements(statement.body)
-        else:
-            yield statement
 
 
 def _fours(count: int) -> int:
@@ -217,11 +223,40 @@ def _of_dense(p: _Fields, args: _Arguments) -> int:
     return _fours(p["in_c"]) * _input_bytes(args[-2])
 
 
+def _of_packed_conv_s16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs of 2 bytes, one more where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 else 0)))
+
+
+def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
+    """Columns of min(batches, 3) * depth inputs of 2 bytes, with depth = in_c rounded up to a multiple of 4."""
+    return int(2 * min(p["batches"], 3) * _fours(p["in_c"]))
+
+
+def _of_dense_s4(p: _Fields, args: _Arguments) -> int:
+    """A column of int16, in_c rounded up to a multiple of 8."""
+    return int((p["in_c"] + 7) // 8 * 8 * 2)
+
+
 def _of_taps(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
+
+
+def _of_taps_s16(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c zeros of 2 bytes where any window reaches into the padding."""
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return _of_taps(p, args) + (int(p["in_c"]) if padded else 0)
+
+
+def _of_taps_f32(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c zeros of 4 bytes where any window reaches into the padding."""
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return _of_taps(p, args) + (3 * int(p["in_c"]) if padded else 0)
 
 
 def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
@@ -231,9 +266,21 @@ def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
     return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
+def _of_depthwise_3x3_s16(p: _Fields, args: _Arguments) -> int:
+    """(out_w - 1) * stride_w + 3 columns of 16 bytes; in_w * in_c zeros of 2 bytes where any window reaches above or
+    below the image."""
+    columns = (p["out_w"] - 1) * p["stride_w"] + 3
+    return int(16 * columns + (2 * p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
 def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
+
+
+def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c inputs of 2 bytes."""
+    return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
 def _leaves(p: _Fields, axis: str, side: str) -> bool:
@@ -247,10 +294,21 @@ POINTER_BYTES, QUAD_BYTES = 4, 156
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
+    "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
+    "tinyfuse_dense_s16": _of_dense_s16,
+    "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
+    "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
+    "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
     "tinyfuse_depthwise_mve_row_s8": _of_taps,
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
+    "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
+    "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
+    "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
+    "tinyfuse_conv_mve_row_s4": _of_conv_mve,
 }

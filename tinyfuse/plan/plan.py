@@ -15,7 +15,9 @@ from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.control_flow import Calls
 from tinyfuse.options import Options
 
 #: C type, alignment, dtype and bytes of a constant
@@ -190,9 +192,30 @@ class Plan:
         """The input that is fed by rows."""
         return self.fed_group.stages[0].op.output if self.fed_group else None
 
+    @cached_property
+    def awaits(self) -> bool:
+        """Whether some runs end without a result."""
+        return any(FAMILIES[op.kind].awaits(op) for group in self.all_groups for op in group.ops)
+
     @property
     def macs(self) -> int:
         return sum(group.macs for group in self.groups)
+
+    @cached_property
+    def subplans(self) -> dict[int, Plan]:
+        """The plans of the graphs that its operators run, by their places in the file, each after those that it
+        runs."""
+        found: dict[int, Plan] = {}
+        for op in (op for group in self.groups for op in group.ops):
+            for number, plan in subplans(op).items():
+                for n, inner in (*plan.subplans.items(), (number, plan)):
+                    found.setdefault(n, inner)
+        return found
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """Its groups, and those of its subplans."""
+        return tuple(group for plan in (*self.subplans.values(), self) for group in plan.groups)
 
     @cached_property
     def weight_bytes(self) -> int:
@@ -202,13 +225,13 @@ class Plan:
     @cached_property
     def unique_constants(self) -> dict[ConstantKey, np.ndarray]:
         """Constant arrays by content: equal arrays of equal type are stored once."""
-        of_stages = [c for group in self.groups for stage in group.stages for c in stage.constants]
+        of_stages = [c for group in self.all_groups for stage in group.stages for c in stage.constants]
         return {constant_key(c): c.data for c in (*of_stages, *self.initial_values.values())}
 
     @property
     def cmsis_nn_functions(self) -> set[str]:
         """The CMSIS-NN functions that the module's calls name."""
-        kernels = (stage.kernel for group in self.groups for stage in group.stages)
+        kernels = (stage.kernel for group in self.all_groups for stage in group.stages)
         return {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
 
     @property
@@ -219,6 +242,14 @@ class Plan:
         """Byte offset of a tensor's memory from the arena's start."""
         storage = self.storage[tensor]
         return self.placement.offsets[storage.buffer] + storage.offset
+
+
+def subplans(op: Op) -> dict[int, Plan]:
+    """The plans of the graphs that an operator runs, by their places in the file."""
+    if not isinstance(op.attributes, Calls):
+        return {}
+    numbered = zip(op.attributes.numbers, op.attributes.programs, strict=True)
+    return {number: program.plan for number, program in numbered if program.plan is not None}
 
 
 #: the buffer with a mark that an inference is under way, and how many rows it was fed

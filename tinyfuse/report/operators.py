@@ -19,8 +19,8 @@ from tinyfuse.report.report_json import JsonObject
 #: kind -> {where: how many operators, each with its own shapes and quantization, are compared there}
 TESTED_CASES = Path(__file__).with_name("tested_cases.json")
 
-#: where cases run; the first compares the Python reference with TFLM's interpreter
-PLACES = ("tflm", "host", "cortex-m4", "cortex-m55")
+#: where the kernels' cases run
+_KERNEL_PLACES = ("host", "cortex-m4", "cortex-m55")
 
 _HEAD = """\
 # Operators
@@ -31,9 +31,9 @@ the operator, the tensor and a hint.
 
 Every case is an operator with its own shapes, quantization and attributes, and every result is compared
 byte for byte: **TFLM** counts the cases where our reference in Python meets TensorFlow Lite Micro's
-interpreter, the other columns those where every C kernel of ours that takes the operator (whole, by rows,
-from rings, in place) meets that reference on the **host** under sanitizers and on emulated cores
-(**M4**, **M55**). Random cases, random networks and CMSIS-NN's kernels are tested beside these.
+interpreter (LiteRT's, where TFLM lacks the operator), the other columns those where every C kernel of ours that
+takes the operator (whole, by rows, from rings, in place) meets that reference on the **host** under sanitizers and on
+emulated cores (**M4**, **M55**). Random cases, random networks and CMSIS-NN's kernels are tested beside these.
 
 *Rows*: can compute row by row inside a fusion group. *In place*: the output may take an input's bytes.
 """
@@ -50,7 +50,12 @@ def operators_json() -> JsonObject:
     }
 
 
-def _data(family: OpFamily, counts: dict[str, int]) -> JsonObject:
+def places(family: OpFamily) -> tuple[str, ...]:
+    """Where cases run; the first compares the Python reference with an interpreter."""
+    return "tflm" if family.in_tflm else "litert", *_KERNEL_PLACES
+
+
+def _data(family: OpFamily, counts: JsonObject) -> JsonObject:
     return {
         "kind": family.kind,
         "summary": family.summary,
@@ -58,7 +63,8 @@ def _data(family: OpFamily, counts: dict[str, int]) -> JsonObject:
         "kernels": sorted({(kernel.library, kernel.name) for kernel in kernels_of(family.kind)}),
         "streams_rows": any(kernel.by_row for kernel in kernels_of(family.kind)),
         "in_place": family.alias or any(_goes_forward(kernel) for kernel in kernels_of(family.kind)),
-        "tested_cases": {place: counts.get(place, 0) for place in PLACES},
+        "tested_cases": {place: counts.get(place, 0) for place in places(family)},
+        "dtypes": counts.get("dtypes", {}),
     }
 
 
@@ -89,7 +95,13 @@ def operator_lines(data: JsonObject) -> list[str]:
         f"  rows     {_yes(data['streams_rows'])}",
         f"  in place {_yes(data['in_place'])}",
         f"  cases    {cases}",
+        f"  dtypes   {', '.join(f'{count} {dtype}' for dtype, count in data['dtypes'].items()) or 'of whole models'}",
     ]
+
+
+def _link(kind: str) -> str:
+    """To the kind's heading, under the name that pages give it."""
+    return f"[{kind}](#{kind.lower().replace(' ', '-')})"
 
 
 def operators_markdown(data: JsonObject) -> str:
@@ -101,16 +113,47 @@ def operators_markdown(data: JsonObject) -> str:
     ]
     for o in data["operators"]:
         cells = [
-            f"[{o['kind']}](#{o['kind'].lower()})", escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
-            *(str(o["tested_cases"][place]) for place in PLACES),
+            _link(o["kind"]), escaped(o["summary"]), _yes(o["streams_rows"]), _yes(o["in_place"]),
+            *_cells(o["tested_cases"]),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", "## Rules"]
+    lines += [*_dtypes_table(data), "", "## Rules"]
     for o in data["operators"]:
         lines += ["", f"### {o['kind']}", "", *(f"- {escaped(rule)}" for rule in o["rules"])]
         kernels = ", ".join(f"`{name}`" for _, name in o["kernels"])
         lines += ["", f"Kernels: {kernels}." if kernels else "No kernel: taken out when the model is compiled."]
     return "\n".join(lines) + "\n"
+
+
+#: the columns of the table of dtypes; the others share one
+_DTYPES = ("int8", "int16", "float32", "int32", "int64", "bool")
+
+
+def _dtypes_table(data: JsonObject) -> list[str]:
+    lines = [
+        "",
+        "## Dtypes",
+        "",
+        "How many of the cases against the interpreter have data of which dtype. Operators that are tested in whole",
+        "models (control flow, variables, SVDF, LSTM, ...) are left out.",
+        "",
+        f"| operator | {' | '.join(_DTYPES)} | others |",
+        f"|---|{'---:|' * len(_DTYPES)}---|",
+    ]
+    for o in data["operators"]:
+        counts = o["dtypes"]
+        others = ", ".join(f"{dtype}: {count}" for dtype, count in counts.items() if dtype not in _DTYPES)
+        if counts:
+            cells = [_link(o["kind"]), *(str(counts.get(dtype, "")) for dtype in _DTYPES), others]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _cells(counts: dict[str, int]) -> list[str]:
+    """The columns of counts."""
+    by = " (LiteRT)" if "litert" in counts else ""
+    first, *others = map(str, counts.values())
+    return [first + by, *others]
 
 
 def _emulated(data: JsonObject) -> int:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES
+from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
@@ -36,7 +37,7 @@ Rewritten = dict[tuple[Pass, Graph], Graph]
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
-FUSING: tuple[Pass, ...] = (replace_patterns, fold_pad, fold_activation, drop_identities, share_results)
+FUSING: tuple[Pass, ...] = (replace_patterns, dilate, fold_pad, fold_activation, drop_identities, share_results)
 
 #: what `rows` adds
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)

@@ -3,18 +3,22 @@
 before   %a = CONV_2D(%in, ...) NONE;  %b = RELU(%a)
 after    %b = CONV_2D(%in, ...) clamp=(zero point, 127)
 
-Only where %a and %b have the same scale and zero point (the RELU then multiplies by exactly one),
+Only where %a and %b have the same scale and zero point (the RELU then multiplies by exactly one), or are float32,
 and nothing else reads %a.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ir.fixedpoint import activation_range
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Clamped, clamp_range
+from tinyfuse.ops.real import real_clamp, real_range
+
+_Bound = TypeVar("_Bound", int, float)
 
 
 def fold_activation(graph: Graph) -> Graph:
@@ -40,13 +44,21 @@ def _folds(graph: Graph, activation: Op) -> bool:
     return (
         source not in graph.outputs
         and len(graph.consumers[source]) == 1
-        and (source.scale, source.zero_point, source.dtype) == (result.scale, result.zero_point, result.dtype)
+        and source.dtype == result.dtype
+        and (source.dtype == "float32" or (source.scale, source.zero_point) == (result.scale, result.zero_point))
     )
 
 
 def _with_clamp(producer: Op, activation: Op) -> Op:
-    low, high = clamp_range(producer)
     name, result = FAMILIES[activation.kind].fused_as or "NONE", activation.output
-    floor, ceiling = activation_range(name, result.scale, result.zero_point, result.dtype)
-    clamp = (min(max(low, floor), ceiling), max(min(high, ceiling), floor))
+    if result.dtype == "float32":
+        clamp = _within(real_clamp(producer), real_range(name))
+    else:
+        clamp = _within(clamp_range(producer), activation_range(name, result.scale, result.zero_point, result.dtype))
     return replace(producer, attributes=producer.attributes_as(Clamped).clamped(clamp), outputs=activation.outputs)
+
+
+def _within(inner: tuple[_Bound, _Bound], outer: tuple[_Bound, _Bound]) -> tuple[_Bound, _Bound]:
+    """The clamp that does what one clamp and then another does."""
+    (low, high), (floor, ceiling) = inner, outer
+    return min(max(low, floor), ceiling), max(min(high, ceiling), floor)

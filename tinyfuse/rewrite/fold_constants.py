@@ -18,18 +18,24 @@ from dataclasses import replace
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.control_flow import Calls, called_graphs
 
 #: bytes of all constants that one model may have us compute
 MAX_FOLDED_BYTES = 1 << 28
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """CompileError where the constants to compute have more than MAX_FOLDED_BYTES bytes."""
+    """CompileError where the constants to compute of a graph have more than MAX_FOLDED_BYTES bytes."""
+    return _folded(graph, {})
+
+
+def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
+    """The graph, and those that its operators run; `inner` are those that were looked at."""
     known: dict[Tensor, Tensor] = {}
     ops, folded = [], 0
     for op in graph.ops:
-        op = op.reading(known)
-        if not _folds(op):
+        op = _folded_inside(op.reading(known), inner)
+        if not _is_constant(op):
             ops.append(op)
             continue
         folded += sum(tensor.bytes for tensor in op.outputs)
@@ -37,14 +43,29 @@ def fold_constants(graph: Graph) -> Graph:
             message = f"the constants computed so far have more than {MAX_FOLDED_BYTES} bytes"
             hint = "no microcontroller holds such a model"
             raise CompileError(graph.path, Problem(message, operator=str(op), hint=hint))
+        if any(rule.problem(op) for rule in FAMILIES[op.kind].rules):  # asked last: some rules decode
+            ops.append(op)
+            continue
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for tensor, array in zip(op.outputs, arrays, strict=True):
             known[tensor] = replace(tensor, data=array)
-    return replace(graph, ops=tuple(ops)) if known else graph
+    changed = known or any(a is not b for a, b in zip(ops, graph.ops, strict=False))
+    return replace(graph, ops=tuple(ops), outputs=tuple(known.get(t, t) for t in graph.outputs)) if changed else graph
 
 
-def _folds(op: Op) -> bool:
+def _folded_inside(op: Op, inner: dict[Graph, Graph]) -> Op:
+    """An operator that runs graphs, with the constants of these computed; itself where there are none."""
+    graphs = [graph for _, graph in called_graphs(op)]
+    for graph in graphs:
+        if graph not in inner:
+            inner[graph] = _folded(graph, inner)
+    folded = tuple(inner[graph] for graph in graphs)
+    if all(a is b for a, b in zip(folded, graphs, strict=True)):
+        return op
+    return replace(op, attributes=replace(op.attributes_as(Calls), graphs=folded))
+
+
+def _is_constant(op: Op) -> bool:
+    """Whether its outputs follow from constants, or shapes, and are computed now."""
     family = FAMILIES.get(op.kind)
-    if family is None or op.states or (op.activations and family.reads_values):
-        return False
-    return not any(rule.problem(op) for rule in family.rules)
+    return family is not None and family.folds and not op.states and not (op.activations and family.reads_values)

@@ -6,11 +6,16 @@ after    %out = CONV_2D(%in, ...) padding=(1, 1, 1, 1)
 PAD writes the zero point (PADV2 may), which is what a convolution takes for the outside of its input. Only
 where %in has the quantization that the convolutions read %p in (PAD copies stored values, whatever
 they meant before), and where every reader of %p is such a convolution, so that %p is gone.
+
+A float convolution leaves out what is outside. The zeros of a PAD, times finite weights, add 0.0 or -0.0 to sums that
+begin with 0.0 and so are never -0.0: no bit changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import numpy as np
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
@@ -38,14 +43,19 @@ def why_pad_stays(graph: Graph, pad: Op) -> str | None:
     consumers = graph.consumers.get(pad.output, ())
     if len(amounts) != 4 or not amounts[0] == amounts[3] == [0, 0]:
         return "it pads more than rows and columns"
-    if pad.input.quant != pad.output.quant:
+    if pad.output.dtype == "float32":
+        if pad_value(pad) != 0:
+            return "it pads with a value other than zero"
+    elif pad.input.quant != pad.output.quant:
         return "its output has another scale or zero point than its input"
-    if pad_value(pad) != pad.output.zero_point:
+    elif pad.output.quant is None or pad_value(pad) != pad.output.zero_point:
         return "it pads with a value other than the zero point"
     if pad.output in graph.outputs or pad.input in graph.outputs:
         return "the model's caller wants its input or output"
     if not consumers or any(not FAMILIES[op.kind].convolution or op.operand(1) is pad.output for op in consumers):
         return "not only convolutions read it"
+    if not all(np.isfinite(op.operand(1).values).all() for op in consumers):
+        return "a weight that is not finite makes more than nothing of the zeros"
     return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
+from tinyfuse.ir import FLOAT16, INT4, ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
 
@@ -80,14 +80,15 @@ def _tensors(graph: Graph) -> list[Tensor]:
 
 
 def _tensor(tensor: Tensor) -> Iterator[str]:
-    if tensor.dtype not in ITEM_BYTES:
+    if tensor.dtype not in ITEM_BYTES and not (tensor.dtype in (INT4, FLOAT16) and tensor.is_constant):
         yield f"{tensor} has no dtype that we know"
     if any(dim < 0 for dim in tensor.shape):
         yield f"{tensor} has a shape that is not static"
     if tensor.is_constant and tensor.is_state:
         yield f"{tensor} is a constant and a state"
+    stored = "int8" if tensor.dtype == INT4 else tensor.dtype
     for what, values in (("data", tensor.data), ("initial value", tensor.initial)):
-        if values is not None and (values.shape != tensor.shape or values.dtype != np.dtype(tensor.dtype)):
+        if values is not None and (values.shape != tensor.shape or values.dtype != np.dtype(stored)):
             yield f"{tensor} has {what} of {values.dtype}{list(values.shape)}"
     cursor = tensor.cursor
     if cursor is not None and not (

@@ -7,6 +7,9 @@ The same for a CONV_2D, for a FULLY_CONNECTED after a RESHAPE of an image, and f
 columns (ROW_SUM, MEAN_OF_SUM). Row y of %s holds the accumulators after row y of the image; as a ring
 of one row it replaces the rows. Integer sums have no order, so every bit is kept.
 
+Layers only of int8: of float32 sums the order counts, and those of int16 data may be int64. A MEAN of float32 adds
+its rows in their order anyway.
+
 Accumulators take four bytes each, so this is done where they are at most half as large as the image.
 They are summed by portable C. A depthwise layer or a mean has too few products for that to count; other
 layers are split where RAM is all that counts, and in `balanced` where that is as good as free.
@@ -24,6 +27,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.row_macs import PartOfLayer, RowMacs
+from tinyfuse.ops.row_sum import sum_dtype
 
 
 def split_full_height(graph: Graph) -> Graph:
@@ -40,19 +44,20 @@ def _split_all(graph: Graph, split: Callable[[Graph, Op], list[Op] | None]) -> G
     ops: list[Op] = []
     for op in graph.ops:
         # a ring's rows (ring_window.py) are all there already
-        ops += (None if op.states else split(graph, op)) or [op]
+        splits = not op.states and bool(op.inputs)
+        ops += (split(graph, op) if splits else None) or [op]
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
 
 
 def _split_cheap(graph: Graph, op: Op) -> list[Op] | None:
     if op.kind == "MEAN":
         return _split_mean(op)
-    return _split_convolution(op) if FAMILIES[op.kind].depthwise else None
+    return _split_convolution(op) if FAMILIES[op.kind].depthwise and op.input.dtype == "int8" else None
 
 
 def _split_layer(graph: Graph, op: Op) -> list[Op] | None:
     family = FAMILIES[op.kind]
-    if family.channel_axis is None or family.depthwise:
+    if family.channel_axis is None or family.depthwise or op.input.dtype != "int8":
         return None
     return _split_convolution(op) if family.convolution else _split_dense(graph, op)
 
@@ -90,7 +95,7 @@ def _split_mean(op: Op) -> list[Op] | None:
     if not op.input.is_image or reduced_axes(op) != (1, 2):
         return None
     _, height, _, channels = op.input.shape
-    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")
+    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), sum_dtype(op.input.dtype))
     result = replace(op.output, name=f"{op.output.name} (row)", shape=(1, 1, 1, channels), index=-1)
     if height == 1 or not _worthwhile(sums, op.input):
         return None

@@ -5,7 +5,8 @@ after    %s[1,H,1,C] = ROW_SUM(%in);  %p = AVERAGE_OF_SUM(%s)
 
 Row y of %s is the sum of the image's rows 0 to y, so its last row is what the average divides. As a
 ring of one row it lets a group take the image row by row: the image never exists whole. Both are
-operators of ours (tinyfuse/ops/row_sum.py); the sum is exact, so the average is the same.
+operators of ours (tinyfuse/ops/row_sum.py). A sum of integers is exact, and one of floats takes the pixels in the
+order in which the average does: so every bit of it is the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops.pooling import Pool2D, pool_extents
-from tinyfuse.ops.row_sum import AverageOfSum
+from tinyfuse.ops.row_sum import AverageOfSum, sum_dtype
 
 
 def split_global_pool(graph: Graph) -> Graph:
@@ -35,7 +36,7 @@ def _sees_all(op: Op) -> bool:
 
 def _split(op: Op) -> list[Op]:
     _, height, width, channels = op.input.shape
-    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), "int32")
+    sums = Tensor(f"{op.output.name} (sum)", (1, height, 1, channels), sum_dtype(op.input.dtype))
     pool = op.attributes_as(Pool2D)
     attributes = AverageOfSum(height * width, pool.activation, pool.clamp)
     return [

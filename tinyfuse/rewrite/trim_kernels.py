@@ -5,7 +5,8 @@ after    %o = CONV_2D(%in, %w'[8,2,3,4]) padding=(0, 1, 1, 1)
 
 Such a tap adds nothing wherever it falls. A narrower window takes less work, and a group keeps fewer rows for
 it. Above and on the left no more is cut than there is padding: a window never begins after its position.
-A depthwise 3x3 stays: its own kernel is faster than the general one for a narrower window.
+A depthwise 3x3 stays: its own kernel is faster than the general one for a narrower window. float32 stays: 0 times
+an infinity is no number.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D, padded_dims
+from tinyfuse.ops.convolution import Conv2D, padded_dims, quantized
 
 
 def trim_kernels(graph: Graph) -> Graph:
@@ -27,7 +28,7 @@ def trim_kernels(graph: Graph) -> Graph:
 
 def _has_kernel(op: Op) -> bool:
     family = FAMILIES[op.kind]
-    return family.convolution and not (family.depthwise and op.operand(1).shape[1:3] == (3, 3))
+    return family.convolution and quantized(op) and not (family.depthwise and op.operand(1).shape[1:3] == (3, 3))
 
 
 def _trimmed(op: Op) -> Op:

@@ -32,18 +32,25 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """elements: how many were compared; mismatches: how many differ in any bit."""
+    """elements: how many were compared; mismatches: how many differ in any bit; max_ulp: the greatest distance of
+    float32 outputs in units of the last place; max_step: the greatest difference of integer ones."""
 
     elements: int
     mismatches: int
     first: Mismatch | None
+    max_ulp: int = 0
+    max_step: int = 0
 
 
 def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[bytes]]) -> Comparison:
     """Every element of every output of every run. Floats are compared as bits, NaN as NaN."""
-    elements = mismatches = 0
+    elements = mismatches = max_ulp = max_step = 0
     first = None
     for run, (wanted_outputs, found_outputs) in enumerate(zip(expected, computed, strict=True)):
+        if len(found_outputs) != len(wanted_outputs):  # so many the module says it has
+            elements += sum(tensor.elements for tensor in plan.graph.outputs)
+            mismatches += sum(tensor.elements for tensor in plan.graph.outputs)
+            continue
         for tensor, wanted, data in zip(plan.graph.outputs, wanted_outputs, found_outputs, strict=True):
             elements += tensor.elements
             if len(data) != tensor.bytes:  # the module says a wrong size, which is a problem of its own
@@ -52,11 +59,22 @@ def compare(plan: Plan, expected: list[list[np.ndarray]], computed: list[list[by
             found = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
             wanted = np.asarray(wanted, tensor.dtype).reshape(tensor.shape)
             different = ~same_bits(found, wanted)
+            if different.any() and tensor.dtype == "float32":
+                max_ulp = max(max_ulp, int(ulp_distance(found, wanted).max()))
+            elif different.any():
+                max_step = max(
+                    max_step, max(abs(a - b) for a, b in zip(*_numbers(found, wanted, different), strict=True))
+                )
             mismatches += int(different.sum())
             if first is None and different.any():
                 index = tuple(int(i) for i in np.argwhere(different)[0])
                 first = Mismatch(run, tensor.name, index, wanted[index].item(), found[index].item())
-    return Comparison(elements, mismatches, first)
+    return Comparison(elements, mismatches, first, max_ulp, max_step)
+
+
+def _numbers(a: Array, b: Array, where: npt.NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+    """Both arrays' elements at those places, as integers of any size."""
+    return [int(v) for v in a[where].tolist()], [int(v) for v in b[where].tolist()]
 
 
 def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
@@ -66,6 +84,25 @@ def same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     bits = np.dtype(f"u{a.dtype.itemsize}")
     same: npt.NDArray[np.bool_] = np.equal(a.view(bits), b.view(bits)) | (np.isnan(a) & np.isnan(b))
     return same
+
+
+def ulp_distance(a: Array, b: Array, ulp_of: float = 0.0) -> npt.NDArray[np.int64]:
+    """How many float32 lie from one value to the other, element by element, the two zeros being two; 0 between NaNs,
+    2^32 between a NaN and a number. Where it is less: the distance in units of the last place of `ulp_of`."""
+    order = [_order(values) for values in (a, b)]
+    nan = np.isnan(a) != np.isnan(b)
+    distance: npt.NDArray[np.int64] = np.where(np.isnan(a) & np.isnan(b), 0, np.abs(order[0] - order[1]))
+    if ulp_of:
+        with np.errstate(invalid="ignore"):
+            units = np.abs(a.astype(np.float64) - b) / np.spacing(np.float32(ulp_of))
+        distance = np.where(units < distance, np.ceil(units), distance).astype(np.int64)
+    return np.where(nan, 1 << 32, distance)
+
+
+def _order(values: Array) -> npt.NDArray[np.int64]:
+    """Integers that follow one another as float32 do: -1 for -0, 0 for 0."""
+    bits = np.asarray(values, np.float32).view(np.int32).astype(np.int64)
+    return np.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits)
 
 
 def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:

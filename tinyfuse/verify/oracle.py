@@ -18,10 +18,12 @@ from typing import Protocol
 import numpy as np
 
 import tinyfuse
-from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.ir import Graph, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
+from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.verify.emulation.process import run_limited
 
 _TIME_LIMIT = 600.0
@@ -106,6 +108,7 @@ class InterpreterOracle(_Runs):
         self._outputs = graph.outputs
         # CALL_ONCE runs once an interpreter, whatever is reset
         self._afresh = bool(graph.states)
+        self._loops = any(op.kind == "WHILE" for op in graph.ops)
         tensors = {t for op in graph.ops for t in (*op.inputs, *op.outputs) if t is not None}
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
@@ -113,6 +116,13 @@ class InterpreterOracle(_Runs):
         self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs])
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        return [
+            [[self._checked(a, t) for a, t in zip(frame, self._outputs, strict=True)] for frame in stream]
+            for stream in self._infer(inputs, [])
+        ]
+
+    def _infer(self, inputs: list[list[list[np.ndarray]]], indexes: list[int]) -> list[list[list[np.ndarray]]]:
+        """The outputs, or the tensors of those places in the file."""
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
             Path(folder, "model.tflite").write_bytes(self._model)
             named = {
@@ -125,20 +135,27 @@ class InterpreterOracle(_Runs):
             worker = Path(__file__).with_name("oracle_worker.py")
             # -P: modules beside the worker must not hide others' of the same name.
             command: list[str | Path] = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
-            command += ["afresh" if self._afresh else "again", folder]
-            code, log = run_limited(command, _TIME_LIMIT)
+            command += ["afresh" if self._afresh else "again", folder, *map(str, indexes)]
+            try:
+                code, log = run_limited(command, _TIME_LIMIT)
+            except EmulationFailed as stopped:
+                hint = "a WHILE that never ends? Then the module doesn't either" if self._loops else "give fewer --runs"
+                raise EmulationFailed(f"{self.name}'s interpreter: {stopped} (hint: {hint})") from None
             if code != 0:
                 end = f"killed by signal {-code}" if code < 0 else ""
                 reasons = [line.strip() for line in [*log.splitlines(), end] if line.strip()]
                 raise UsageError(f"{self.name} can't run this model: {'; '.join(reasons[-3:])}")
+            count = len(indexes or self._outputs)
             with np.load(Path(folder, "outputs.npz")) as arrays:
                 return [
-                    [
-                        [self._checked(arrays[f"{s}_{f}_{i}"], t) for i, t in enumerate(self._outputs)]
-                        for f in range(len(stream))
-                    ]
+                    [[arrays[f"{s}_{f}_{i}"] for i in range(count)] for f in range(len(stream))]
                     for s, stream in enumerate(inputs)
                 ]
+
+    def tensors(self, inputs: list[list[np.ndarray]], indexes: list[int]) -> list[list[np.ndarray]]:
+        """[run][position]: what the interpreter computes for the tensors of those places in the file, between the
+        model's inputs and outputs too."""
+        return [frame for (frame,) in self._infer([[run] for run in inputs], indexes)]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
@@ -154,26 +171,11 @@ class ReferenceOracle(_Runs):
 
     def __init__(self, graph: Graph):
         self.warnings: tuple[str, ...] = ()
-        self._graph = graph
+        self._graph = fold_constants(graph)  # references read the constants of their operators
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         streams = []
         for stream in inputs:
             states = {tensor: tensor.initial_values for tensor in self._graph.states}
-            streams.append([self._frame(frame, states) for frame in stream])
+            streams.append([run_graph(FAMILIES, self._graph, frame, states) for frame in stream])
         return streams
-
-    def _frame(self, inputs: list[np.ndarray], states: dict[Tensor, np.ndarray]) -> list[np.ndarray]:
-        """The outputs of one run; `states` are advanced."""
-        values = dict(zip(self._graph.inputs, inputs, strict=True))
-        for op in self._graph.ops:
-            family = FAMILIES[op.kind]
-            arguments = [
-                None if t is None else t.data if t.is_constant else states[t] if t.is_state else values[t]
-                for t in op.inputs
-            ]
-            results = family.reference(op, *arguments)
-            values.update(zip(op.outputs, results[: len(op.outputs)], strict=True))
-            updated = (op.operand(i) for i in family.updates)
-            states.update(zip(updated, results[len(op.outputs) :], strict=True))
-        return [t.values if t.is_constant else values[t] for t in self._graph.outputs]

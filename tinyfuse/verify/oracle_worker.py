@@ -1,47 +1,79 @@
 """Runs an interpreter of TensorFlow Lite on many inputs, as a process of its own: an interpreter may
 abort on a model it doesn't like. Started by tinyfuse.verify.oracle as a script, so it imports nothing of it.
 
-    python oracle_worker.py tflm|litert ARENA_BYTES afresh|again FOLDER
+    python oracle_worker.py tflm|litert ARENA_BYTES afresh|again FOLDER [TENSOR ...]
 
-FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.npz is written there. A
+FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.npz is written there, with the
+tensors of those places in the file instead of the model's outputs where any are named. A
 model with state gets a new interpreter for every stream ("afresh"), one without keeps the first.
 """
 
+import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 Inference = Callable[[list[np.ndarray]], list[np.ndarray]]
 
+#: what TFLM's invoke gives where a streaming model waits for more frames (kTfLiteAbort, micro_context.h)
+_NO_RESULT = 15
 
-def tflm(model: bytes, arena_bytes: int) -> Inference:
+
+@contextmanager
+def _memory_of_zeros() -> Iterator[None]:
+    """Memory is allocated as zeros meanwhile, where the C library can do it (glibc): as a device's arena is, in .bss.
+    One kernel reads what it never wrote: SPACE_TO_BATCH_ND, what it pads with."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    perturb, inverted = -6, 0xFF  # M_PERTURB; memory is filled with the inverse of the byte
+    if mallopt is not None:
+        mallopt(perturb, inverted)
+    try:
+        yield
+    finally:
+        if mallopt is not None:
+            mallopt(perturb, 0)
+
+
+def tflm(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
     """TensorFlow Lite Micro's interpreter, with an arena of so many bytes."""
     from tflite_micro.python.tflite_micro import runtime
 
-    interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes)
+    config = (
+        runtime.InterpreterConfig.kPreserveAllTensors if tensors else runtime.InterpreterConfig.kAllocationRecording
+    )
+    with _memory_of_zeros():
+        interpreter = runtime.Interpreter.from_bytes(model, arena_size=arena_bytes, intrepreter_config=config)
 
     def infer(inputs: list[np.ndarray]) -> list[np.ndarray]:
         for index, array in enumerate(inputs):
             interpreter.set_input(array, index)
-        interpreter.invoke()
+        none = interpreter.invoke() == _NO_RESULT
+        if tensors:
+            return [np.array(interpreter.GetTensor(index, 0)["tensor_data"]) for index in tensors]
         outputs: list[np.ndarray] = []
         while True:
             # The interpreter doesn't tell how many outputs there are.
             try:
-                outputs.append(np.array(interpreter.get_output(len(outputs))))
+                found = np.array(interpreter.get_output(len(outputs)))
             except IndexError:
                 return outputs
+            outputs.append(np.zeros_like(found) if none else found)
 
     return infer
 
 
-def litert(model: bytes, arena_bytes: int) -> Inference:
+def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inference:
     """LiteRT's interpreter with its reference kernels, which has an arena of its own."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
-    interpreter = Interpreter(model_content=model, experimental_op_resolver_type=OpResolverType.BUILTIN_REF)
+    interpreter = Interpreter(
+        model_content=model,
+        experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+        experimental_preserve_all_tensors=bool(tensors),
+    )
 
     allocated = False
 
@@ -58,12 +90,13 @@ def litert(model: bytes, arena_bytes: int) -> Inference:
         for detail, array in zip(details, inputs, strict=True):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()
-        return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+        places = tensors or [detail["index"] for detail in interpreter.get_output_details()]
+        return [interpreter.get_tensor(place) for place in places]
 
     return infer
 
 
-def main(kind: str, arena_bytes: str, interpreters: str, folder: str) -> None:
+def main(kind: str, arena_bytes: str, interpreters: str, folder: str, *tensors: str) -> None:
     """Runs model.tflite of a folder on inputs.npz and writes outputs.npz; `interpreters` is "afresh" where each
     stream gets one of its own, else "again"."""
     model = Path(folder, "model.tflite").read_bytes()
@@ -75,7 +108,7 @@ def main(kind: str, arena_bytes: str, interpreters: str, folder: str) -> None:
     outputs, infer = {}, None
     for (stream, frame), inputs in sorted(runs.items()):
         if infer is None or (frame == 0 and interpreters == "afresh"):
-            infer = {"tflm": tflm, "litert": litert}[kind](model, int(arena_bytes))
+            infer = {"tflm": tflm, "litert": litert}[kind](model, int(arena_bytes), tuple(map(int, tensors)))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
     np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)

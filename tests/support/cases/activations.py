@@ -1,4 +1,5 @@
-"""Int8 functions of one value: nearly every case has room for all 256 stored values."""
+"""Functions of one value: nearly every int8 case has room for all 256 stored values; of int16 there is a random
+sample and the ends; of float32 every exponent."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ def _rescaling(kind: str, *alpha: float) -> dict[str, Op]:
         "coarser output": _op(kind, _ALL, 0.05, 100, 0.3, -100, *alpha),
         "zero point at the low end": _op(kind, _ALL, 0.024, -128, 0.02, -128, *alpha),
         "zero point at the high end": _op(kind, _ALL, 0.024, 127, 0.02, 127, *alpha),
+        "products that are halves, nearly": _op(kind, _ALL, 1 / 8, 3, 0.1, -20, *alpha),
         "rank 2": _op(kind, (3, 5), 0.05, 3, 0.021, -128, *alpha),
         "rank 0": _op(kind, (), 0.05, 3, 0.021, -128, *alpha),
         "rank 5": _op(kind, (2, 1, 3, 2, 2), 0.05, 3, 0.021, -128, *alpha),
@@ -62,6 +64,7 @@ NAMED = {
         "other zero point": _op("RELU", _ALL, 0.05, 3, 0.05, -128),
         "finer output": _op("RELU", _ALL, 0.05, 3, 0.021, -128),
         "coarser output": _op("RELU", _ALL, 0.05, 100, 0.3, -100),
+        "products that are halves, nearly": _op("RELU", _ALL, 1 / 8, 3, 0.1, -20),
         "widest multiplier": _op("RELU", _ALL, 2.0**21 - 0.5, 0, 1.0, 0),
         "multiplier of zero": _op("RELU", _ALL, 1e-20, 0, 1e10, 7),
         "rank 2": _op("RELU", (3, 5), 0.05, 3, 0.021, -128),
@@ -119,4 +122,78 @@ NAMED = {
         )
     },
 }
-RANDOM = {kind: _random(kind).filter(lambda op: not broken_rules(op)) for kind in NAMED}
+_WIDE = (1, 2, 16, 16)
+
+
+def _wide(kind: str, shape=_WIDE, in_scale=2.0**-12, out_scale=2.0**-15, alpha: float | None = None) -> Op:
+    attributes = None if alpha is None else LeakyRelu(f32(alpha))
+    return operator(kind, [tensor(shape, in_scale, 0, "int16")], tensor(shape, out_scale, 0, "int16"), attributes)
+
+
+def _real(kind: str, shape=_WIDE, alpha: float | None = None) -> Op:
+    attributes = None if alpha is None else LeakyRelu(f32(alpha))
+    return operator(kind, [tensor(shape, None, dtype="float32")], tensor(shape, None, dtype="float32"), attributes)
+
+
+NAMED["RELU"] |= {
+    "int16": _wide("RELU", in_scale=1e-4, out_scale=1e-4),
+    "int16, finer output": _wide("RELU", in_scale=1e-4, out_scale=3e-5),
+    "int16, coarser output": _wide("RELU", in_scale=1e-4, out_scale=7e-3),
+    "int16, widest multiplier": _wide("RELU", in_scale=2.0**14 - 1, out_scale=1.0),
+}
+NAMED["RELU6"] |= {
+    "int16, six inside": _wide("RELU6", in_scale=7e-4, out_scale=7e-4),
+    "int16, six beyond": _wide("RELU6", in_scale=1e-4, out_scale=1e-4),
+}
+NAMED["LEAKY_RELU"] |= {
+    "int16": _wide("LEAKY_RELU", in_scale=1e-4, out_scale=1e-4, alpha=0.2),
+    "int16, negative alpha": _wide("LEAKY_RELU", in_scale=1e-4, out_scale=1.3e-4, alpha=-1.7),
+    "int16, batch 2": _wide("LEAKY_RELU", (2, 3, 4, 5), 1e-4, 3e-5, 0.01),
+    "float32": _real("LEAKY_RELU", alpha=0.2),
+    "float32, negative alpha": _real("LEAKY_RELU", alpha=-1.7),
+}
+NAMED["ABS"] |= {
+    "int16": _wide("ABS", in_scale=1e-4, out_scale=1e-4),
+    "int16, halves": _wide("ABS", in_scale=1e-4, out_scale=2e-4),
+    "int16, finer output": _wide("ABS", in_scale=1e-4, out_scale=3e-5),
+}
+#: left shifts of none to all; scales that are a power of two and others
+_SCALES = (2.0**-44, 1e-6, 2.0**-14, 2.0**-12, 2.0**-11, 3e-4, 2.6e-3, 0.1, 1.0, 2.0)
+for _kind in ("LOGISTIC", "TANH"):
+    NAMED[_kind] |= {f"int16, scale {scale:.3g}": _wide(_kind, in_scale=scale) for scale in _SCALES}
+for _kind in ("RELU", "RELU6", "ABS", "HARD_SWISH"):
+    NAMED[_kind] |= {"float32": _real(_kind), "float32, batch 2": _real(_kind, (2, 3, 4, 5))}
+FLOATS = ("NEG", "SQUARE", "SQRT", "FLOOR", "CEIL", "ROUND")
+_SHAPES = {"image": _WIDE, "rank 0": (), "rank 2": (5, 3), "batch 2": (2, 3, 4, 5)}
+for _kind in FLOATS:
+    NAMED[_kind] = {name: _real(_kind, shape) for name, shape in _SHAPES.items()}
+NAMED["RSQRT"]["float32"] = _real("RSQRT")
+#: those of libm are compared within a bound (OpFamily.ulp)
+LIBM = ("EXP", "LOG", "SIN", "COS", "LOGISTIC", "TANH", "ELU")
+for _kind in LIBM:
+    NAMED.setdefault(_kind, {})
+    NAMED[_kind] |= {"float32": _real(_kind), "float32, rank 0": _real(_kind, ())}
+
+
+@st.composite
+def _random_wide(draw, kind: str) -> Op:
+    alpha = draw(st.floats(-3, 3)) if kind == "LEAKY_RELU" else None
+    fixed = 2.0**-15 if kind in ("LOGISTIC", "TANH") else None
+    return _wide(kind, draw(shapes), draw(scales), fixed or draw(scales), alpha)
+
+
+@st.composite
+def _random_real(draw, kind: str) -> Op:
+    return _real(kind, draw(shapes), draw(st.floats(-3, 3, width=32)) if kind == "LEAKY_RELU" else None)
+
+
+def _strategy(kind: str) -> st.SearchStrategy[Op]:
+    if kind in (*FLOATS, "EXP", "LOG", "SIN", "COS"):
+        return _random_real(kind)
+    sorts = [_random(kind), _random_real(kind)]
+    if kind in ("RELU", "RELU6", "LEAKY_RELU", "ABS", "LOGISTIC", "TANH"):
+        sorts.append(_random_wide(kind))
+    return st.one_of(*sorts).filter(lambda op: not broken_rules(op))
+
+
+RANDOM = {kind: _strategy(kind) for kind in NAMED}

@@ -6,13 +6,14 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from flatbuffers import flexbuffers
 from hypothesis import strategies as st
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.gather import gather_extents
+from tinyfuse.ops.unary import UnaryOperator
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
@@ -69,6 +70,8 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def random_data(shape, rng: np.random.Generator, dtype: str = "int8") -> np.ndarray:
+    if dtype == "float32":
+        return _unbounded(shape, "random", rng)
     low, high = stored_range(dtype)
     return rng.integers(low, high + 1, shape).astype(dtype)
 
@@ -77,7 +80,7 @@ def stored_range(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of a dtype that isn't a float."""
     if dtype == "bool":
         return 0, 1
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max) if dtype != "int64" else 2**62
+    return int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), 2**62)  # numpy draws in int64
 
 
 def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
@@ -86,15 +89,44 @@ def inputs_of(op: Op, seed: int = 0) -> list[list[np.ndarray]]:
     rng = np.random.default_rng(seed)
 
     def filled(how: str) -> list[np.ndarray]:
-        return [_filled(t, op, how, rng) for t in op.activations]
+        return [_not_zero(t, op, _filled(t, op, how, rng)) for t in op.activations]
 
     return [filled(how) for how in ("low", "high", "zero", "random", "random", "every")]
 
 
+#: kinds whose second input divides: by 0 TFLM's results are undefined, or there are none
+_DIVIDE = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
+
+
+def _not_zero(t: Tensor, op: Op, data: np.ndarray) -> np.ndarray:
+    if op.kind not in _DIVIDE or t is not op.inputs[1]:
+        return data
+    zero = t.quant.zero_point[0] if t.quant else 0
+    return np.where(data == zero, data.dtype.type(1 if zero != 1 else 2), data)
+
+
+#: kinds that make NaN of infinities, or of what becomes infinite in between: its sign is the machine's
+_BOUNDED = ("L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTMAX")
+
+
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
+    if t.dtype == "float32" and op.kind in ("SOFTMAX", "LOG_SOFTMAX") and how == "random":
+        return rng.normal(0, 6, t.shape).astype(np.float32)  # exps of which many count
+    if t.dtype == "float32" and op.kind in _BOUNDED:
+        return _unbounded(t.shape, how, rng).clip(-1e18, 1e18)
+    if t.dtype == "float32" and op.kind.startswith("CUSTOM Signal"):
+        # a NaN's sign, where infinities meet, is the processor's
+        return np.nan_to_num(_unbounded(t.shape, how, rng), posinf=1e9, neginf=-1e9).clip(-1e12, 1e12)
     if t.dtype == "float32":
-        return _floats(t.shape, op.output, how, rng) if op.output.quant else _unbounded(t.shape, how, rng)
+        if op.output.quant:
+            return _floats(t.shape, op.output, how, rng)
+        if how == "every" and t.elements and isinstance(FAMILIES[op.kind], UnaryOperator):
+            return _every_exponent(t.shape, rng)
+        return _unbounded(t.shape, how, rng)
     low, high = _range_of(t, op)
+    if how in ("random", "every") and t.dtype in ("uint32", "uint64"):
+        bits = 8 * np.dtype(t.dtype).itemsize  # of any magnitude
+        return rng.integers(0, high, t.shape, t.dtype, endpoint=True) >> rng.integers(0, bits, t.shape, t.dtype)
     if how == "random":
         return rng.integers(low, high + 1, t.shape).astype(t.dtype)
     if how == "every":
@@ -106,9 +138,16 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
 
 def _range_of(t: Tensor, op: Op) -> tuple[int, int]:
     """The least and the greatest value that an input of the operator may have."""
-    if op.kind == "GATHER" and t is op.inputs[1]:
-        return 0, gather_extents(op).slices - 1
-    return stored_range(t.dtype)
+    indexes = FAMILIES[op.kind].indexes(op, op.inputs.index(t))
+    return stored_range(t.dtype) if indexes is None else indexes
+
+
+def _every_exponent(shape, rng: np.random.Generator) -> np.ndarray:
+    """Floats of every exponent, denormal numbers and infinities among them, but no NaN."""
+    count = int(np.prod(shape))
+    sizes = (np.arange(count) % 255).astype(np.uint32) << 23 | rng.integers(0, 1 << 23, count, np.uint32)
+    sizes[-1:] = 0x7F800000
+    return (sizes | rng.integers(0, 2, count, np.uint32) << np.uint32(31)).view(np.float32).reshape(shape)
 
 
 def _unbounded(shape, how: str, rng: np.random.Generator) -> np.ndarray:
@@ -116,7 +155,9 @@ def _unbounded(shape, how: str, rng: np.random.Generator) -> np.ndarray:
     value = {"low": -np.inf, "high": 3e38, "zero": -0.0}.get(how)
     if value is not None:
         return np.full(shape, value, np.float32)
-    return (rng.uniform(-1, 1, shape) * 2.0 ** rng.uniform(-3, 34, shape)).astype(np.float32)
+    # "every": numbers below the least normal one too, which some cores' vectors take for zero
+    least = -149 if how == "every" else -3
+    return (rng.uniform(-1, 1, shape) * 2.0 ** rng.uniform(least, 34, shape)).astype(np.float32)
 
 
 def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.ndarray:
@@ -139,7 +180,7 @@ def _floats(shape, quantized: Tensor, how: str, rng: np.random.Generator) -> np.
 def references(op: Op, inputs: list[np.ndarray]) -> tuple[np.ndarray, ...]:
     """The family's numpy reference of every output on values for op.activations."""
     values = dict(zip(op.activations, inputs, strict=True))
-    arguments = [t.data if t.is_constant else values[t] for t in op.inputs]
+    arguments = [t if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     return FAMILIES[op.kind].reference(op, *arguments)
 
 
@@ -163,8 +204,22 @@ def add_operator(builder: ModelBuilder, op: Op, options: dict[str, Any] | None) 
             quant = (t.quant.scale, t.quant.zero_point, t.quant.axis) if t.quant else (None, None, 0)
             indexes[t] = builder.tensor(t.name, t.shape, t.dtype, *quant, t.data)
     outputs = [indexes[t] for t in op.outputs]
+    if op.kind.startswith("CUSTOM "):
+        written = None if options is None else flexbuffer(options)
+        builder.op("CUSTOM", [indexes[t] for t in op.inputs], outputs, table=False, custom_options=written,
+                   custom_code=op.kind.removeprefix("CUSTOM "))  # fmt: skip
+        return [indexes[t] for t in op.activations], outputs
     builder.op(op.kind, [indexes[t] for t in op.inputs], outputs, table=options is not None, **(options or {}))
     return [indexes[t] for t in op.activations], outputs
+
+
+def flexbuffer(options: dict[str, Any]) -> bytes:
+    """A FlexBuffer map of integers and booleans, its keys sorted, as converters write custom options."""
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for key in sorted(options):
+            (builder.Bool if isinstance(options[key], bool) else builder.Int)(key, options[key])
+    return bytes(builder.Finish())
 
 
 def options_of(op: Op) -> dict[str, Any] | None:
@@ -172,12 +227,12 @@ def options_of(op: Op) -> dict[str, Any] | None:
     a = op.attributes
     if a is None:
         return None
-    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+    if op.kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"):
         return {
             "padding": a.padding, "filter_height": a.filter[0], "filter_width": a.filter[1],
             "stride_h": a.stride[0], "stride_w": a.stride[1], "fused_activation_function": a.activation,
         }  # fmt: skip
-    if op.kind in ("ADD", "SUB", "MUL"):
+    if op.kind in ("ADD", "SUB", "MUL", "DIV"):
         return {"fused_activation_function": a.activation}
     if op.kind == "LEAKY_RELU":
         return {"alpha": a.alpha}
@@ -194,13 +249,30 @@ def options_of(op: Op) -> dict[str, Any] | None:
         }  # fmt: skip
     if op.kind == "MIRROR_PAD":
         return {"mode": a.mode}
+    if op.kind.startswith("CUSTOM Signal"):
+        return signal_options(op.kind.removeprefix("CUSTOM Signal"), a)
     if op.kind == "SQUEEZE":
         return {"squeeze_dims": a.dims}
     if op.kind == "UNPACK":
         return {"num": a.num, "axis": a.axis}
     if op.kind in ("SPACE_TO_DEPTH", "DEPTH_TO_SPACE"):
         return {"block_size": a.size}
-    if op.kind in ("STRIDED_SLICE", "PACK", "GATHER", "RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR", "BATCH_MATMUL"):
-        return dataclasses.asdict(a)
-    assert op.kind in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), op.kind
-    return {"keep_dims": a.keep_dims}
+    return dataclasses.asdict(a)  # named as the schema names them
+
+
+#: what the file's option T says
+TENSOR_TYPES = {"float32": 0, "int32": 2, "int16": 7}
+
+
+def signal_options(name: str, a: Any) -> dict[str, Any]:
+    """The options of an operator of TFLM's signal library."""
+    if name in ("Rfft", "Irfft"):
+        return {"T": TENSOR_TYPES[a.dtype], "fft_length": a.length}
+    if name == "Energy":
+        return {"start_index": a.start, "end_index": a.end}
+    if name == "FilterBank":
+        return {"num_channels": a.channels}
+    if name == "FilterBankLog":
+        return {"input_correction_bits": a.correction_bits, "output_scale": a.output_scale}
+    assert name in ("Window", "PCAN"), name
+    return dataclasses.asdict(a)

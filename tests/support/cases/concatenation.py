@@ -42,6 +42,14 @@ def _random(draw) -> Op:
     return _concatenate(inputs, axis)
 
 
+def _of(dtype: str, *parts, axis: int = -1) -> Op:
+    """The same of another dtype."""
+    inputs = [tensor(shape, 0.1 if dtype == "int16" else None, 0, dtype) for shape in parts]
+    op = _concatenate(inputs, axis)
+    output = tensor(op.output.shape, 0.1 if dtype == "int16" else None, 0, dtype)
+    return operator("CONCATENATION", inputs, output, Concatenation(axis))
+
+
 _TWICE = tensor((1, 3, 2, 5), 0.1, 3)
 NAMED = {
     "CONCATENATION": {
@@ -56,6 +64,9 @@ NAMED = {
         "one input": _op([(1, 3, 4, 2)], 3),
         "rank 1": _op([(3,), (4,)], 0),
         "rank 2": _op([(2, 3), (2, 4)], -1),
+        "rank 5": _op([(2, 1, 3, 2, 2), (2, 3, 3, 2, 2)], 1),
+        "rank 6": _op([(2, 1, 3, 2, 2, 3), (2, 1, 3, 2, 1, 3)], 4),
+        **{dtype: _of(dtype, (1, 2, 3, 2), (1, 2, 3, 3)) for dtype in ("int16", "int32", "int64", "float32", "bool")},
         "ten inputs": _op([(1, 2, 2, 1 + i % 3) for i in range(10)], 3),
     }
 }

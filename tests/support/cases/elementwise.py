@@ -18,7 +18,7 @@ from cases.common import (
     tensor,
     zero_points,
 )  # fmt: skip
-from tinyfuse.ir import Op
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops.binary import Binary
 
 _IMAGE = (1, 3, 4, 5)
@@ -29,9 +29,14 @@ ARITHMETIC = ("ADD", "SUB", "MUL")
 COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 LOGIC = ("LOGICAL_AND", "LOGICAL_OR")
 INT8 = (*ARITHMETIC, "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM", "PRELU", *COMPARISONS)
-INT32 = (*ARITHMETIC, "MAXIMUM", "MINIMUM", *COMPARISONS)
+INT32 = (*ARITHMETIC, "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM", *COMPARISONS)
+INT16 = (*ARITHMETIC, "SQUARED_DIFFERENCE", "MAXIMUM", "MINIMUM", "PRELU")
+FLOAT32 = INT8
+INT64 = ("MAXIMUM", "MINIMUM", *COMPARISONS)
+BOOL = ("EQUAL", "NOT_EQUAL")
 
 _QUANTS = ((0.1, 3), (0.07, -9), (0.12, 5))
+_QUANTS_16 = ((1e-4, 0), (7e-5, 0), (1.2e-4, 0))
 
 
 def _result(kind: str, shape, quant, dtype: str):
@@ -43,14 +48,22 @@ def _result(kind: str, shape, quant, dtype: str):
 def _op(kind, a=_IMAGE, b=_IMAGE, quants=_QUANTS, activation="NONE", const=None, dtype="int8") -> Op:
     """`const`: the index of the constant operand; quants: (scale, zero point) of a, b and output."""
     rng = np.random.default_rng(2)
-    if dtype != "int8":
+    if dtype == "int16" and quants is _QUANTS:
+        quants = _QUANTS_16
+    if dtype not in ("int8", "int16"):
         quants = ((None, 0),) * 3
-    operands = [
-        constant(random_data(shape, rng, dtype), *quant) if i == const else tensor(shape, *quant, dtype=dtype)
-        for i, (shape, quant) in enumerate(zip((a, b), quants, strict=False))
-    ]
+    operands = _operands(kind, (a, b), quants, const, dtype, rng)
     output = _result(kind, np.broadcast_shapes(a, b), quants[2], dtype)
     return operator(kind, operands, output, Binary(activation) if kind in ARITHMETIC else None)
+
+
+def _operands(kind, forms, quants, const, dtype: str, rng) -> list[Tensor]:
+    """Two operands, `const` the index of a constant one; PRELU's alpha of int16 data is int8."""
+    dtypes = (dtype, "int8" if (kind, dtype) == ("PRELU", "int16") else dtype)
+    return [
+        constant(random_data(form, rng, own), *quant) if i == const else tensor(form, *quant, dtype=own)
+        for i, (form, quant, own) in enumerate(zip(forms, quants, dtypes, strict=False))
+    ]
 
 
 def _twice(kind: str) -> Op:
@@ -64,7 +77,9 @@ def _random(draw, kind: str, dtype: str = "int8") -> Op:
     quants = [(draw(scales), draw(zero_points)) for _ in range(3)]
     if kind in COMPARISONS and draw(st.booleans()):
         quants[1] = quants[0]
-    if dtype != "int8":
+    if dtype == "int16":
+        quants = [(scale, 0) for scale, _ in quants]
+    elif dtype != "int8":
         quants = [(None, 0)] * 3
     rng = np.random.default_rng(draw(seeds))
     forms = [shape, shape]
@@ -75,14 +90,11 @@ def _random(draw, kind: str, dtype: str = "int8") -> Op:
         if not i and draw(st.booleans()):  # fewer dimensions, too
             forms[i] = forms[i][draw(st.integers(0, len(shape) - 1)) :]
     const = draw(st.sampled_from([None, None, 0, 1]))
-    operands = [
-        constant(random_data(form, rng, dtype), *quant) if i == const else tensor(form, *quant, dtype=dtype)
-        for i, (form, quant) in enumerate(zip(forms, quants, strict=False))
-    ]
+    operands = _operands(kind, forms, quants, const, dtype, rng)
     output = _result(kind, np.broadcast_shapes(*forms), quants[2], dtype)
     activation = None
     if kind in ARITHMETIC:
-        activation = draw(st.sampled_from(ACTIVATIONS)) if dtype == "int8" else "NONE"
+        activation = draw(st.sampled_from(ACTIVATIONS)) if dtype != "int32" else "NONE"
     return operator(kind, operands, output, activation and Binary(activation))
 
 
@@ -146,6 +158,33 @@ for _kind in ARITHMETIC:
     NAMED[_kind] |= _activations(_kind) | _finest(_kind, 1.0, 14 if _kind == "MUL" else 17)
 for _kind in INT32:
     NAMED[_kind] |= {f"int32, {name}": _shapes(_kind, "int32")[name] for name in ("equal shapes", "both broadcast")}
+#: of the dtypes that came later, what tells most
+_TELLING = ("equal shapes", "a constant a channel", "a constant image", "both broadcast", "rank 5")
+for _kind in INT16:
+    NAMED[_kind] |= {f"int16, {name}": _shapes(_kind, "int16")[name] for name in _TELLING}
+for _kind in FLOAT32:
+    # TFLM's float PRELU reads beyond the shapes of more than four dimensions
+    _names = _TELLING[:-1] if _kind == "PRELU" else _TELLING[::3] if _kind in COMPARISONS else _TELLING
+    NAMED[_kind] |= {f"float32, {name}": _shapes(_kind, "float32")[name] for name in _names}
+for _kind, _dtype in (*((kind, "int64") for kind in INT64), *((kind, "bool") for kind in BOOL)):
+    NAMED[_kind] |= {f"{_dtype}, {name}": _shapes(_kind, _dtype)[name] for name in _TELLING[::3]}
+for _kind in ARITHMETIC:
+    NAMED[_kind] |= {
+        f"{dtype}, {activation}": _op(_kind, activation=activation, dtype=dtype)
+        for dtype in ("int16", "float32")
+        for activation in ("RELU", "RELU6", "RELU_N1_TO_1")
+    } | {
+        "int16, all of both": _op(_kind, _PAIRS, _PAIRS, dtype="int16"),
+        "int16, far apart": _op(_kind, quants=((1e-6, 0), (0.5, 0), (0.1, 0)), dtype="int16"),
+        "int16, coarse output": _op(_kind, quants=((1e-5, 0), (3e-5, 0), (1e5, 0)), dtype="int16"),
+    }
+NAMED["SQUARED_DIFFERENCE"] |= {
+    "int16, all of both": _op("SQUARED_DIFFERENCE", _PAIRS, _PAIRS, dtype="int16"),
+    "int16, equal scales": _op("SQUARED_DIFFERENCE", quants=((1e-4, 0), (1e-4, 0), (2e-4, 0)), dtype="int16"),
+}
+NAMED["PRELU"] |= {
+    "int16, alpha with a zero point": _op("PRELU", quants=((1e-4, 0), (0.01, -7), (2e-4, 0)), dtype="int16"),
+}
 for _kind in COMPARISONS:
     NAMED[_kind] |= {
         "largest scales": _op(_kind, quants=((0.999, -128), (0.998, 127), _QUANTS[2])),
@@ -166,6 +205,8 @@ NAMED["LOGICAL_NOT"] = {
 }
 
 RANDOM = {kind: _random(kind).filter(lambda op: not broken_rules(op)) for kind in INT8}
-for _kind in INT32:
-    RANDOM[_kind] = st.one_of(RANDOM[_kind], RANDOM[_kind], _random(_kind, "int32"))
+for _dtype, _kinds in (("int32", INT32), ("int16", INT16), ("float32", FLOAT32), ("int64", INT64), ("bool", BOOL)):
+    for _kind in _kinds:
+        more = _random(_kind, _dtype).filter(lambda op: not broken_rules(op))
+        RANDOM[_kind] = st.one_of(RANDOM[_kind], more)
 RANDOM |= {kind: _random(kind, "bool") for kind in LOGIC}

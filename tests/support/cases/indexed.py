@@ -15,7 +15,7 @@ _IMAGE = (1, 4, 5, 6)
 
 
 def _data(shape, dtype: str = "int8") -> Tensor:
-    return tensor(shape, *((0.1, 3) if dtype in ("int8", "int16") else (None,)), dtype)
+    return tensor(shape, *((0.1, 3) if dtype in ("int8", "int16") else (None, 0)), dtype)
 
 
 # --- MIRROR_PAD ------------------------------------------------------------------------------
@@ -51,25 +51,29 @@ def random_resized(draw, kind: str) -> Op:
     dims = st.integers(1, 12)
     shape = (draw(st.sampled_from([1, 1, 2])), draw(dims), draw(dims), draw(st.integers(1, 6)))
     corners, centers = draw(st.sampled_from([(False, False), (True, False), (False, True)]))
-    return resized(kind, shape, (draw(dims), draw(dims)), corners, centers)
+    dtype = draw(st.sampled_from(["int8", "float32"]))
+    return resized(kind, shape, (draw(dims), draw(dims)), corners, centers, dtype)
 
 
-def resize_cases(kind: str) -> dict[str, Op]:
+def resize_cases(kind: str, dtype: str = "int8") -> dict[str, Op]:
+    def case(*extents, **more) -> Op:
+        return resized(kind, *extents, **more, dtype=dtype)
+
     return {
-        "twice": resized(kind, _IMAGE, (8, 10)),
-        "twice, half pixels": resized(kind, _IMAGE, (8, 10), half_pixel_centers=True),
-        "twice, corners": resized(kind, _IMAGE, (8, 10), align_corners=True),
-        "three and two times": resized(kind, (1, 3, 4, 5), (9, 8)),
-        "by a fraction": resized(kind, (1, 5, 7, 3), (7, 9), half_pixel_centers=True),
-        "by a fraction, corners": resized(kind, (1, 5, 7, 3), (7, 9), align_corners=True),
-        "half": resized(kind, (1, 8, 6, 4), (4, 3)),
-        "half, half pixels": resized(kind, (1, 8, 6, 4), (4, 3), half_pixel_centers=True),
-        "smaller by a fraction": resized(kind, (1, 9, 7, 2), (5, 4), align_corners=True),
-        "same": resized(kind, _IMAGE, (4, 5)),
-        "from one pixel": resized(kind, (1, 1, 1, 7), (4, 3)),
-        "to one pixel": resized(kind, _IMAGE, (1, 1), align_corners=True),
-        "one channel": resized(kind, (1, 4, 5, 1), (6, 9)),
-        "batch": resized(kind, (2, 3, 4, 5), (5, 6)),
+        "twice": case(_IMAGE, (8, 10)),
+        "twice, half pixels": case(_IMAGE, (8, 10), half_pixel_centers=True),
+        "twice, corners": case(_IMAGE, (8, 10), align_corners=True),
+        "three and two times": case((1, 3, 4, 5), (9, 8)),
+        "by a fraction": case((1, 5, 7, 3), (7, 9), half_pixel_centers=True),
+        "by a fraction, corners": case((1, 5, 7, 3), (7, 9), align_corners=True),
+        "half": case((1, 8, 6, 4), (4, 3)),
+        "half, half pixels": case((1, 8, 6, 4), (4, 3), half_pixel_centers=True),
+        "smaller by a fraction": case((1, 9, 7, 2), (5, 4), align_corners=True),
+        "same": case(_IMAGE, (4, 5)),
+        "from one pixel": case((1, 1, 1, 7), (4, 3)),
+        "to one pixel": case(_IMAGE, (1, 1), align_corners=True),
+        "one channel": case((1, 4, 5, 1), (6, 9)),
+        "batch": case((2, 3, 4, 5), (5, 6)),
     }
 
 
@@ -110,6 +114,9 @@ NAMED = {
         "nothing": _mirror(_IMAGE, [(0, 0)] * 4),
         "rank 1": _mirror((5,), [(2, 4)]),
         "rank 2": _mirror((3, 4), [(1, 0), (3, 2)], "SYMMETRIC"),
+        "rank 5": _mirror((2, 3, 4, 2, 3), [(0, 0), (0, 0), (1, 2), (0, 0), (2, 0)]),
+        "rank 5, batch 1": _mirror((1, 2, 3, 2, 3), [(0, 0), (1, 0), (1, 2), (0, 1), (2, 0)], "SYMMETRIC", "float32"),
+        "rank 6": _mirror((2, 3, 2, 2, 2, 3), [(1, 0), (0, 0), (0, 0), (0, 1), (0, 0), (0, 0)], dtype="float32"),
         "floats": _mirror((1, 3, 4, 2), [(0, 0), (1, 1), (1, 1), (0, 0)], dtype="float32"),
     },
     "RESIZE_NEAREST_NEIGHBOR": {

@@ -24,16 +24,31 @@ from tinyfuse.ops.transpose_conv import TransposeConv
 # --- BATCH_MATMUL ----------------------------------------------------------------------------
 
 
-def _matmul(x, y, adj_x=False, adj_y=False, const=None, quants=((0.05, 3), (0.04, -9), (0.09, 5))) -> Op:
+#: scales and zero points of both operands and the output
+_QUANTS = {
+    "int8": ((0.05, 3), (0.04, -9), (0.09, 5)),
+    "int16": ((0.0005, 0), (0.0004, 0), (0.002, 0)),
+    "float32": ((None, 0),) * 3,
+}
+
+
+def _matmul(x, y, adj_x=False, adj_y=False, const=None, quants=None, dtype="int8") -> Op:
     """x, y: the shapes as stored; `const`: the index of a constant operand."""
     rng = np.random.default_rng(6)
+    quants = quants or _QUANTS[dtype]
+
+    def data(shape) -> np.ndarray:
+        if dtype == "float32":  # above 0: infinities of both signs would sum up to a NaN, whose sign is the core's
+            return rng.uniform(0.1, 2, shape).astype(dtype)
+        return random_data(shape, rng, dtype)
+
     operands = [
-        constant(random_data(shape, rng), *quant) if i == const else tensor(shape, *quant)
+        constant(data(shape), *quant) if i == const else tensor(shape, *quant, dtype)
         for i, (shape, quant) in enumerate(zip((x, y), quants, strict=False))
     ]
     left, right = ((*s[:-2], s[-1], s[-2]) if adj else s for s, adj in ((x, adj_x), (y, adj_y)))
     batches = np.broadcast_shapes(left[:-2], right[:-2])
-    output = tensor((*batches, left[-2], right[-1]), *quants[2])
+    output = tensor((*batches, left[-2], right[-1]), *quants[2], dtype)
     return operator("BATCH_MATMUL", operands, output, BatchMatMul(adj_x, adj_y))
 
 
@@ -46,8 +61,11 @@ def _random_matmul(draw) -> Op:
     x, y = ((depth, rows) if adj_x else (rows, depth)), ((columns, depth) if adj_y else (depth, columns))
     leading = [[1 if draw(st.integers(0, 3)) == 0 else dim for dim in batches] for _ in range(2)]
     leading[1] = leading[1][draw(st.integers(0, len(batches))) :]
-    quants = [(draw(scales), draw(zero_points)) for _ in range(3)]
-    return _matmul((*leading[0], *x), (*leading[1], *y), adj_x, adj_y, draw(st.sampled_from([None, None, 1])), quants)
+    dtype = draw(st.sampled_from(["int8", "int8", "int16", "float32"]))
+    quants = [(draw(scales), draw(zero_points) if dtype == "int8" else 0) for _ in range(3)]
+    quants = _QUANTS["float32"] if dtype == "float32" else quants
+    const = draw(st.sampled_from([None, None, 1]))
+    return _matmul((*leading[0], *x), (*leading[1], *y), adj_x, adj_y, const, quants, dtype)
 
 
 # --- TRANSPOSE_CONV --------------------------------------------------------------------------
@@ -105,6 +123,20 @@ NAMED = {
         "a vector": _matmul((1, 33), (33, 9)),
         "one value": _matmul((1, 1), (1, 1)),
         "ends of the range": _matmul((2, 300), (300, 3), quants=((1.0, -128), (1.0, 127), (900.0, 0))),
+        **{
+            f"{name}, {dtype}": _matmul(*shapes, **how, dtype=dtype)
+            for dtype in ("int16", "float32")
+            for name, shapes, how in (
+                ("matrices", ((3, 7), (7, 5)), {}),
+                ("batches, first transposed", ((2, 8, 3), (2, 8, 4)), {"adj_x": True}),
+                ("second transposed", ((2, 3, 8), (2, 4, 8)), {"adj_y": True}),
+                ("both transposed, constant second", ((8, 3), (4, 8)), {"adj_x": True, "adj_y": True, "const": 1}),
+                ("constant first", ((3, 8), (2, 8, 4)), {"const": 0}),
+                ("broadcast second", ((4, 3, 8), (1, 8, 5)), {}),
+                ("three leading", ((2, 1, 2, 3, 4), (1, 3, 2, 4, 2)), {}),
+            )
+        },
+        "sums beyond 32 bits": _matmul((2, 300), (300, 3), quants=((1.0, 0), (1.0, 0), (9e5, 0)), dtype="int16"),
     },
     "TRANSPOSE_CONV": {
         "twice": transpose_conv((1, 3, 4, 5), 4, (2, 2), (2, 2)),

@@ -17,7 +17,7 @@ _IMAGE = (1, 4, 5, 6)
 
 
 def _data(shape, dtype: str = "int8") -> Tensor:
-    return tensor(shape, *((0.1, 3) if dtype in ("int8", "int16") else (None,)), dtype)
+    return tensor(shape, *((0.1, 3) if dtype in ("int8", "int16") else (None, 0)), dtype)
 
 
 def _numbers(values, dtype=np.int32) -> Tensor:
@@ -127,7 +127,7 @@ def _unpack(shape, axis: int, dtype="int8") -> Op:
 
 @st.composite
 def _random_unpack(draw) -> Op:
-    shape = draw(shapes.filter(lambda s: 1 < len(s)))
+    shape = draw(shapes.filter(lambda s: len(s) > 1))
     axis = draw(st.integers(-len(shape), len(shape) - 1).filter(lambda a: shape[a] < 10))
     return _unpack(shape, axis)
 
@@ -195,7 +195,7 @@ NAMED = {
         "from the end": _squeeze((1, 4, 1, 6), (-2, 0)),
         "nothing": _squeeze((2, 3)),
         "to a scalar": _squeeze((1, 1)),
-        "floats": _squeeze((1, 4, 1), dtype="float32"),
+        **{dtype: _squeeze((1, 4, 1), dtype=dtype) for dtype in ("bool", "uint32", "int64", "uint64", "float32")},
     },
     "EXPAND_DIMS": {
         "first": _expand((4, 5), 0),
@@ -203,6 +203,8 @@ NAMED = {
         "inside": _expand((4, 5), 1, "int16"),
         "axis of rank 1": _expand((4, 5), 2, axis_shape=(1,)),
         "a scalar": _expand((), 0),
+        "rank 5 to 6": _expand((2, 1, 3, 2, 2), 3),
+        "floats": _expand((4, 5), 1, "float32"),
     },
     "SLICE": {
         "image": _slice(_IMAGE, (0, 1, 2, 3), (1, 2, 3, 2)),
@@ -236,20 +238,23 @@ NAMED = {
         "rows": _split(_IMAGE, 1, 2),
         "rank 1": _split((12,), 0, 4),
         "one part": _split(_IMAGE, 3, 1),
+        "rank 6": _split((2, 3, 1, 4, 2, 2), 3, 2),
         **{dtype: _split((4, 6), 1, 2, dtype) for dtype in ("int16", "int32", "float32")},
     },
     "SPLIT_V": {
         "channels": _split_v(_IMAGE, 3, (1, 3, 2)),
         "rows": _split_v(_IMAGE, -3, (3, 1)),
         "one part": _split_v(_IMAGE, 3, (6,)),
-        "int16": _split_v((4, 6), 1, (4, 2), "int16"),
+        "rank 5": _split_v((2, 3, 5, 2, 2), 2, (1, 4)),
+        **{dtype: _split_v((4, 6), 1, (4, 2), dtype) for dtype in ("int16", "int32", "float32")},
     },
     "UNPACK": {
         "channels": _unpack((1, 3, 2, 4), 3),
         "rows": _unpack((1, 3, 2, 4), 1),
         "from the end": _unpack((2, 3, 4), -2),
         "scalars": _unpack((3,), 0, "int32"),
-        "floats": _unpack((3, 2), 0, "float32"),
+        "rank 6": _unpack((2, 1, 3, 2, 2, 2), 4),
+        **{dtype: _unpack((3, 2), 0, dtype) for dtype in ("int16", "int32", "float32")},
     },
     "PACK": {
         "first": _pack((3, 4), 0, 3),
@@ -258,6 +263,7 @@ NAMED = {
         "constant between": _pack((3, 4), 1, 3, constants=(1,)),
         "scalars": _pack((), 0, 3, "int32"),
         "one": _pack((3, 4), 2, 1),
+        "to rank 6": _pack((2, 1, 3, 2, 2), 4, 2),
         **{dtype: _pack((3, 2), 1, 2, dtype) for dtype in ("int16", "int32", "int64", "float32")},
     },
     "TRANSPOSE": {

@@ -11,17 +11,25 @@ from tinyfuse.ir import Op
 from tinyfuse.ops.l2_normalization import L2Norm
 
 
-def _log_softmax(shape, scale=0.1, zero_point=3) -> Op:
+def _log_softmax(shape, scale=0.1, zero_point=3, dtype="int8") -> Op:
+    if dtype == "float32":
+        return operator("LOG_SOFTMAX", [tensor(shape, None, dtype=dtype)], tensor(shape, None, dtype=dtype))
     return operator("LOG_SOFTMAX", [tensor(shape, scale, zero_point)], tensor(shape, 1 / 16, 127))
 
 
-def _l2(shape, zero_point=3, result=(1 / 128, 0)) -> Op:
+def _l2(shape, zero_point=3, result=(1 / 128, 0), dtype="int8") -> Op:
+    if dtype == "float32":
+        floats = tensor(shape, None, dtype=dtype)
+        return operator("L2_NORMALIZATION", [floats], tensor(shape, None, dtype=dtype), L2Norm())
     return operator("L2_NORMALIZATION", [tensor(shape, 0.1, zero_point)], tensor(shape, *result), L2Norm())
 
 
-def _arg(kind: str, shape, axis: int, axis_shape=()) -> Op:
+def _arg(kind: str, shape, axis: int, axis_shape=(), dtype="int8") -> Op:
     at = axis % len(shape)
-    inputs = [tensor(shape), constant(np.full(axis_shape, axis, np.int32))]
+    inputs = [
+        tensor(shape, 0.1 if dtype == "int8" else None, dtype=dtype),
+        constant(np.full(axis_shape, axis, np.int32)),
+    ]
     return operator(kind, inputs, tensor((*shape[:at], *shape[at + 1 :]), None, dtype="int32"))
 
 
@@ -29,14 +37,15 @@ def _arg(kind: str, shape, axis: int, axis_shape=()) -> Op:
 def _random_rows(draw, kind: str) -> Op:
     shape = draw(shapes | st.tuples(st.integers(1, 3), st.integers(1, 300)))
     if kind == "LOG_SOFTMAX":
-        return _log_softmax(shape, draw(scales), draw(zero_points))
-    return _l2(shape, draw(zero_points))
+        return _log_softmax(shape, draw(scales), draw(zero_points), draw(st.sampled_from(["int8", "float32"])))
+    return _l2(shape, draw(zero_points), dtype=draw(st.sampled_from(["int8", "float32"])))
 
 
 @st.composite
 def _random_arg(draw, kind: str) -> Op:
     shape = draw(shapes)
-    return _arg(kind, shape, draw(st.integers(-len(shape), len(shape) - 1)))
+    dtype = draw(st.sampled_from(["int8", "float32"]))
+    return _arg(kind, shape, draw(st.integers(-len(shape), len(shape) - 1)), dtype=dtype)
 
 
 def _arg_cases(kind: str) -> dict[str, Op]:
@@ -48,6 +57,9 @@ def _arg_cases(kind: str) -> dict[str, Op]:
         "to a scalar": _arg(kind, (9,), 0),
         "one": _arg(kind, (4, 1), 1),
         "many": _arg(kind, (1, 300), 1),
+        "floats, classes": _arg(kind, (1, 10), -1, dtype="float32"),
+        "floats, rows": _arg(kind, (2, 3, 4, 5), 1, dtype="float32"),
+        "floats, to a scalar": _arg(kind, (9,), 0, dtype="float32"),
     }
 
 
@@ -63,6 +75,10 @@ NAMED = {
         "beyond the clamp": _log_softmax((2, 33), 1e4),
         "long": _log_softmax((1, 4095), 2.0**-20),
         "every value": _log_softmax((1, 256), 0.05, -128),
+        "floats, ten classes": _log_softmax((1, 10), dtype="float32"),
+        "floats, one class": _log_softmax((3, 1), dtype="float32"),
+        "floats, pixels": _log_softmax((1, 3, 4, 5), dtype="float32"),
+        "floats, long": _log_softmax((2, 300), dtype="float32"),
     },
     "L2_NORMALIZATION": {
         "vectors": _l2((4, 8)),
@@ -72,12 +88,17 @@ NAMED = {
         "long": _l2((2, 3000), 127),
         "every value": _l2((256, 1), 0),
         "output quantization is not looked at": _l2((4, 8), result=(0.3, 9)),
+        "floats, vectors": _l2((4, 8), dtype="float32"),
+        "floats, pixels": _l2((1, 3, 4, 5), dtype="float32"),
+        "floats, one value": _l2((6, 1), dtype="float32"),
+        "floats, long": _l2((2, 300), dtype="float32"),
     },
     "ARG_MAX": _arg_cases("ARG_MAX"),
     "ARG_MIN": _arg_cases("ARG_MIN"),
     "RESIZE_BILINEAR": {
         **resize_cases("RESIZE_BILINEAR"),
         "many times": resized("RESIZE_BILINEAR", (1, 2, 3, 2), (15, 17), half_pixel_centers=True),
+        **{f"floats, {name}": op for name, op in resize_cases("RESIZE_BILINEAR", "float32").items()},
     },
 }
 RANDOM = {

@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D and MAX_POOL_2D: windows that reach over every border."""
+"""AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D: windows that reach over every border."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from tinyfuse.ir import Op
 from tinyfuse.ops.pooling import Pool2D
 
 
-def _op(kind, shape, size, stride=(1, 1), padding="SAME", activation="NONE", quant=(0.1, -7)) -> Op:
+def _op(kind, shape, size, stride=(1, 1), padding="SAME", activation="NONE", quant=(0.1, -7), dtype="int8") -> Op:
+    quant = (None,) if dtype == "float32" else quant
     dims = [
         -(-dim // s) if padding == "SAME" else (dim - k) // s + 1
         for dim, k, s in zip(shape[1:3], size, stride, strict=True)
     ]
-    output = tensor((shape[0], *dims, shape[3]), *quant)
-    return operator(kind, [tensor(shape, *quant)], output, Pool2D(padding, size, stride, activation))
+    output = tensor((shape[0], *dims, shape[3]), *quant, dtype=dtype)
+    return operator(kind, [tensor(shape, *quant, dtype=dtype)], output, Pool2D(padding, size, stride, activation))
 
 
 @st.composite
@@ -26,9 +27,9 @@ def _random(draw, kind: str) -> Op:
     stride = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
     padding = draw(st.sampled_from(["SAME", "VALID"]))
     assume(padding == "SAME" or (size[0] <= shape[1] and size[1] <= shape[2]))
-    return _op(
-        kind, shape, size, stride, padding, draw(st.sampled_from(ACTIVATIONS)), (draw(scales), draw(zero_points))
-    )
+    quant = (draw(scales), draw(zero_points))
+    dtype = "float32" if kind == "L2_POOL_2D" else draw(st.sampled_from(["int8", "int8", "int16", "float32"]))
+    return _op(kind, shape, size, stride, padding, draw(st.sampled_from(ACTIVATIONS)), quant, dtype)
 
 
 def _named(kind: str) -> dict[str, Op]:
@@ -53,5 +54,25 @@ def _named(kind: str) -> dict[str, Op]:
     }
 
 
-NAMED = {kind: _named(kind) for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D")}
+def _wide(kind: str, dtype: str, **more) -> dict[str, Op]:
+    """Of another dtype than int8, whose kernels take four channels at a time, and the rest one by one."""
+    more["dtype"] = dtype
+    return {
+        f"{dtype}, two by two": _op(kind, (1, 6, 8, 5), (2, 2), (2, 2), "VALID", **more),
+        f"{dtype}, over every border": _op(kind, (1, 8, 6, 9), (3, 3), (2, 2), **more),
+        f"{dtype}, whole image": _op(kind, (1, 7, 5, 6), (7, 5), (7, 5), "VALID", **more),
+        f"{dtype}, larger than the image": _op(kind, (1, 3, 2, 3), (9, 7), **more),
+        f"{dtype}, stride beyond the window": _op(kind, (1, 7, 7, 4), (1, 2), (3, 4), **more),
+        f"{dtype}, batch 3": _op(kind, (3, 5, 4, 7), (2, 3), (1, 2), **more),
+        f"{dtype}, relu": _op(kind, (1, 4, 4, 3), (2, 2), activation="RELU", **more),
+        f"{dtype}, relu6": _op(kind, (1, 4, 4, 3), (2, 2), activation="RELU6", **more),
+        f"{dtype}, relu from -1 to 1": _op(kind, (1, 4, 4, 3), (2, 2), activation="RELU_N1_TO_1", **more),
+    }
+
+
+_INT16_QUANT = (0.0002, 0)
+NAMED = {
+    kind: _named(kind) | _wide(kind, "int16", quant=_INT16_QUANT) | _wide(kind, "float32")
+    for kind in ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+} | {"L2_POOL_2D": _wide("L2_POOL_2D", "float32")}
 RANDOM = {kind: _random(kind) for kind in NAMED}

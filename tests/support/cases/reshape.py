@@ -11,11 +11,12 @@ from cases.common import constant, operator, shapes, tensor
 from tinyfuse.ir import Op
 
 
-def _op(before, after, shape_input=True) -> Op:
-    inputs = [tensor(before, 0.1, 3)]
+def _op(before, after, shape_input=True, dtype="int8") -> Op:
+    quantization = (0.1, 3) if dtype == "int8" else (None, 0)
+    inputs = [tensor(before, *quantization, dtype)]
     if shape_input:
         inputs.append(constant(np.array(after, np.int32)))
-    return operator("RESHAPE", inputs, tensor(after, 0.1, 3))
+    return operator("RESHAPE", inputs, tensor(after, *quantization, dtype))
 
 
 @st.composite
@@ -29,12 +30,16 @@ def _random(draw) -> Op:
     return _op(before, after, draw(st.booleans()))
 
 
+#: TFLM reshapes whatever has bytes
+_OTHERS = ("bool", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32")
 NAMED = {
     "RESHAPE": {
         "flat": _op((1, 3, 4, 5), (1, 60)),
         "without a shape input": _op((1, 3, 4, 5), (1, 60), shape_input=False),
         "to an image": _op((60,), (1, 4, 5, 3)),
         "same": _op((1, 3, 4, 5), (1, 3, 4, 5)),
+        "rank 6": _op((2, 6, 2), (1, 2, 3, 2, 1, 2)),
+        **{dtype: _op((2, 6), (3, 4), dtype=dtype) for dtype in _OTHERS},
     }
 }
 RANDOM = {"RESHAPE": _random()}

@@ -25,7 +25,7 @@ class CmsisBatchMatMul(CmsisKernel):
     headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == "int8"
         dims = (*op.output.shape[-2:], _depth(op))
         return fits and len(leading(op)) <= 2 and max(dims) <= MAX_DIM
 

@@ -57,7 +57,7 @@ class CmsisAdd(_CmsisBinary):
         (a, a_shift), (b, b_shift), (out, out_shift) = add_multipliers(op)
         args = (
             *self._operands(op, site),
-            -op.operand(0).zero_point, a, a_shift, -op.operand(1).zero_point, b, b_shift, ADD_SHIFT,
+            -op.operand(0).zero_point, a, a_shift, -op.operand(1).zero_point, b, b_shift, ADD_SHIFT["int8"],
             site.output.pointer, op.output.zero_point, out, out_shift, *clamp_range(op),
             element_count(op.output, site),
         )  # fmt: skip

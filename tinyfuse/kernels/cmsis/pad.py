@@ -15,7 +15,8 @@ class CmsisPad(CmsisRows):
     name = "arm_pad_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and context.cmsis_nn >= (7, 0)
+        fits = op.output.dtype == "int8" and len(op.output.shape) <= 4
+        return super().accepts(op, context) and context.cmsis_nn >= (7, 0) and fits
 
     def window(self, op: Op) -> RowWindow:
         return RowWindow(1, 1, _amounts(op)[1][0])

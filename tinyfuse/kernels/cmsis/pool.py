@@ -19,7 +19,10 @@ from tinyfuse.ops.pooling import Pool2D, pool_extents
 
 
 class _CmsisPool(CmsisRows):
-    """The output must not overlap the input."""
+    """Of int8; the output must not overlap the input."""
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.output.dtype == "int8"
 
     def window(self, op: Op) -> RowWindow:
         (_, top), _ = pool_extents(op)

@@ -19,7 +19,8 @@ class CmsisSoftmax(CmsisKernel):
         compiles = not context.target.mve or context.cmsis_nn > (4, 0)
         # exps that add up to 512 or more make it shift by more bits than a word has
         short = op.input.shape[-1] <= 511
-        return super().accepts(op, context) and op.output.dtype == "int8" and short and compiles
+        bytes_alone = op.input.dtype == op.output.dtype == "int8"
+        return super().accepts(op, context) and bytes_alone and short and compiles
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth = op.input.shape[-1]

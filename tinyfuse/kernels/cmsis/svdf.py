@@ -20,6 +20,8 @@ class CmsisSvdf(CmsisKernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and op.operand(4).dtype == self.state_dtype
+        if not fits:
+            return False
         # its left shift multiplies, which must not leave int32; TFLM's wraps
         largest = 255 * 128 * op.input.shape[1]
         feature, time = feature_multiplier(op)[1], time_multiplier(op)[1]

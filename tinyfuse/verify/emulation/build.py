@@ -120,14 +120,17 @@ def build_firmware(
     opt: str = "O3",
     defines: Iterable[str] = (),
     frames: int | None = None,
+    debug: bool = True,
     interface: Interface | None = None,
+    awaits: bool = False,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
     A module with state takes `frames`: the runs of a stream, as tinyfuse/verify/streams.py makes them. With an
-    `interface` its checks are part of the firmware.
+    `interface` its checks are part of the firmware. A module that `awaits` inputs has runs without a result.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
-    for CMSIS-NN. ToolMissing without a compiler, UsageError where the firmware is too large for the
+    for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
+    the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
     emulated board, EmulationFailed where a file does not compile.
     """
     assert inputs, "firmware without runs"
@@ -143,13 +146,14 @@ def build_firmware(
 
     define = [f"-D{text}" for text in defines]
     # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
-    information = "-g1" if emulator == "host" else "-g"
-    own = ("-std=c99", information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
+    information = ("-g1" if emulator == "host" else "-g",) if debug else ()
+    own = ("-std=c99", *information, *_WARNINGS, *define, f"-I{folder}", *module.flags)
     harness = (
-        *("-std=gnu99", information, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
+        *("-std=gnu99", *information, *_WARNINGS, f"-I{folder}", f'-DMODULE_HEADER="{module.name}.h"'),
         *(f"-DMODULE_NAME={module.name}", f"-DMODULE_PREFIX={module.prefix}"),
         f"-DRUNS={len(fed)}",
         *([f"-DFRAMES={frames}"] if frames is not None else []),
+        *(["-DAWAITS"] if awaits else []),
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     # CMSIS-NN's Helium assembly does not compile without optimization
@@ -183,7 +187,7 @@ def build_firmware(
         code_bytes=code_bytes,
         weight_bytes=weight_bytes,
         ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
-        kernel_symbols=group_symbols(made[folder / f"{module.name}.c"], module.name),
+        kernel_symbols=group_symbols(sized, module.name) if debug else {},
     )
 
 

@@ -1,4 +1,4 @@
-"""JsonObject read from what the compiler made: linked sizes, and which kernels a group really uses."""
+"""What is read from what the compiler and the linker made: sizes, and which kernels a group really uses."""
 
 from __future__ import annotations
 
@@ -46,19 +46,21 @@ def symbol_size(elf: Path, name: str) -> int:
         return int(symbols[0]["st_size"])
 
 
-def group_symbols(object_file: Path, module: str) -> dict[str, list[str]]:
-    """For each function MODULE_group_<n> of an object file: the arm_* and tinyfuse_* functions that
+def group_symbols(elf: Path, module: str) -> dict[str, list[str]]:
+    """For each function MODULE_group_<n> of a linked image: the arm_* and tinyfuse_* functions that
     it calls or that were inlined into it, sorted; those of the MODULE_* and tinyfuse_* functions in
     between included.
 
     Read from the DWARF entries of inlined subroutines and call sites, so it says what the compiler
-    did, also where a group itself was inlined into its caller.
+    did, also where a group itself was inlined into its caller. An object file says the same, but pyelftools
+    takes a second to apply a module's relocations.
     """
-    with object_file.open("rb") as file:
-        units = list(open_elf(file).get_dwarf_info().iter_CUs())
+    with elf.open("rb") as file:
         entered: dict[str, set[str]] = {}
-        for unit in units:
-            _collect(unit.get_top_DIE(), (), entered)
+        for unit in open_elf(file).get_dwarf_info().iter_CUs():
+            top = unit.get_top_DIE()
+            if Path(die_name(top) or "").name == f"{module}.c":
+                _collect(top, (), entered)
 
     def reachable(function: str, seen: set[str]) -> set[str]:
         for callee in entered.get(function, set()) - seen:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.ops.gather import gather_extents
+from tinyfuse.ops import FAMILIES
 
 
 def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
@@ -16,7 +16,8 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
     have; and within a quarter of the range.
 
     With fewer than three runs the first is random. Floats go over what the QUANTIZE that reads them
-    can represent and a quarter beyond; every fourth lies halfway between two stored values.
+    can represent and a quarter beyond; every fourth lies halfway between two stored values. Others go from -8 to 8,
+    every fourth of any magnitude down to 2^-40; none is NaN or infinite.
     """
     generator = np.random.default_rng(seed)
 
@@ -32,14 +33,19 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
 def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
     """The smallest and the largest value of an input, and what stands for zero."""
     if tensor.dtype == "float32":
-        scale, zero_point, low, high = _quantized_to(graph, tensor)
+        quantized = _quantized_to(graph, tensor)
+        if quantized is None:
+            return -_LARGEST, _LARGEST, 0.0
+        scale, zero_point, low, high = quantized
         beyond = (high - low) / 4
         return (low - beyond - zero_point) * scale, (high + beyond - zero_point) * scale, 0.0
     if tensor.dtype == "bool":
         return False, True, False
     for op in graph.consumers.get(tensor, ()):
-        if op.kind == "GATHER" and tensor is op.inputs[1]:  # other indexes end a run
-            return 0, gather_extents(op).slices - 1, 0
+        for index, operand in enumerate(op.inputs):
+            ends = FAMILIES[op.kind].indexes(op, index)
+            if operand is tensor and ends is not None:  # others may end a run
+                return *ends, ends[0]
     info = np.iinfo(tensor.dtype)
     return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
 
@@ -49,16 +55,21 @@ def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np
     if tensor.dtype != "float32":
         drawn: Array = generator.integers(int(low), int(high), tensor.shape, np.dtype(tensor.dtype), endpoint=True)
         return drawn
-    scale = np.float32(_quantized_to(graph, tensor)[0])
+    quantized = _quantized_to(graph, tensor)
     values = generator.uniform(low, high, tensor.shape).astype(np.float32)
-    halfway = (np.floor(values / scale) + np.float32(0.5)) * scale
-    return np.where(generator.integers(0, 4, tensor.shape) == 0, halfway, values)
+    if quantized is None:
+        others = values * np.exp2(-generator.integers(0, 41, tensor.shape)).astype(np.float32)
+    else:
+        scale = np.float32(quantized[0])
+        others = (np.floor(values / scale) + np.float32(0.5)) * scale
+    return np.where(generator.integers(0, 4, tensor.shape) == 0, others, values)
 
 
 def _ends(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
     """The smallest or the largest value in every element."""
     low, high, _ = _corners(graph, tensor)
-    return np.where(generator.integers(0, 2, tensor.shape) == 0, low, high).astype(tensor.dtype)
+    ends = np.array([low, high], tensor.dtype)  # one dtype: numpy has none for 0 and 2^64 - 1
+    return ends[generator.integers(0, 2, tensor.shape)]
 
 
 def _flat(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
@@ -80,9 +91,13 @@ def _narrow(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.
 _KINDS = (_uniform, _ends, _flat, _narrow)
 
 
-def _quantized_to(graph: Graph, tensor: Tensor) -> tuple[float, int, int, int]:
-    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float."""
+#: of floats that no QUANTIZE reads
+_LARGEST = 8.0
+
+
+def _quantized_to(graph: Graph, tensor: Tensor) -> tuple[float, int, int, int] | None:
+    """(scale, zero point, smallest, largest stored value) of the QUANTIZE that reads a float, None where none does."""
     for op in graph.consumers.get(tensor, ()):
         if op.kind == "QUANTIZE":
             return op.output.scale, op.output.zero_point, *RANGE[op.output.dtype]
-    return 1 / 128, 0, *RANGE["int8"]
+    return None

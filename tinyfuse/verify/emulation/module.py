@@ -43,12 +43,14 @@ def build_module(
     opt: str,
     work: Path,
     frames: int = 1,
+    debug: bool = True,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
-    state. Errors as build_firmware; UsageError at once where the board lacks memory.
+    state. Without `debug` the firmware has no kernel_symbols, and is built faster. Errors as build_firmware;
+    UsageError at once where the board lacks memory.
     """
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
@@ -66,7 +68,9 @@ def build_module(
         emulator,
         opt,
         frames=frames if plan.states else None,
+        debug=debug,
         interface=interface(plan),
+        awaits=plan.awaits,
     )
 
 

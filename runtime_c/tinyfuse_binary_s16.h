@@ -1,0 +1,109 @@
+/* Elementwise operators of two int16 inputs, whose zero points are 0, with TensorFlow Lite Micro's arithmetic. */
+#ifndef TINYFUSE_BINARY_S16_H
+#define TINYFUSE_BINARY_S16_H
+
+#include "tinyfuse_elementwise.h"
+
+TINYFUSE_INLINE int32_t tinyfuse_clamp_to_s16(int32_t value, int32_t low, int32_t high)
+{
+#if TINYFUSE_DSP
+    if (low == -32768 && high == 32767) {
+        int32_t result;
+        __asm("ssat %0, #16, %1" : "=r"(result) : "r"(value) : "cc");
+        return result;
+    }
+#endif
+    return tinyfuse_clamp(value, low, high);
+}
+
+/* round(value * multiplier / 2^31) of products, which may be 2^30 itself. */
+TINYFUSE_INLINE int32_t tinyfuse_scale_product(int32_t value, int32_t multiplier)
+{
+    return (int32_t)(((int64_t)value * multiplier + ((int64_t)1 << 30)) >> 31);
+}
+
+/* An operand of ADD or SUB at the scale of the sum; the one of the larger scale has half as its multiplier, which is
+   exact. Shifted left by 15 it is at least -2^30, and below 2^30. */
+TINYFUSE_INLINE int32_t tinyfuse_add_operand_s16(int32_t value, int32_t multiplier, int32_t right)
+{
+    if (multiplier == 1 << 30 && right == 0) {
+        return value * (1 << 14);
+    }
+    return tinyfuse_scale_down(tinyfuse_scale_high(value * (1 << 15), multiplier), right);
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_sum_s16(const tinyfuse_binary *p, int32_t sum)
+{
+    const int32_t scaled = tinyfuse_scale_down(tinyfuse_scale_high(sum, p->out_multiplier), -p->out_shift);
+    return tinyfuse_clamp_to_s16(scaled, p->act_min, p->act_max);
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_product_s16(const tinyfuse_binary *p, int32_t product)
+{
+    const int32_t high = tinyfuse_scale_product(product, p->out_multiplier);
+    return tinyfuse_clamp_to_s16(tinyfuse_scale_down(high, -p->out_shift), p->act_min, p->act_max);
+}
+
+TINYFUSE_INLINE int32_t tinyfuse_squared_difference_one_s16(const tinyfuse_binary *p, int32_t a, int32_t b)
+{
+    const int32_t x = tinyfuse_scale_down(tinyfuse_scale_high(a, p->a_multiplier), p->a_right);
+    const int32_t y = tinyfuse_scale_down(tinyfuse_scale_high(b, p->b_multiplier), p->b_right);
+    return tinyfuse_product_s16(p, (x - y) * (x - y));
+}
+
+/* Real multipliers of a value that stays and of one times alpha, an int8; shifts positive to the left. */
+typedef struct {
+    int32_t alpha_zero_point;
+    int32_t multiplier, shift;
+    int32_t alpha_multiplier, alpha_shift;
+} tinyfuse_prelu_wide;
+
+TINYFUSE_INLINE int32_t tinyfuse_prelu_one_s16(const tinyfuse_prelu_wide *p, int32_t x, int32_t alpha)
+{
+    const int32_t scaled = x >= 0 ? tinyfuse_requantize(x, p->multiplier, p->shift)
+                                  : tinyfuse_requantize(x * (alpha - p->alpha_zero_point),
+                                                        p->alpha_multiplier, p->alpha_shift);
+    return tinyfuse_clamp_to_s16(scaled, -32768, 32767);
+}
+
+/* As TINYFUSE_DEFINE_BINARY has it, of operands of two types. */
+TINYFUSE_INLINE void tinyfuse_prelu_s16(const tinyfuse_prelu_wide *p, const int16_t *a, const int8_t *b, int16_t *out,
+                                        int32_t count)
+{
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        out[i] = (int16_t)tinyfuse_prelu_one_s16(p, a[i], b[i]);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_prelu_broadcast_s16(const tinyfuse_prelu_wide *p, const tinyfuse_broadcast *s,
+                                                  const int16_t *a, const int8_t *b, int16_t *out)
+{
+    int32_t i, j, k, l;
+    for (i = 0; i < s->dim[0]; ++i) {
+        for (j = 0; j < s->dim[1]; ++j) {
+            for (k = 0; k < s->dim[2]; ++k) {
+                const int16_t *row_a = a + i * s->a_stride[0] + j * s->a_stride[1] + k * s->a_stride[2];
+                const int8_t *row_b = b + i * s->b_stride[0] + j * s->b_stride[1] + k * s->b_stride[2];
+                for (l = 0; l < s->dim[3]; ++l) {
+                    *out++ = (int16_t)tinyfuse_prelu_one_s16(p, row_a[l * s->a_stride[3]],
+                                                             row_b[l * s->b_stride[3]]);
+                }
+            }
+        }
+    }
+}
+
+#define TINYFUSE_DEFINE_S16(name, expression) \
+    TINYFUSE_DEFINE_BINARY(name, s16, tinyfuse_binary, int16_t, int16_t, expression)
+
+TINYFUSE_DEFINE_S16(add, tinyfuse_sum_s16(p, tinyfuse_add_operand_s16(x, p->a_multiplier, p->a_right) +
+                                                 tinyfuse_add_operand_s16(y, p->b_multiplier, p->b_right)))
+TINYFUSE_DEFINE_S16(sub, tinyfuse_sum_s16(p, tinyfuse_add_operand_s16(x, p->a_multiplier, p->a_right) -
+                                                 tinyfuse_add_operand_s16(y, p->b_multiplier, p->b_right)))
+TINYFUSE_DEFINE_S16(mul, tinyfuse_product_s16(p, x *y))
+TINYFUSE_DEFINE_S16(squared_difference, tinyfuse_squared_difference_one_s16(p, x, y))
+TINYFUSE_DEFINE_PLAIN_BINARY(maximum, s16, int16_t, int16_t, x > y ? x : y)
+TINYFUSE_DEFINE_PLAIN_BINARY(minimum, s16, int16_t, int16_t, x < y ? x : y)
+
+#endif

@@ -1,0 +1,96 @@
+/* Convolution, depthwise convolution and fully connected layer of float32 by eight output channels at a time
+   (tinyfuse_eight_f32.h). */
+#ifndef TINYFUSE_CONV_PACKED_F32_H
+#define TINYFUSE_CONV_PACKED_F32_H
+
+#include "tinyfuse_depthwise_packed.h"
+#include "tinyfuse_eight_f32.h"
+
+/* Output row y of a convolution of one group. Weights are [out_c / 8][kernel_h][kernel_w][in_c][8], zeros beyond out_c;
+   `biases` has out_c entries. Of the input it reads only the rows of y's own window, and it writes only the
+   out_w * out_c elements of out_row. What quantizes in tinyfuse_conv is not used. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_row_f32(const tinyfuse_conv *p, const float *in, int32_t y, float *out_row,
+                                                  const float *weights, const float *biases, float low, float high)
+{
+    const int32_t row = p->in_w * p->in_c, column = 8 * p->in_c;
+    int32_t x, o, ky, kx;
+    for (x = 0; x < p->out_w; ++x) {
+        const int32_t from = x * p->stride_w - p->pad_left;
+        const int whole = p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
+        const float *w = weights;
+        for (o = 0; o < p->out_c; o += 8) {
+            float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+            for (ky = 0; ky < p->kernel_h; ++ky, w += p->kernel_w * column) {
+                const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+                const float *source;
+                if (iy < 0 || iy >= p->in_h) {
+                    continue;
+                }
+                source = in + (iy % p->in_ring) * row;
+                if (whole) {
+                    tinyfuse_eight_layer_sums(sums, source + from * p->in_c, w, p->kernel_w * p->in_c);
+                    continue;
+                }
+                for (kx = 0; kx < p->kernel_w; ++kx) {
+                    const int32_t ix = from + kx * p->dilation_w;
+                    if (ix >= 0 && ix < p->in_w) {
+                        tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, w + kx * column, p->in_c);
+                    }
+                }
+            }
+            tinyfuse_eight_outputs(sums, biases + o, out_row + o, tinyfuse_min(p->out_c - o, 8), low, high);
+        }
+        out_row += p->out_c;
+    }
+}
+
+/* in [batches][in_c] to out [batches][out_c], weights [out_c / 8][in_c][8], biases [out_c]. out may lie over batches of
+   in that are read already, not over the one that is computed. */
+TINYFUSE_INLINE void tinyfuse_dense_f32(const float *in, float *out, const float *weights, const float *biases,
+                                        int32_t batches, int32_t in_c, int32_t out_c, float low, float high)
+{
+    int32_t b, o;
+    for (b = 0; b < batches; ++b) {
+        for (o = 0; o < out_c; o += 8) {
+            float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+            tinyfuse_eight_layer_sums(sums, in, weights + o * in_c, in_c);
+            tinyfuse_eight_outputs(sums, biases + o, out + o, tinyfuse_min(out_c - o, 8), low, high);
+        }
+        in += in_c;
+        out += out_c;
+    }
+}
+
+/* Output row y of a depthwise convolution with depth multiplier 1 of at least eight channels, whose weights are finite:
+   what is outside counts as zeros, whose products change no sum. Weights are [eights][kernel_h * kernel_w][8], the last
+   eight channels ending at in_c; `biases` has in_c entries. scratch, aligned to 8: 2 * pairs pointers of 4 bytes, with
+   pairs the taps over two, rounded up; then in_c zeros where any window reaches into the padding. */
+TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_f32(const tinyfuse_conv *p, const float *in, int32_t y,
+                                                       float *out_row, const float *weights, const float *biases,
+                                                       void *scratch, float low, float high)
+{
+    const int32_t count = p->kernel_h * p->kernel_w, pairs = (count + 1) / 2;
+    const int8_t **const taps =
+        (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, 2 * (size_t)pairs * sizeof *taps);
+    int8_t *const padding = (int8_t *)scratch + 2 * pairs * TINYFUSE_POINTER_BYTES;
+    const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
+    tinyfuse_conv bytes = *p; /* where taps lie is told of bytes */
+    int32_t x, c;
+    bytes.in_c = 4 * p->in_c;
+    if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
+        memset(padding, 0, (size_t)bytes.in_c);
+    }
+    for (x = 0; x < p->out_w; ++x) {
+        const float *w = weights;
+        tinyfuse_depthwise_next_taps(&bytes, (const int8_t *)in, y, x, padding, taps, rows_inside);
+        for (c = 0; c < p->in_c; c += 8, w += 8 * count) {
+            const int32_t from = tinyfuse_min(c, p->in_c - 8);
+            float sums[8];
+            tinyfuse_eight_tap_sums(sums, taps, count, 4 * from, w);
+            tinyfuse_eight_outputs(sums, biases + from, out_row + from, 8, low, high);
+        }
+        out_row += p->in_c;
+    }
+}
+
+#endif

@@ -1,0 +1,407 @@
+"""C programs that call kernels alone, many in one: built for the host (under sanitizers) or an emulated core.
+
+    verdicts = run_program(cases, context, folder)      # one character a case: "." where it was right
+
+Cases are rows of a table. Where several call a kernel alike (with other values, over an input, into another place)
+they share one function, and the same values lie in the program once: most of a test's time is the compiler's.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from cases.common import references
+from cross_compilers import cross_compiler
+from overlaps import least_distance
+
+from tinyfuse.emit.functions import CTYPE
+from tinyfuse.emit.weights import scalar
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.ops import FAMILIES
+from tinyfuse.resources import resource_dir
+from tinyfuse.targets import Target
+
+_FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "verify" / "emulation" / "firmware"
+_INCLUDES = ("-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE))
+_WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
+#: the sanitizers' checks are many: kernels in one copy, not optimized, compile ten times as fast
+_NATIVE = ("gcc", "-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
+           "-fno-sanitize-recover=all")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """`how`: "whole"; "rows": one call a row; "rings": so that the inputs are rings just large
+    enough. `over`: the index of the input over which it writes, as near as its access order allows.
+    `shift` moves inputs and outputs off alignment by that many bytes."""
+
+    op: Op
+    kernel: Kernel
+    inputs: list[np.ndarray]
+    how: str
+    over: int | None = None
+    shift: int = 0
+
+    def __str__(self) -> str:
+        shapes = [t.shape for t in (*self.op.inputs, self.op.output) if t is not None]
+        place = f"over {self.over} shift {self.shift}"
+        return f"{self.kernel.name} {self.how} {place} {shapes} {self.op.attributes}"
+
+    @property
+    def by_row(self) -> bool:
+        return self.how != "whole"
+
+    @property
+    def rows(self) -> int:
+        """How many calls compute the output."""
+        return self.op.output.shape[1] if self.by_row else 1
+
+
+def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "-O1", compiler: str = "gcc") -> str:
+    """A character a case: "." right, "x" wrong bytes, "g" a byte written that is nobody's, "e" a status. `flags`
+    and `compiler` are those of the kernels on emulated cores."""
+    program = _Program(context)
+    for case in cases:
+        program.add(case)
+    (folder / "cases_weights.c").write_text(program.text())
+    (folder / "values.bin").write_bytes(program.values)
+    target = context.target
+    if target.cpu is None:
+        _build([*_NATIVE, *_INCLUDES, *_WARNINGS, "cases_weights.c", str(_FIRMWARE / "port_host.c"), "-o", "cases.elf"],
+               folder)  # fmt: skip
+        command = ["./cases.elf"]
+    else:
+        (folder / "memory.ld").write_text(_memory(target))
+        _build([*cross_compiler(compiler, target), *flags.split(), *_INCLUDES, *_WARNINGS, "-c", "cases_weights.c"],
+               folder)  # fmt: skip
+        _build([*cross_compiler("gcc", target), "cases_weights.o", str(_port(target)), "-nostartfiles",
+                "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"), "-L", str(folder), "-o", "cases.elf"],
+               folder)  # fmt: skip
+        command = ["qemu-system-arm", "-machine", target.qemu_machine, "-display", "none", "-monitor",
+                   "none", "-serial", "none", "-semihosting-config", "enable=on,target=native",
+                   "-kernel", "cases.elf"]  # fmt: skip
+    done = subprocess.run(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0 and len(done.stdout) == len(cases), done.stdout[-4000:]
+    return done.stdout
+
+
+def _memory(target: Target) -> str:
+    (flash, flash_bytes), (ram, ram_bytes) = target.flash, target.ram
+    return (
+        f"MEMORY {{ FLASH (rx) : ORIGIN = {flash}, LENGTH = {flash_bytes}\n"
+        f"RAM (rwx) : ORIGIN = {ram}, LENGTH = {ram_bytes} }}\n"
+        'REGION_ALIAS("CONSTANTS", RAM)\n'
+    )
+
+
+@cache
+def _port(target: Target) -> Path:
+    """What every program for that target has besides its cases, compiled once."""
+    folder = Path(_folder().name) / target.name
+    folder.mkdir()
+    source = str(_FIRMWARE / "port_cortex_m.c")
+    _build([*cross_compiler("gcc", target), "-O2", *_INCLUDES, "-w", "-c", source, "-o", "port.o"], folder)
+    return folder / "port.o"
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="tinyfuse-test-")  # it goes with the process
+
+
+def _build(command: list[str], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+
+
+# --- the program -----------------------------------------------------------------------------
+
+_PRELUDE = """\
+#include <string.h>
+#include "port.h"
+
+#if (defined(__ARM_FEATURE_DSP) && !TINYFUSE_DSP) || (defined(__ARM_FEATURE_MVE) && !TINYFUSE_MVE)
+#error "the kernels give instructions up that the core has"
+#endif
+
+enum { ROOM = 1 << 18, GAP = 64, POISON = 0x5A, MOST = 16 };
+
+/* `rows` rows of `row_bytes` at `data`. `distance`: from the output that is written over it, or -1. In a ring of
+   `ring` rows lie, when output row y is computed, those that its window of `kernel` rows reads. */
+struct input {
+    const uint8_t *data;
+    int32_t distance, rows, row_bytes, ring, kernel, stride, spread, pad_top;
+};
+
+struct output {
+    const uint8_t *expected;
+    size_t bytes;
+    int floats;
+};
+
+struct test {
+    int (*call)(void *const *in, void *const *out, uint8_t *scratch, int32_t y);
+    const struct input *inputs;
+    const struct output *outputs;
+    int32_t input_count, output_count, calls, rings;
+    size_t scratch, both, shift; /* `both`: bytes of the output and the input below it */
+};
+
+static uint8_t pool[ROOM] __attribute__((aligned(16)));
+static size_t used = ROOM;
+static struct { size_t start, end; } taken[MOST];
+static int takes;
+
+/* Forgets every buffer and forbids the pool. */
+static void start(void)
+{
+    port_allow(pool, sizeof pool);
+    memset(pool, POISON, used);
+    port_forbid(pool, sizeof pool);
+    used = GAP;
+    takes = 0;
+}
+
+static uint8_t *take(size_t bytes, size_t shift)
+{
+    const size_t first = used + shift;
+    used = (first + bytes + 15u) / 16u * 16u + GAP;
+    if (used > sizeof pool || takes == MOST) {
+        port_exit(1);
+    }
+    taken[takes].start = first;
+    taken[takes++].end = first + bytes;
+    port_allow(pool + first, bytes);
+    return pool + first;
+}
+
+/* Whether all that was not taken is as it was. */
+static int kept(void)
+{
+    size_t at = 0;
+    port_allow(pool, sizeof pool);
+    for (int i = 0; i <= takes; ++i) {
+        for (; at < (i < takes ? taken[i].start : used); ++at) {
+            if (pool[at] != POISON) {
+                return 0;
+            }
+        }
+        at = i < takes ? taken[i].end : used;
+    }
+    return 1;
+}
+
+/* Puts the rows which output row y needs into the ring, and nothing else. */
+static void fill(uint8_t *memory, const struct input *in, int32_t y)
+{
+    const int32_t first = y * in->stride - in->pad_top;
+    memset(memory, POISON, (size_t)(in->ring * in->row_bytes));
+    for (int32_t r = 0; r < in->rows; ++r) {
+        if (r * in->spread >= first && r * in->spread < first + in->kernel) {
+            memcpy(memory + r % in->ring * in->row_bytes, in->data + r * in->row_bytes, (size_t)in->row_bytes);
+        }
+    }
+}
+
+/* A float's bits; a NaN is any NaN. */
+static uint32_t bits_at(const uint8_t *place)
+{
+    uint32_t bits;
+    memcpy(&bits, place, sizeof bits);
+    return (bits & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FC00000u : bits;
+}
+
+static int same(const uint8_t *got, const struct output *wanted)
+{
+    if (!wanted->floats) {
+        return memcmp(got, wanted->expected, wanted->bytes) == 0;
+    }
+    for (size_t i = 0; i < wanted->bytes; i += 4) {
+        if (bits_at(got + i) != bits_at(wanted->expected + i)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static char verdict(const struct test *t)
+{
+    void *in[MOST], *out[MOST];
+    uint8_t *scratch, *both;
+
+    start();
+    both = t->both > 0 ? take(t->both, t->shift) : NULL;
+    for (int i = 0; i < t->input_count; ++i) {
+        const struct input *const from = &t->inputs[i];
+        in[i] = from->distance >= 0 ? both + from->distance : take((size_t)(from->ring * from->row_bytes), t->shift);
+        if (!t->rings) {
+            memcpy(in[i], from->data, (size_t)(from->rows * from->row_bytes));
+        }
+    }
+    for (int o = 0; o < t->output_count; ++o) {
+        out[o] = both != NULL ? both : take(t->outputs[o].bytes, t->shift);
+    }
+    scratch = t->scratch > 0 ? take(t->scratch, 0) : NULL;
+    for (int32_t y = 0; y < t->calls; ++y) {
+        for (int i = 0; t->rings && i < t->input_count; ++i) {
+            fill((uint8_t *)in[i], &t->inputs[i], y);
+        }
+        if (t->call(in, out, scratch, y) != 0) {
+            return 'e';
+        }
+    }
+    for (int o = 0; o < t->output_count; ++o) {
+        if (!same((const uint8_t *)out[o], &t->outputs[o])) {
+            return 'x';
+        }
+    }
+    return kept() ? '.' : 'g';
+}
+
+/* the bytes of every input and expected output */
+extern const uint8_t values[] __attribute__((visibility("hidden")));
+__asm__(".pushsection .rodata\\n\\t.balign 16\\n\\t.globl values\\n"
+        "values:\\n\\t.incbin \\"values.bin\\"\\n\\t.popsection");
+"""
+
+_MAIN = """\
+int main(void)
+{
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; ++i) {
+        const char found = verdict(&tests[i]);
+        port_write(&found, 1);
+    }
+    port_exit(0);
+}
+"""
+
+
+@dataclass
+class _Program:
+    """The program's parts while cases are added."""
+
+    context: Context
+    values: bytes = b""
+    _headers: set[str] = field(default_factory=set)
+    _places: dict[bytes, int] = field(default_factory=dict)
+    #: text -> symbol: of constants and functions, and of arrays of operands
+    _symbols: dict[str, str] = field(default_factory=dict)
+    _definitions: list[str] = field(default_factory=list)
+    _tests: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        includes = [f'#include "{header}"' for header in sorted(self._headers)]
+        table = ["static const struct test tests[] = {", *self._tests, "};"]
+        return "\n".join([*includes, _PRELUDE, *self._definitions, *table, _MAIN])
+
+    def add(self, case: Case) -> None:
+        op, kernel = case.op, case.kernel
+        self._headers.update(kernel.headers)
+        covered = None if case.over is None else op.inputs[case.over]
+        distance = 0 if covered is None else least_distance(op, kernel, case.over, case.by_row)
+        both = 0 if covered is None else max(distance + covered.bytes, op.output.bytes)
+        inputs, rings = [], []
+        for tensor, data in zip(op.activations, case.inputs, strict=True):
+            height = tensor.shape[1] if len(tensor.shape) == 4 else 1
+            ring, window = height, (1, 1, 1, 0)
+            if case.how == "rings":
+                rows = FAMILIES[op.kind].row_window(op, op.inputs.index(tensor))
+                ring = min(height, -(-rows.kernel // rows.spread))
+                window = (rows.kernel, rows.stride, rows.spread, rows.pad_top)
+            rings.append(ring)
+            place = distance if tensor is covered else -1
+            numbers = ", ".join(map(str, (place, height, tensor.bytes // height, ring, *window)))
+            inputs.append(f"{{{self._value(data)}, {numbers}}}")
+        outputs = [
+            f"{{{self._value(data)}, {data.nbytes}, {int(data.dtype == np.float32)}}}"
+            for data in references(op, case.inputs)
+        ]
+        fields = (
+            self._function(case, rings),
+            self._named("static const struct input {}[]", inputs),
+            self._named("static const struct output {}[]", outputs),
+            *(len(inputs), len(outputs), case.rows, int(case.how == "rings")),
+            *(kernel.scratch(op, self.context), both, case.shift),
+        )
+        self._tests.append(f"    {{{', '.join(map(str, fields))}}},")
+
+    def _value(self, data: np.ndarray) -> str:
+        """A C expression of where these bytes lie."""
+        content = np.ascontiguousarray(data).tobytes()
+        if content not in self._places:
+            self._places[content] = len(self.values)
+            self.values += content + bytes(-len(content) % 16)
+        return f"values + {self._places[content]}"
+
+    def _named(self, declaration: str, elements: list[str]) -> str:
+        """The symbol of an array of these elements, whose declaration has {} in its place."""
+        text = f"{declaration} = {{{', '.join(elements)}}};"
+        if text not in self._symbols:
+            self._symbols[text] = f"array_{len(self._symbols)}"
+            self._definitions.append(text.replace("{}", self._symbols[text], 1))
+        return self._symbols[text]
+
+    def _function(self, case: Case, rings: list[int]) -> str:
+        """The symbol of a function that makes one call of the case."""
+        op, kernel = case.op, case.kernel
+        constants = {
+            c.name: self._named(
+                f"static const {c.ctype} {{}}[] __attribute__((aligned({c.align})))",
+                [_initializer(value) for value in np.ascontiguousarray(c.data).reshape(-1).tolist()],
+            )
+            for c in kernel.constants(op, self.context)
+        }
+        lines, views = [], {}
+        for i, (tensor, ring) in enumerate(zip(op.activations, rings, strict=True)):
+            ctype = CTYPE[tensor.dtype]
+            lines += [f"const {ctype} *const in{i} = (const {ctype} *)in[{i}];", f"(void)in{i};"]
+            views[tensor] = TensorAccess(tensor, f"in{i}", ring)
+        for o, tensor in enumerate(op.outputs):
+            ctype = CTYPE[tensor.dtype]
+            lines.append(f"{ctype} *const out{o} = ({ctype} *)out[{o}];")
+        outputs = [TensorAccess(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
+        pointer = f"(out0 + y * {op.output.elements // case.rows})" if case.by_row else "out0"
+        outputs[0] = TensorAccess(op.output, pointer, case.rows)
+        site = CallSite(
+            inputs=tuple(views.get(t) for t in op.inputs),
+            outputs=tuple(outputs),
+            row="y" if case.by_row else None,
+            scratch="scratch" if kernel.scratch(op, self.context) else "NULL",
+            constant=constants.__getitem__,
+        )
+        lines += ["(void)scratch;", "(void)y;", *map(_statement, kernel.call(op, site, self.context)), "return 0;"]
+        head = "static int {}(void *const *in, void *const *out, uint8_t *scratch, int32_t y)"
+        text = "\n    ".join([f"{head}\n{{", *lines]) + "\n}"
+        if text not in self._symbols:
+            self._symbols[text] = f"call_{len(self._symbols)}"
+            self._definitions.append(text.replace("{}", self._symbols[text], 1))
+        return self._symbols[text]
+
+
+def _statement(statement: Statement) -> str:
+    if isinstance(statement, Let):
+        return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
+    if isinstance(statement, Loop):
+        counter, body = statement.counter, " ".join(map(_statement, statement.body))
+        return f"for (int32_t {counter} = 0; {counter} < {statement.count}; ++{counter}) {{ {body} }}"
+    call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
+    return f"{call};" if statement.status is None else f"if ({call} != {statement.status}) {{ return 1; }}"
+
+
+def _initializer(value) -> str:
+    """A number, text as it stands, or a struct by its fields' names or in their order."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
+    if isinstance(value, tuple):
+        return f"{{{', '.join(map(_initializer, value))}}}"
+    return value if isinstance(value, str) else scalar(value)

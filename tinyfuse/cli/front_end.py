@@ -1,0 +1,109 @@
+"""`tinyfuse front-end`: a model that makes a network's features of 16-bit samples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tinyfuse.audio.front_end import DEFAULT_SCALE, FrontEnd
+from tinyfuse.cli.flags import Decorator, json_flag
+from tinyfuse.cli.terminal import Answer, show, versioned
+from tinyfuse.emit.output_folder import write_file
+from tinyfuse.errors import UsageError
+from tinyfuse.frontend.reader import read_tflite
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse front-end -o mel.tflite --channels 40 --for speech.tflite
+  tinyfuse verify speech.tflite --target cortex-m4 --front-end mel.tflite
+  tinyfuse front-end -o mel.tflite --window 32 --stride 16 --shape 1,61,40,1 --frames 61
+"""
+_DEFAULTS = FrontEnd()
+
+
+def _number(flag: str, kind: Any, default: float, metavar: str, help: str) -> Decorator:
+    return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=help)
+
+
+@click.command("front-end", epilog=_EXAMPLES)
+@click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="The .tflite that is written.")
+@_number("--sample-rate", click.IntRange(1000, 192000), _DEFAULTS.sample_rate, "HZ", "Of the samples.")
+@_number("--window", click.FloatRange(min=0), _DEFAULTS.window_ms, "MS", "Milliseconds of a frame.")
+@_number("--stride", click.FloatRange(min=0), _DEFAULTS.stride_ms, "MS", "Milliseconds from one frame to the next.")
+@_number("--channels", click.IntRange(1, 1000), _DEFAULTS.channels, "N", "Features of a frame.")
+@click.option(
+    "--frames",
+    type=click.IntRange(1, 10000),
+    metavar="N",
+    help="Frames that the network sees together.  [default: 1, or what --for wants]",
+)
+@_number("--low", float, _DEFAULTS.low, "HZ", "Where the lowest channel begins.")
+@_number("--high", float, _DEFAULTS.high, "HZ", "Where the highest channel ends.")
+@click.option("--scale", type=float, metavar="X", help=f"Of the int8 features.  [default: {DEFAULT_SCALE:.9g}]")
+@click.option("--zero-point", type=click.IntRange(-128, 127), metavar="N", help="Likewise.  [default: -128]")
+@click.option("--shape", metavar="N,N,...", help="Of the features.  [default: 1,FRAMES*CHANNELS]")
+@click.option(
+    "--for",
+    "network",
+    type=click.Path(),
+    metavar="MODEL",
+    help="Take scale, zero point and shape of this network's input.",
+)
+@json_flag("Print JSON alone.")
+def command(output: str, network: str | None, as_json: bool, **given: Any) -> int:
+    """Write a model that makes a network's features of 16-bit samples, for --front-end.
+
+    It is TFLM's audio preprocessor (window, Fourier transform, mel filter bank, noise reduction, gain control,
+    logarithm), for one stride of samples a run.
+    """
+    return show(front_end(output, network, **given), as_json)
+
+
+def front_end(
+    output: str, network: str | None, *, sample_rate: int, window: float, stride: float, channels: int,
+    frames: int | None, low: float, high: float, scale: float | None, zero_point: int | None, shape: str | None,
+) -> Answer:  # fmt: skip
+    """Writes the file. UsageError for numbers that no front end can have, CompileError where the network can't be
+    read."""
+    from tinyfuse.audio.model import front_end_model  # with packages that no other command waits for
+
+    like = _like(network) if network is not None else {}
+    frames = frames or max(1, math.prod(like.get("shape", ())) // channels)
+    chosen = {"scale": scale, "zero_point": zero_point, "shape": _shape(shape)}
+    wanted = FrontEnd(
+        sample_rate, window, stride, channels, frames, low, high,
+        **{**like, **{name: value for name, value in chosen.items() if value is not None}},
+    )  # fmt: skip
+    if not 0 < wanted.scale < float("inf"):
+        raise UsageError(f"--scale {wanted.scale}: give a positive number")
+    data = front_end_model(wanted)
+    write_file(Path(output), data)
+    facts = versioned(output=output, bytes=len(data), samples=wanted.step, **asdict(wanted))
+    shown = "x".join(map(str, wanted.shape or (1, frames * channels)))
+    features = f"int8 {shown}, scale {wanted.scale:.9g}, zero point {wanted.zero_point}"
+    return Answer(facts, [f"{output}: {wanted.step} samples a run -> {features}"])
+
+
+def _like(network: str) -> dict[str, Any]:
+    """Scale, zero point and shape of the network's first int8 input."""
+    graph = read_tflite(network)
+    for tensor in graph.inputs:
+        if tensor.dtype == "int8" and tensor.quant is not None and not tensor.quant.per_channel:
+            return {"scale": tensor.scale, "zero_point": tensor.zero_point, "shape": tensor.shape}
+    raise UsageError(f"--for {network}: it has no quantized int8 input")
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        dims = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        dims = ()
+    if not dims or min(dims) < 1:
+        raise UsageError(f"--shape {text}: give positive numbers with commas between them")
+    return dims

@@ -1,0 +1,77 @@
+"""Reads the options of custom operators: a FlexBuffer map of integers, every read inside the bytes.
+
+Source of the format: FlatBuffers' "FlexBuffers" section of its internals page. A map is a vector of values, with
+the types of the values after it, and before it the place of its keys, a vector of offsets to strings. The
+`flexbuffers` module of the `flatbuffers` package trusts what it reads, so it can't be used on files of others.
+"""
+
+from __future__ import annotations
+
+from tinyfuse.frontend.flatbuffer_check import Damaged
+
+#: more than any operator of TensorFlow Lite Micro has
+MAX_KEYS = 64
+#: bytes of one key
+MAX_KEY = 128
+
+_INT, _UINT, _MAP, _BOOL = 1, 2, 9, 26
+_WIDTHS = (1, 2, 4, 8)
+
+
+def integers_of(data: bytes) -> dict[str, int]:
+    """The values of a map of integers and booleans, by their keys, in the map's order.
+
+    TFLM reads every value as a signed integer of the map's width, whatever its type (flatbuffer_utils.cc), so an
+    unsigned one with its highest bit set is negative. Raises Damaged where the bytes are no such map.
+    """
+    return _Map(data).integers()
+
+
+class _Map:
+    def __init__(self, data: bytes):
+        self.data = data
+        if len(data) < 3:
+            raise Damaged(f"{len(data)} bytes, which is no FlexBuffer")
+        packed, root_width = data[-2], data[-1]
+        if root_width not in _WIDTHS or packed >> 2 != _MAP:
+            raise Damaged("no FlexBuffer map")
+        self.width = 1 << (packed & 3)
+        root = len(data) - 2 - root_width
+        self.start = root - self.number(root, root_width)
+        self.count = self.number(self.start - self.width, self.width)
+        if self.count > MAX_KEYS:
+            raise Damaged(f"a map of {self.count} values is more than {MAX_KEYS}")
+
+    def number(self, place: int, width: int, signed: bool = False) -> int:
+        """The integer of `width` bytes at a place."""
+        if place < 0 or place + width > len(self.data):
+            raise Damaged(f"byte {place} is outside of the FlexBuffer's {len(self.data)}")
+        return int.from_bytes(self.data[place : place + width], "little", signed=signed)
+
+    def integers(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        types = self.start + self.count * self.width
+        for i, key in enumerate(self.keys()):
+            kind = self.number(types + i, 1) >> 2
+            if kind not in (_INT, _UINT, _BOOL):
+                raise Damaged(f"option {key!r} is no integer")
+            if key in found:
+                raise Damaged(f"option {key!r} is there twice")
+            found[key] = self.number(self.start + i * self.width, self.width, signed=True)
+        return found
+
+    def keys(self) -> list[str]:
+        pointer = self.start - 3 * self.width
+        start = pointer - self.number(pointer, self.width)
+        width = self.number(pointer + self.width, self.width)
+        if width not in _WIDTHS:
+            raise Damaged(f"its keys have a width of {width} bytes")
+        places = [start + i * width for i in range(self.count)]
+        return [self.key(place - self.number(place, width)) for place in places]
+
+    def key(self, place: int) -> str:
+        """The string that begins at a place and ends before a zero byte."""
+        end = self.data.find(b"\0", place, place + MAX_KEY) if 0 <= place < len(self.data) else -1
+        if end < 0:
+            raise Damaged("the name of an option has no end")
+        return self.data[place:end].decode("ascii", "backslashreplace")

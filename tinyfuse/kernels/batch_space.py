@@ -1,0 +1,31 @@
+"""Our kernels of SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND (runtime_c/tinyfuse_batch_space.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.ops.batch_space import blocks_of
+
+
+class BatchSpace(Kernel):
+    """Pixels copied one by one; without columns each row is one."""
+
+    headers = ("tinyfuse_batch_space.h",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        b = blocks_of(op)
+        fields = {
+            "images": b.images, "bytes": b.depth * ITEM_BYTES[op.output.dtype], "dim": _two(b.dims, 1),
+            "count": _two(b.counts, 1), "block": _two(b.block, 1), "before": _two(b.before, 0),
+        }  # fmt: skip
+        args = ("&p", site.input(0).pointer, site.output.pointer)
+        return Let("tinyfuse_blocks", "p", fields), Call(self.name, args)
+
+
+def _two(values: tuple[int, ...], column: int) -> str:
+    """A C initializer of rows and columns; `column` where there are rows alone."""
+    rows, columns = (*values, column)[:2]
+    return f"{{{rows}, {columns}}}"

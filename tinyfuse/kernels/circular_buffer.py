@@ -1,0 +1,20 @@
+"""Our kernel of CIRCULAR_BUFFER (runtime_c/tinyfuse_circular_buffer.h)."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.ops.circular_buffer import cycles
+
+
+class CircularBufferKernel(Kernel):
+    """Moves the frames by one, and copies them where the run goes on."""
+
+    name = "tinyfuse_circular_buffer"
+    headers = ("tinyfuse_circular_buffer.h",)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        frame, frames, awaited = (site.input(i).pointer for i in range(3))
+        sizes = (op.output.shape[1], op.input.elements, cycles(op))
+        arguments = (frame, frames, awaited, site.output.pointer, *sizes)
+        return (Call(self.name, arguments, status="0", awaits=True),)

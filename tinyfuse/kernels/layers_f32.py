@@ -1,0 +1,155 @@
+"""Our kernels of layers of float32 (runtime_c/tinyfuse_*_f32.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.fully_connected import pace_of_batches
+from tinyfuse.kernels.packing import channel_weights, conv_params, plain_weights
+from tinyfuse.kernels.transpose_conv import transpose_conv_params
+from tinyfuse.ops.convolution import geometry
+from tinyfuse.ops.real import real_bias, real_clamp
+from tinyfuse.ops.transpose_conv import as_convolution
+
+
+def _biases(op: Op) -> Constant:
+    return Constant("biases", np.ascontiguousarray(real_bias(op), "<f4"), "float")
+
+
+class _Layer(Kernel):
+    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+
+    by_row, whole, rings = True, False, True
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), _biases(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
+             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
+        )  # fmt: skip
+
+
+class ConvRowF32(_Layer):
+    """Any convolution."""
+
+    name = "tinyfuse_conv_row_f32"
+    headers = ("tinyfuse_conv_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
+class DepthwiseRowF32(_Layer):
+    """Any depthwise convolution."""
+
+    name = "tinyfuse_depthwise_row_f32"
+    headers = ("tinyfuse_conv_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+
+def _eights(op: Op) -> Constant:
+    """The weights of eight output channels at a time: [eights, terms, 8], zeros beyond the last channel."""
+    weights = channel_weights(op)
+    padded = np.zeros((-(-len(weights) // 8) * 8, weights.shape[1]), "<f4")
+    padded[: len(weights)] = weights
+    packed = padded.reshape(-1, 8, weights.shape[1]).transpose(0, 2, 1)
+    return Constant("weights", np.ascontiguousarray(packed).reshape(-1), "float")
+
+
+class PackedConvRowF32(_Layer):
+    """Convolution of one group, eight output channels at a time."""
+
+    name = "tinyfuse_conv_packed_row_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _eights(op), _biases(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
+class PackedDepthwiseRowF32(_Layer):
+    """Depthwise convolution with depth multiplier 1, eight channels at a time."""
+
+    name = "tinyfuse_depthwise_packed_row_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 8 and bool(np.isfinite(op.operand(1).values).all())
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights = channel_weights(op)
+        starts = [min(start, len(weights) - 8) for start in range(0, len(weights), 8)]
+        packed = np.array([weights[start : start + 8].T for start in starts], "<f4")
+        return Constant("weights", packed.reshape(-1), "float"), _biases(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + (3 * g.in_c if g.pads_rows or g.pads_columns else 0)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
+             site.constant("weights"), site.constant("biases"), site.scratch, *real_clamp(op)),
+        )  # fmt: skip
+
+
+class TransposeConvRowF32(_Layer):
+    """Any transposed convolution."""
+
+    name = "tinyfuse_transpose_conv_row_f32"
+    headers = ("tinyfuse_transpose_conv_f32.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return plain_weights(op), _biases(as_convolution(op))
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return transpose_conv_params(op, site), Call(
+            self.name,
+            ("&p", site.input(2).pointer, site.output_row, site.output.pointer,
+             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
+        )  # fmt: skip
+
+
+class DenseF32(Kernel):
+    """Any fully connected layer, eight outputs at a time."""
+
+    name = "tinyfuse_dense_f32"
+    headers = ("tinyfuse_conv_packed_f32.h",)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return pace_of_batches(op, buffered=False)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _eights(op), _biases(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        out_c, in_c = op.operand(1).shape
+        return (Call(
+            self.name,
+            (site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
+             op.output.elements // out_c, in_c, out_c, *real_clamp(op)),
+        ),)  # fmt: skip

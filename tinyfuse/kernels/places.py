@@ -1,0 +1,189 @@
+"""Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
+DYNAMIC_UPDATE_SLICE, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
+from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
+from tinyfuse.ops.one_hot import one_hot_axis
+from tinyfuse.ops.reverse_sequence import Sequences
+
+_CTYPE = {"int32": "int32_t", "int64": "int64_t"}
+#: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
+_SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
+
+
+class _Places(Kernel):
+    """Any input may be a constant: input `i` is then `input{i}` of the weights."""
+
+    #: inputs that the C reads as numbers, not as bytes
+    numbers: tuple[int, ...] = ()
+    #: inputs that the C does not read: what they give is in the output's shape
+    shapes: tuple[int, ...] = ()
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        found = []
+        for i, tensor in enumerate(op.operands):
+            if tensor.is_constant and i not in self.shapes:
+                values = np.ascontiguousarray(tensor.values).reshape(-1)
+                number = i in self.numbers
+                ctype = _CTYPE[tensor.dtype] if number else "int8_t"
+                found.append(Constant(f"input{i}", values if number else values.view(np.int8), ctype))
+        return tuple(found)
+
+    def pointers(self, site: CallSite) -> tuple[str, ...]:
+        """Where each input lies that the C reads."""
+        return tuple(
+            site.constant(f"input{i}") if view is None else view.pointer
+            for i, view in enumerate(site.inputs)
+            if i not in self.shapes
+        )
+
+
+class GatherPlaces(_Places):
+    """GATHER_ND. A slice outside the data ends the run."""
+
+    name = "tinyfuse_gather_nd"
+    headers = ("tinyfuse_gather_nd.h",)
+    numbers = (1,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places, item = places_in(op.input.shape, op.operand(1)), ITEM_BYTES[op.input.dtype]
+        fields = {
+            "count": places.count, "depth": places.indexes, "bytes": places.slice * item, "size": op.input.bytes,
+            "step": _array([step * item for step in places.steps], MOST_INDEXES),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_gathering_nd", "p", fields), Call(self.name, args, status="0")
+
+
+class EmbeddingRows(_Places):
+    """EMBEDDING_LOOKUP of rows as they are: a GATHER. An index outside the table ends the run."""
+
+    name = "tinyfuse_gather"
+    headers = ("tinyfuse_gather.h",)
+    numbers = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.operand(1).dtype == op.output.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        table = op.operand(1)
+        rows = table.shape[0]
+        fields = {"batches": 1, "outer": 1, "slices": rows, "bytes": table.bytes // rows, "indexes": op.input.elements}
+        indexes, data = self.pointers(site)
+        args = ("&p", data, indexes, site.output.pointer)
+        return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")
+
+
+class EmbeddingFloats(_Places):
+    """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run."""
+
+    name = "tinyfuse_embedding_lookup_s8_f32"
+    headers = ("tinyfuse_embedding_lookup.h",)
+    numbers = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (op.operand(1).dtype, op.output.dtype) == ("int8", "float32")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        table = op.operand(1)
+        rows = table.shape[0]
+        fields = {"rows": rows, "columns": table.elements // rows, "indexes": op.input.elements, "scale": table.scale}
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_embedding", "p", fields), Call(self.name, args, status="0")
+
+
+class UpdateSlice(_Places):
+    """DYNAMIC_UPDATE_SLICE: the output may lie over the tensor that it changes."""
+
+    name = "tinyfuse_update_slice"
+    headers = ("tinyfuse_update_slice.h",)
+    numbers = (2,)
+    in_place = (0,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, update = op.input.shape, op.operand(1).shape
+        steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
+        fields = {
+            "rank": len(shape), "bytes": op.input.bytes, "wide": int(op.operand(2).dtype == "int64"),
+            "last": _array([a - b for a, b in zip(shape, update, strict=True)], MOST_DIMENSIONS),
+            "step": _array(steps, MOST_DIMENSIONS), "dim": _array(update, MOST_DIMENSIONS),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_updating", "p", fields), Call(self.name, args)
+
+
+class ScatterPlaces(_Places):
+    """SCATTER_ND of one dtype. A slice outside the output ends the run."""
+
+    headers = ("tinyfuse_scatter_nd.h",)
+    numbers, shapes = (0,), (2,)
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_scatter_nd_{_SUMS[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        places = places_in(op.output.shape, op.input)
+        fields = {
+            "count": places.count, "depth": places.indexes, "slice": places.slice, "bytes": op.output.bytes,
+            "dim": _array(op.output.shape[: places.indexes], MOST_INDEXES), "step": _array(places.steps, MOST_INDEXES),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_scattering", "p", fields), Call(self.name, args, status="0")
+
+
+class HotVectors(_Places):
+    """ONE_HOT."""
+
+    name = "tinyfuse_one_hot"
+    headers = ("tinyfuse_one_hot.h",)
+    numbers, shapes = (0,), (1,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, axis = op.output.shape, one_hot_axis(op)
+        fields = {
+            "outer": prod(shape[:axis]), "depth": shape[axis], "inner": prod(shape[axis + 1 :]),
+            "bytes": ITEM_BYTES[op.output.dtype], "wide": int(op.input.dtype == "int64"),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_vectors", "p", fields), Call(self.name, args)
+
+
+class ReverseStarts(_Places):
+    """REVERSE_SEQUENCE. A length beyond its sequence ends the run."""
+
+    name = "tinyfuse_reverse_sequence"
+    headers = ("tinyfuse_reverse_sequence.h",)
+    numbers = (1,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape, a = op.input.shape, op.attributes_as(Sequences)
+        first, second = sorted((a.seq_dim, a.batch_dim))
+        dims = (prod(shape[:first]), shape[first], prod(shape[first + 1 : second]), shape[second])
+        fields = {
+            "dim": _array(dims, 4), "bytes": prod(shape[second + 1 :]) * ITEM_BYTES[op.input.dtype],
+            "along": 1 if a.seq_dim == first else 3, "wide": int(op.operand(1).dtype == "int64"),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_sequences", "p", fields), Call(self.name, args, status="0")
+
+
+def scatter_kernels() -> tuple[Kernel, ...]:
+    """Those of SCATTER_ND, one a dtype."""
+    return tuple(map(ScatterPlaces, _SUMS))
+
+
+def _array(values: Sequence[int], length: int) -> str:
+    """A C initializer, filled up with zeros."""
+    return "{" + ", ".join(map(str, (*values, *[0] * (length - len(values))))) + "}"

@@ -1,0 +1,124 @@
+"""BROADCAST_TO and TILE, which repeat a tensor, and BROADCAST_ARGS, which says to what shape two broadcast."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor, all_given
+from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.movement import FIXED_SHAPES, Movement, constant_vector, ends, ranks
+
+_INDEXES = ("int32", "int64")
+_ONE_DTYPE = Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype)
+
+# --- BROADCAST_TO ----------------------------------------------------------------------------
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    shape = op.operand(1)
+    good = constant_vector(shape, len(op.output.shape), _INDEXES) and tuple(shape.values.tolist()) == op.output.shape
+    return None if good else shape
+
+
+def _broadcasts(op: Op) -> bool:
+    """Whether every dimension of the input, from the last one, is 1 or the output's."""
+    pairs = list(zip(op.input.shape[::-1], op.output.shape[::-1], strict=False))
+    return len(pairs) == len(op.input.shape) and all(a in (1, b) for a, b in pairs)
+
+
+class BroadcastToOperator(Movement):
+    """Inputs: data of any dtype, and the output's shape."""
+
+    kind = "BROADCAST_TO"
+    summary = "a tensor repeated along dimensions of size 1, and new ones in front"
+    rules = (
+        ends(2),
+        _ONE_DTYPE,
+        Rule("the output has rank 1 to 5", lambda op: op.output if not 1 <= len(op.output.shape) <= 5 else None),
+        Rule("the shape is the output's, a constant int32 or int64", _bad_shape, FIXED_SHAPES),
+        Rule("the input broadcasts to the output", lambda op: op.input if not _broadcasts(op) else None),
+    )
+
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
+        return (np.broadcast_to(data, op.output.shape),)
+
+
+# --- TILE ------------------------------------------------------------------------------------
+
+
+def _bad_multiples(op: Op) -> Tensor | None:
+    multiples = op.operand(1)
+    good = constant_vector(multiples, len(op.input.shape), _INDEXES) and (multiples.values > 0).all()
+    return None if good else multiples
+
+
+def _tiled(op: Op) -> tuple[int, ...]:
+    return tuple(dim * times for dim, times in zip(op.input.shape, op.operand(1).values.tolist(), strict=True))
+
+
+class TileOperator(Movement):
+    """Inputs: data of any dtype, and how often each dimension is repeated."""
+
+    kind = "TILE"
+    summary = "a tensor several times, one beside the other along any dimension"
+    in_tflm = False
+    rules = (
+        ends(2),
+        _ONE_DTYPE,
+        ranks(1, 8),
+        Rule("the multiples are constant int32 or int64, one a dimension, from 1", _bad_multiples, FIXED_SHAPES),
+        Rule(
+            "the output has each of the input's dimensions times its multiple",
+            lambda op: op.output if op.output.shape != _tiled(op) else None,
+        ),
+    )
+
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
+        times = op.operand(1).values.tolist()
+        rank = data.ndim
+        repeated = data.reshape([n for dim in data.shape for n in (1, dim)])
+        shape = [n for d in range(rank) for n in (times[d], data.shape[d])]
+        return (np.broadcast_to(repeated, shape),)
+
+
+# --- BROADCAST_ARGS --------------------------------------------------------------------------
+
+
+def _bad_vectors(op: Op) -> Tensor | None:
+    length = max(t.elements for t in op.operands)
+    shapes = (*((t, (t.elements,)) for t in op.operands), (op.output, (length,)))
+    return next((t for t, shape in shapes if t.shape != shape or t.dtype != op.input.dtype), None)
+
+
+def _unlike(op: Op) -> bool:
+    """Whether two constant shapes don't broadcast."""
+    first, second = _aligned(op, *(t.values for t in op.operands))
+    return not ((first == 1) | (second == 1) | (first == second)).all()
+
+
+def _aligned(op: Op, *shapes: Array) -> list[Array]:
+    """The shapes, as long as the output, with dimensions of size 1 in front."""
+    return [np.pad(shape, (op.output.elements - shape.size, 0), constant_values=1) for shape in shapes]
+
+
+class BroadcastArgsOperator(OpFamily):
+    """It has no kernel: rewrite/fold_constants.py makes a constant of it."""
+
+    kind = "BROADCAST_ARGS"
+    summary = "the shape to which two shapes broadcast, as a constant"
+    folded = True
+    rules = (
+        ends(2),
+        Rule("the shapes are int32 or int64", lambda op: op.input if op.input.dtype not in _INDEXES else None),
+        Rule("the inputs and the output are vectors of one dtype, the output as long as the longer", _bad_vectors),
+        Rule(
+            "both shapes are constant",
+            lambda op: next((t for t in op.operands if not t.is_constant), None),
+            FIXED_SHAPES,
+        ),
+        Rule("in every dimension the shapes are equal, or one of them is 1", _unlike),
+    )
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        first, second = _aligned(op, *all_given(inputs))
+        return (np.where(first == 1, second, first),)

@@ -1,0 +1,195 @@
+"""IF and WHILE: operators that run other graphs of the file, as TFLM's if.cc and while.cc do.
+
+Values go to and from the graphs they run as bytes: shapes and quantizations may differ, dtypes and sizes may not.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.ir import Array, Graph, Op, Tensor, all_given
+from tinyfuse.ops.base import OpFamily, Rule
+
+#: computes a graph's outputs of its inputs (tinyfuse/ops/interpret.py)
+Run = Callable[[Graph, Sequence[Array]], list[Array]]
+#: multiply-accumulates of one run of a graph
+CountMacs = Callable[[Graph], int]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A graph that was planned, and how a call of it gets its inputs and outputs.
+
+    plan     its Plan (tinyfuse/plan), whose arena lies in the caller's scratch; None where nothing is computed
+    inputs   of each input, its byte offset in that arena; None where the graph doesn't read it
+    outputs  of each output: its byte offset; or its constant value; or the input that it is, as an `InputItself`
+    bytes    of that arena
+    """
+
+    plan: Any
+    inputs: tuple[int | None, ...]
+    outputs: tuple[int | Array | InputItself, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class InputItself:
+    """An output that is input `index`, unchanged."""
+
+    index: int
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """Attributes of an operator that runs two other graphs of the file.
+
+    numbers   the subgraphs' places in the file
+    graphs    what they compute, once the file is read
+    programs  how, once they are planned
+    """
+
+    numbers: tuple[int, int]
+    graphs: tuple[Graph, ...] = field(default=(), repr=False)
+    programs: tuple[Program, ...] = field(default=(), repr=False)
+
+
+def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
+    """The graphs that an operator runs, with their places in the file; none of most."""
+    calls = op.attributes
+    return tuple(zip(calls.numbers, calls.graphs, strict=True)) if isinstance(calls, Calls) and calls.graphs else ()
+
+
+def _graphs(op: Op) -> tuple[Graph, ...]:
+    return op.attributes_as(Calls).graphs
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+
+def _unlike(values: Sequence[Tensor], others: Sequence[Tensor]) -> Tensor | None:
+    """The first of some values that has another dtype or size than its like."""
+    pairs = zip(values, others, strict=True)
+    return next((a for a, b in pairs if (a.dtype, a.elements) != (b.dtype, b.elements)), None)
+
+
+def _no_bool(tensor: Tensor) -> Tensor | None:
+    return None if tensor.dtype == "bool" and tensor.elements == 1 else tensor
+
+
+_HINT = "no converter writes such a graph: convert the model again"
+_NO_STATES = Rule(
+    "the graphs that it runs keep no state: no variables, SVDF or LSTM",
+    lambda op: any(graph.states for graph in _graphs(op)),
+    "move what keeps state out of IF and WHILE",
+)
+_ALL_GIVEN = Rule("no input is left out", lambda op: None in op.inputs, _HINT)
+
+
+class ControlFlow(OpFamily):
+    """An operator that runs two other graphs. Nobody computes it at compile time, for it need not end."""
+
+    folds = False
+
+    def __init__(self, run: Run, count_macs: CountMacs):
+        self._run, self._count_macs = run, count_macs
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        outputs = self.computed(op, all_given(inputs))
+        return tuple(o.reshape(t.shape) for o, t in zip(outputs, op.outputs, strict=True))
+
+    @abstractmethod
+    def computed(self, op: Op, inputs: Sequence[Array]) -> Sequence[Array]:
+        """The outputs, in the shapes of the graph that computes them."""
+
+    def run(self, graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs of one of its graphs."""
+        return self._run(graph, [a.reshape(t.shape) for a, t in zip(inputs, graph.inputs, strict=True)])
+
+    def macs(self, op: Op) -> int:
+        """Of each graph once: which of them run, and how often, only a run shows."""
+        return sum(map(self._count_macs, _graphs(op)))
+
+
+def _bad_branch(op: Op) -> Tensor | bool | None:
+    for graph in _graphs(op):
+        if len(graph.inputs) != len(op.inputs) - 1 or len(graph.outputs) != len(op.outputs):
+            return True
+        wrong = _unlike(op.operands[1:], graph.inputs) or _unlike(op.outputs, graph.outputs)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+class IfOperator(ControlFlow):
+    """Input 0 chooses; the others are the inputs of both graphs, the outputs those of the one that runs."""
+
+    kind = "IF"
+    options_table = "IfOptions"
+    summary = "runs one graph or another"
+    rules = (
+        _ALL_GIVEN,
+        Rule("its condition is one bool", lambda op: True if not op.inputs else _no_bool(op.input), _HINT),
+        Rule("both graphs take its other inputs and make its outputs, in dtype and size", _bad_branch, _HINT),
+        _NO_STATES,
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> Calls:
+        return Calls((options.get("then_subgraph_index", 0), options.get("else_subgraph_index", 0)))
+
+    def computed(self, op: Op, inputs: Sequence[Array]) -> Sequence[Array]:
+        then, otherwise = _graphs(op)
+        return self.run(then if inputs[0].reshape(-1)[0] else otherwise, inputs[1:])
+
+
+def _bad_loop(op: Op) -> Tensor | bool | None:
+    condition, body = _graphs(op)
+    counts = {len(op.inputs), len(op.outputs), len(condition.inputs), len(body.inputs), len(body.outputs)}
+    if len(counts) != 1 or len(condition.outputs) != 1:
+        return True
+    return next(
+        (
+            wrong
+            for wrong in (
+                _unlike(op.outputs, op.operands),
+                _unlike(condition.inputs, op.operands),
+                _unlike(body.inputs, op.operands),
+                _unlike(body.outputs, op.operands),
+                _no_bool(condition.outputs[0]),
+            )
+            if wrong is not None
+        ),
+        None,
+    )
+
+
+class WhileOperator(ControlFlow):
+    """While the first graph's output is true for the values, the second makes new ones of them. They begin as the
+    inputs and end as the outputs."""
+
+    kind = "WHILE"
+    options_table = "WhileOptions"
+    summary = "runs a graph again and again, while another one says so"
+    rules = (
+        _ALL_GIVEN,
+        Rule(
+            "the condition's graph makes one bool of its inputs, the body's makes new ones of them, in dtype and size",
+            _bad_loop,
+            _HINT,
+        ),
+        _NO_STATES,
+    )
+
+    def attributes(self, options: Mapping[str, Any]) -> Calls:
+        return Calls((options.get("cond_subgraph_index", 0), options.get("body_subgraph_index", 0)))
+
+    def computed(self, op: Op, inputs: Sequence[Array]) -> Sequence[Array]:
+        condition, body = _graphs(op)
+        values = [np.array(value) for value in inputs]
+        while self.run(condition, values)[0].reshape(-1)[0]:
+            values = self.run(body, values)
+        return values

@@ -1,0 +1,45 @@
+"""REVERSE_V2: dimensions backwards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ops.base import Rule
+from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
+
+
+def _axes(op: Op) -> list[int]:
+    """The dimensions to reverse, from 0, in order; those that the input lacks are left below 0 or beyond its rank."""
+    rank = len(op.input.shape)
+    return sorted(int(axis) + rank if axis < 0 else int(axis) for axis in op.operand(1).values)
+
+
+def _bad_axes(op: Op) -> Tensor | None:
+    axes, rank = op.operand(1), len(op.input.shape)
+    if not constant_vector(axes, axes.elements):
+        return axes
+    found = _axes(op)
+    neighbours = found == list(range(found[0], found[-1] + 1))
+    return None if neighbours and found[0] >= 0 and found[-1] < rank else axes
+
+
+class ReverseV2Operator(Movement):
+    """Inputs: data of rank 1 to 6, and the dimensions to reverse."""
+
+    kind = "REVERSE_V2"
+    summary = "dimensions backwards"
+    rules = (
+        ends(2),
+        one_dtype(("bool", "int8", "uint8", "int16", "int32", "int64", "float32")),
+        ranks(1, 6),
+        Rule(
+            "the axes are constant int32, dimensions of the input without one between them",
+            _bad_axes,
+            "TensorFlow Lite Micro takes no others; reverse one dimension after the other",
+        ),
+        Rule("input and output have one shape", lambda op: op.output if op.output.shape != op.input.shape else None),
+    )
+
+    def views(self, op: Op, data: Array) -> tuple[Array, ...]:
+        return (np.flip(data, tuple(_axes(op))),)
