@@ -14,17 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tinyfuse.api import (
-        Estimate,
-        FusionGroup,
-        Module,
-        Outputs,
-        Port,
-        Settings,
-        Verification,
-        compile,
-        estimate,
-    )
+    from tinyfuse.api.estimating import Estimate, estimate
+    from tinyfuse.api.module import Module, compile
+    from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
+    from tinyfuse.api.settings import Settings
     from tinyfuse.errors import (
         CompileError,
         DoesNotFit,
@@ -38,12 +31,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_API = ("Estimate", "FusionGroup", "Module", "Outputs", "Port", "Settings", "Verification", "compile", "estimate")
-_ERRORS = (
-    "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
-    "UsageError",
-)  # fmt: skip
-
+#: where the names of the API are; who compares estimates needs no verification
+_API = {
+    "tinyfuse.api.estimating": ("Estimate", "estimate"),
+    "tinyfuse.api.module": ("Module", "compile"),
+    "tinyfuse.api.results": ("FusionGroup", "Outputs", "Port", "Verification"),
+    "tinyfuse.api.settings": ("Settings",),
+    "tinyfuse.errors": (
+        "CompileError", "DoesNotFit", "EmulationFailed", "InternalFault", "Problem", "TinyfuseError", "ToolMissing",
+        "UsageError",
+    ),
+}  # fmt: skip
 __all__ = [
     "CompileError", "DoesNotFit", "EmulationFailed", "Estimate", "FusionGroup", "InternalFault", "Module", "Outputs",
     "Port", "Problem", "Settings", "TinyfuseError", "ToolMissing", "UsageError", "Verification", "__version__",
@@ -53,10 +51,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # by name, not by an import statement: all modules import the version from here, so that would be a circle
-    if name in _API:
-        return getattr(import_module("tinyfuse.api"), name)
-    if name in _ERRORS:
-        return getattr(import_module("tinyfuse.errors"), name)
+    for module, names in _API.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -20,6 +20,12 @@ from tflite_builder import ModelBuilder
 
 import tinyfuse
 from tinyfuse.cli.main import main
+from tinyfuse.compiler import compile_model
+from tinyfuse.options import Options
+from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation.code_size import measured_code_bytes
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.emulation.module import build_module
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL_COMMANDS = ("gen", "report", "explain", "verify", "profile", "run")
@@ -289,6 +295,14 @@ def test_profile_json_is_what_the_docs_say() -> None:
 def test_a_compiler_makes_the_code_size_a_measured_one() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "cortex-m4", "--kernels", "tinyfuse", "--json"))
     assert value["code_bytes_measured"] is True and 500 < value["code_bytes"] < 20_000
+
+
+@needs_qemu
+def test_the_code_size_is_that_of_firmware(tmp_path) -> None:
+    """Though nothing but the module's code is compiled for it."""
+    plan = compile_model("small.tflite", load_target("cortex-m4"), Options(name="small", kernels="tinyfuse"))
+    firmware = build_module(plan, None, input_set(plan.source, 1, 0), "qemu", "O2", tmp_path / "firmware")
+    assert measured_code_bytes(plan, None, tmp_path / "size") == firmware.code_bytes
 
 
 def test_floats_have_no_scale() -> None:

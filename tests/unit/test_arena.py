@@ -8,17 +8,23 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from families import u_net
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tinyfuse.arena import Buffer, Overlap, Placement, arena_map, arena_svg, plan_arena, plan_arena_within
 from tinyfuse.arena.bounds import lower_bound
 from tinyfuse.arena.check import check_placement
+from tinyfuse.arena.climb import climb
 from tinyfuse.arena.problem import Problem
 from tinyfuse.arena.search import Budget
 from tinyfuse.arena.stacking import Stacking
 from tinyfuse.arena.sweep import Sweep
+from tinyfuse.compiler import compile_graph
 from tinyfuse.errors import InternalFault
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.options import Options
+from tinyfuse.targets import load_target
 
 PLENTY = 10**9
 
@@ -146,6 +152,22 @@ def test_what_a_cut_search_says_is_true(problem, width: int, work: int) -> None:
         assert found.order is None or inner.top(inner.place(found.order)) >= least
 
 
+@settings(max_examples=200, deadline=None)
+@given(problems(most=6), st.randoms(use_true_random=False))
+def test_trials_only_find_what_is_better(problem, draws) -> None:
+    buffers, overlaps = problem
+    inner, order = Problem(buffers, overlaps), list(range(len(buffers)))
+    draws.shuffle(order)
+    begun = inner.place(order)
+    least, size = brute_force(buffers, overlaps), inner.top(begun)
+    found = climb(inner, begun, least)
+    assert found == climb(inner, begun, least)
+    if found is not None:
+        assert sorted(found) == sorted(order)
+        assert least <= inner.top(inner.place(found)) < size
+        assert climb(inner, begun, size) is None
+
+
 @settings(max_examples=100, deadline=None)
 @given(problems(), st.integers(0, 300))
 def test_a_bound_is_a_bound_though_the_search_is_cut_short(problem, work: int) -> None:
@@ -255,6 +277,12 @@ def test_streaming_chains_are_proven(length: int, seed: int) -> None:
 
 
 # --- odd input ---------------------------------------------------------------------------------
+
+
+def test_trials_find_what_exact_searches_have_no_time_for() -> None:
+    """Rings, scratch and skip connections of one group: 4,284 bytes without trials."""
+    plan = compile_graph(read_tflite("u_net", u_net()), load_target("cortex-m4"), Options(name="u_net"))
+    assert plan.placement.optimal and plan.arena_bytes == 4268
 
 
 def test_no_buffers() -> None:

@@ -1,4 +1,5 @@
-"""Offsets for buffers: greedy orders first; where they miss the lower bound, exact searches.
+"""Offsets for buffers: greedy orders first; where they miss the lower bound, exact searches; where those leave a gap,
+trials (climb.py).
 
 Why orders suffice. Take any valid placement, and of two buffers in conflict call that one the lower
 which lies so by enough: offset(j) - offset(i) >= apart[i][j]. These relations form no circle: around
@@ -18,14 +19,18 @@ from functools import lru_cache
 from math import lcm
 
 from tinyfuse.arena.bounds import lower_bound
+from tinyfuse.arena.climb import climb
 from tinyfuse.arena.greedy import greedy_orders
 from tinyfuse.arena.problem import Buffer, Overlap, Placement, Problem
 from tinyfuse.arena.search import Budget, Found
 from tinyfuse.arena.stacking import Stacking
 from tinyfuse.arena.sweep import Sweep
 
-#: a second or so for what can't be proven; the models we know need a hundredth of it
-WORK_LIMIT = 1_000_000
+#: a fifth of a second for what can't be proven; what can be mostly needs a tenth of it
+WORK_LIMIT = 500_000
+
+#: a share of a limit
+_FAR = 0.05
 
 #: Sweep tells apart this many offsets modulo the alignments, at most
 _FINEST = 64
@@ -46,8 +51,9 @@ def plan_arena(buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work
 def plan_arena_within(
     most: int, buffers: Iterable[Buffer], overlaps: Iterable[Overlap] = (), work_limit: int = WORK_LIMIT
 ) -> Placement | None:
-    """`plan_arena` where it takes at most so many bytes, else None: that is often known sooner than a placement. It is
-    never more bytes than `plan_arena` takes; less work is lost on what is too large."""
+    """`plan_arena` where it takes at most so many bytes, else None: that is often known sooner than a placement, or
+    so unlikely that no exact search is made. Where there is one, it is never more bytes than `plan_arena` takes; less
+    work is lost on what is too large."""
     found = _plan(tuple(buffers), tuple(overlaps), most, work_limit)
     return None if found is None else replace(found, offsets=dict(found.offsets))
 
@@ -58,21 +64,36 @@ def _plan(
 ) -> Placement | None:
     """Both of these, remembered: candidates of several objectives often come to the same buffers."""
     problem = Problem(buffers, overlaps)
-    bound = lower_bound(problem, Budget(work_limit // 4), most)
+    bound = lower_bound(problem, Budget(work_limit // 2), most)
     if most is not None and bound > most:
         return None
     best, size = _place_greedily(problem, bound)
+    if most is not None and size > most and not _comes_near(problem, best, most):
+        return None
     if size > bound:
         limit = size if most is None else min(size, most + 1)
         found = _search(problem, limit, bound, work_limit)
-        bound = found.bound
-        if found.order is not None:
-            best = problem.place(found.order)
+        bound, order = found.bound, found.order
+        if order is not None:
+            best = problem.place(order)
+            size = problem.top(best)
+    if size > bound:
+        order = climb(problem, best, bound)
+        if order is not None:
+            best = problem.place(order)
             size = problem.top(best)
     if most is not None and size > most:
         return None
     names = {buffer.name: best[i] for i, buffer in enumerate(problem.buffers)}
     return Placement(names, size, bound, size == bound)
+
+
+def _comes_near(problem: Problem, offsets: dict[int, int], most: int) -> bool:
+    """Whether a placement of at most so many bytes is worth an exact search: trials come near one. What hundreds of
+    them miss by _FAR, no search of ours was seen to find."""
+    order = climb(problem, offsets, most)
+    size = problem.top(offsets if order is None else problem.place(order))
+    return size <= most * (1 + _FAR)
 
 
 def _place_greedily(problem: Problem, enough: int) -> tuple[dict[int, int], int]:
@@ -98,13 +119,19 @@ def _search(problem: Problem, size: int, bound: int, work_limit: int) -> Found:
     crowded = [i for i, others in enumerate(problem.apart) if others]
     alone = [i for i, others in enumerate(problem.apart) if not others]
     align = {i: problem.buffers[i].align for i in crowded}
-    searches: list[tuple[Stacking | Sweep, int]] = [(Stacking(problem, crowded), work_limit // 2)]
+    searches: list[tuple[Stacking | Sweep, int]] = [(Stacking(problem, crowded), work_limit // 4)]
     if lcm(*align.values()) // min(align.values()) <= _FINEST:
-        searches.insert(0, (Sweep(problem, crowded, align, width=8), work_limit // 4))
-        searches.append((Sweep(problem, crowded, align, width=128), work_limit // 4))
-    order = None
+        searches.insert(0, (Sweep(problem, crowded, align, width=8), work_limit // 2))
+        searches.append((Sweep(problem, crowded, align, width=128), work_limit // 2))
+    order, too_wide = None, False
     for search, share in searches:
-        found = search.run(size, bound, Budget(share))
+        if isinstance(search, Sweep) and too_wide:
+            continue
+        budget = Budget(share)
+        found = search.run(size, bound, budget)
+        too_wide = too_wide or (
+            isinstance(search, Sweep) and budget.spent
+        )  # where the narrow one doesn't end, no wide one does
         if found.order is not None:
             order = found.order + alone
             size = problem.top(problem.place(order))

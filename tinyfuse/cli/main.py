@@ -3,23 +3,11 @@ emit/output_folder.py writes."""
 
 from __future__ import annotations
 
+from collections import UserDict
+
 import click
 
 from tinyfuse import __version__
-from tinyfuse.cli import (
-    cmsis_nn,
-    devices,
-    doctor,
-    explain,
-    front_end,
-    gen,
-    operators,
-    profile,
-    report,
-    run,
-    targets,
-    verify,
-)
 from tinyfuse.cli.terminal import Ending
 from tinyfuse.resources import PACKAGE
 
@@ -39,14 +27,70 @@ Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported mode
 """
 
 
-@click.group(cls=Ending, epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(UserDict[str, click.Command | None]):
+    """Name -> command. A command's file is imported when it is asked for: all of them together take as long as
+    planning a small model."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        found = self.data[name]
+        if found is None:
+            found = self.data[name] = _load(name)
+        return found
+
+
+def _load(name: str) -> click.Command:
+    if name == "gen":
+        from tinyfuse.cli.gen import command
+    elif name == "report":
+        from tinyfuse.cli.report import command
+    elif name == "explain":
+        from tinyfuse.cli.explain import command
+    elif name == "verify":
+        from tinyfuse.cli.verify import command
+    elif name == "run":
+        from tinyfuse.cli.run import command
+    elif name == "profile":
+        from tinyfuse.cli.profile import command
+    elif name == "targets":
+        from tinyfuse.cli.targets import command
+    elif name == "operators":
+        from tinyfuse.cli.operators import command
+    elif name == "front-end":
+        from tinyfuse.cli.front_end import command
+    elif name == "devices":
+        from tinyfuse.cli.devices import command
+    elif name == "cmsis-nn":
+        from tinyfuse.cli.cmsis_nn import command
+    else:
+        from tinyfuse.cli.doctor import command
+    return command
+
+
+_NAMES = (
+    "gen",
+    "report",
+    "explain",
+    "verify",
+    "run",
+    "profile",
+    "targets",
+    "operators",
+    "front-end",
+    "devices",
+    "cmsis-nn",
+    "doctor",
+)
+
+
+@click.group(
+    cls=Ending,
+    commands=_Commands(dict.fromkeys(_NAMES)),
+    epilog=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="tinyfuse", message="%(prog)s %(version)s")
 def main() -> None:
     """Turns a quantized TensorFlow Lite model into C for Cortex-M: fused, exact, no interpreter."""
-
-
-for module in (gen, report, explain, verify, run, profile, targets, operators, front_end, devices, cmsis_nn, doctor):
-    main.add_command(module.command)
 
 
 @main.command("cmake-dir", hidden=True)

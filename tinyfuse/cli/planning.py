@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +21,7 @@ from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.toolchain.cmsis_nn import Tree
-from tinyfuse.verify.emulation.inputs import input_set
-from tinyfuse.verify.emulation.module import build_module
+from tinyfuse.verify.emulation.code_size import measured_code_bytes
 
 
 def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[Plan, Tree | None]:
@@ -115,13 +113,10 @@ def _measured_code(plan: Plan, tree: Tree | None, progress: Progress) -> int | N
     """Linked code bytes of the module and of CMSIS-NN, None where they can't be measured here."""
     if plan.context.target.cpu is None or (plan.uses_cmsis_nn and tree is None):
         return None
-    if importlib.util.find_spec("elftools") is None:
-        return None
     progress("measuring the code with the cross compiler")
     try:
         with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
-            inputs = input_set(plan.source, 1, 0)
-            return build_module(plan, tree, inputs, "qemu", "O2", Path(work), only_size=True).code_bytes
+            return measured_code_bytes(plan, tree, Path(work))
     except TinyfuseError:
         return None
 

@@ -150,6 +150,7 @@ def padded_dims(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     )
 
 
+@lru_cache(maxsize=2048)
 def geometry(op: Op) -> ConvGeometry:
     """The geometry of a CONV_2D or DEPTHWISE_CONV_2D that meets its family's rules."""
     weights, attributes = op.operand(1), op.attributes_as(Conv2D)

@@ -28,11 +28,12 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
             refused = error
             continue
         graph, context = variant
-        if context.optimize == options.optimize:
-            plan = builder.plan(variant, by_rule)
-            found.append(Candidate(*variant, by_rule, frozenset(), plan.arena_bytes, plan_instructions(plan)))
-            made[found[-1]] = plan
-        if context.kernels != "cmsis-nn":
+        if context.kernels == "cmsis-nn":  # as in searched.py
+            if context.optimize == options.optimize:
+                plan = builder.plan(variant, by_rule)
+                found.append(Candidate(*variant, by_rule, frozenset(), plan.arena_bytes, plan_instructions(plan)))
+                made[found[-1]] = plan
+        else:
             ops = tuple(op for op in graph.ops if not is_alias(op))
             weigher = Weigher(graph, ops, context, builder.memo)
             found += partitions(weigher, weigh_at_peaks(weigher))

@@ -100,7 +100,7 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
 
 
 @dataclass(frozen=True)
-class _Unit:
+class Unit:
     """One file to compile; `part` is "module", "library" (objects are cached), "harness" or "interface"
     (sizes are not counted)."""
 
@@ -160,13 +160,13 @@ def build_firmware(
     library = ("-w", "-O1") if opt == "O0" else ("-w",)
     port = "port_host.c" if emulator == "host" else "port_cortex_m.c"
     units = [
-        *(_Unit("module", folder / name, own) for name in module.sources),
-        *(_Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
-        *(_Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
-        _Unit("harness", work / "inputs.S", ()),
-        *(_Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
+        *(Unit("module", folder / name, own) for name in module.sources),
+        *(Unit("library", Path(path).resolve(), (*library, *define)) for path in cmsis_nn_sources),
+        *(Unit("harness", _FIRMWARE / name, harness) for name in ("verify.c", port)),
+        Unit("harness", work / "inputs.S", ()),
+        *(Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
     ]
-    objects = _compile(compiler, units, include_dirs, work)
+    objects = compile_units(compiler, units, include_dirs, work)
     firmware = Firmware(work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt)
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
@@ -180,7 +180,7 @@ def build_firmware(
         unchecked = [path for unit, path in zip(units, objects, strict=True) if unit.part != "interface"]
         _link(compiler, unchecked, sized, target, work)
     measured = {path for unit, path in zip(units, objects, strict=True) if unit.part in ("module", "library")}
-    code_bytes, weight_bytes, static_bytes = _sizes(_map(sized), measured)
+    code_bytes, weight_bytes, static_bytes = linked_sizes(map_of(sized), measured)
     memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
     return replace(
         firmware,
@@ -200,12 +200,12 @@ def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
     return ["interface.c", "weights_table.S"]
 
 
-def _compile(compiler: Compiler, units: Sequence[_Unit], include_dirs: Sequence[Path], work: Path) -> list[Path]:
+def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Sequence[Path], work: Path) -> list[Path]:
     """The object files of `units`, in their order."""
     cache = ObjectCache([compiler.version, *compiler.flags], include_dirs)
     system = [option for path in include_dirs for option in ("-isystem", path)]
 
-    def compile_one(number: int, unit: _Unit) -> Path:
+    def compile_one(number: int, unit: Unit) -> Path:
         # The number keeps files of one name apart; the linker script knows *_weights.o.
         path = work / f"{number}_{unit.source.stem}.o"
         cached = unit.part == "library"
@@ -223,11 +223,12 @@ def _link(compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
     (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
     layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
-    unused = ("-Wl,--gc-sections", f"-Wl,-Map={_map(elf).name}")
+    unused = ("-Wl,--gc-sections", f"-Wl,-Map={map_of(elf).name}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
 
 
-def _map(elf: Path) -> Path:
+def map_of(elf: Path) -> Path:
+    """Where the linker writes what it put into an ELF file."""
     return elf.with_suffix(".map")
 
 
@@ -245,7 +246,7 @@ def _has_weights(object_file: Path) -> bool:
     return object_file.name.endswith("_weights.o")
 
 
-def _sizes(map_file: Path, objects: set[Path]) -> tuple[int, int, int]:
+def linked_sizes(map_file: Path, objects: set[Path]) -> tuple[int, int, int]:
     """Linked bytes of `objects`: code and its constants, weights, static RAM."""
     code = weights = ram = 0
     for section, size, path in linked_sections(map_file):

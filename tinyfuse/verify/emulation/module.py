@@ -20,7 +20,9 @@ from tinyfuse.verify.emulation.result import Firmware
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
 
 
-def _hooks(prefix: str) -> tuple[str, ...]:
+def group_hooks(plan: Plan) -> tuple[str, ...]:
+    """Flags that label where each group begins and ends."""
+    prefix = plan.options.name.upper()
     return tuple(
         f'-D{prefix}_GROUP_{hook.upper()}(index)=__asm volatile("tinyfuse_group_{hook}_" #index "_%=:" : )'
         for hook in ("begin", "end")
@@ -41,34 +43,23 @@ def build_module(
     opt: str,
     work: Path,
     frames: int = 1,
-    only_size: bool = False,
     debug: bool = True,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
-    state; a module of which `only_size` is wanted is built without debug information, and its interface is not
-    held against the plan. Without `debug` the firmware has no kernel_symbols, and is built faster.
-    Errors as build_firmware; UsageError at once where the board lacks memory.
+    state. Without `debug` the firmware has no kernel_symbols, and is built faster. Errors as build_firmware;
+    UsageError at once where the board lacks memory.
     """
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
         run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
         ram = plan.arena_bytes + 5 * plan.state_bytes
         check_board(plan.context.target, plan.weight_bytes, ram, run_bytes, len(inputs))
-    name = plan.options.name
-    prefix = name.upper()
-    folder = work / "module"
-    write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
+    flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
     return build_firmware(
-        ModuleFiles(
-            name,
-            prefix,
-            folder,
-            (f"{name}.c", f"{name}_weights.c"),
-            ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else _hooks(prefix),
-        ),
+        write_module(plan, work / "module", flags),
         inputs,
         plan.context.target,
         tree.closure(plan.cmsis_nn_functions) if tree else [],
@@ -77,7 +68,14 @@ def build_module(
         emulator,
         opt,
         frames=frames if plan.states else None,
-        debug=debug and not only_size,
-        interface=None if only_size else interface(plan),
+        debug=debug,
+        interface=interface(plan),
         awaits=plan.awaits,
     )
+
+
+def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFiles:
+    """The module of a plan, emitted into a new folder, to be compiled with these flags."""
+    write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
+    name = plan.options.name
+    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", f"{name}_weights.c"), flags)
