@@ -17,7 +17,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_append_mve(int8_t *to, const int8_t *from, int3
                    "vldrb.8 %q[bytes], [%[from]], #16\n\t"
                    "vstrb.8 %q[bytes], [%[put]], #16\n\t"
                    "letp lr, 1b"
-                   : [put] "+l"(put), [from] "+l"(from), [bytes] "=&w"(bytes)
+                   : [put] "+&l"(put), [from] "+&l"(from), [bytes] "=&w"(bytes)
                    : [count] "r"(count)
                    : "lr", "cc", "memory");
 #else

@@ -33,7 +33,7 @@ TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t
                        "2:\n\t"
                        "cmp %[to], %[last]\n\t"
                        "bcc 1b"
-                       : [to] "+r"(to), [from] "+r"(from), [word] "=&r"(word)
+                       : [to] "+&r"(to), [from] "+&r"(from), [word] "=&r"(word)
                        : [last] "r"(last)
                        : "cc", "memory");
     }

@@ -113,7 +113,7 @@ TINYFUSE_INLINE int32_t tinyfuse_offset_s4(const int8_t *column, int32_t depth)
                    "smlad %[sum], %[second], %[ones], %[sum]\n\t"
                    "cmp %[column], %[end]\n\t"
                    "bne 1b"
-                   : [column] "+r"(column), [sum] "+r"(sum), [first] "=&r"(first), [second] "=&r"(second)
+                   : [column] "+&r"(column), [sum] "+&r"(sum), [first] "=&r"(first), [second] "=&r"(second)
                    : [ones] "r"(0x00080008), [end] "r"(end)
                    : "cc", "memory");
 #else

@@ -153,7 +153,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    "1:\n\t" word "2:\n\t" word                                                   \
                    "cmp %[from], %[end]\n\t"                                                     \
                    "bne 1b"                                                                      \
-                   : [from] "+r"(from), [to] "+r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
+                   : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
                    : [words] "r"(words), [step] "r"(step), [end] "r"(end)                        \
                    : "cc", "memory")
     if (tinyfuse_of_inputs(form)) {

@@ -32,7 +32,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen_s4(const int8_t *from, int32_t words, int
                    "add %[to], %[to], %[half], lsl #1\n\t"
                    "cmp %[from], %[end]\n\t"
                    "bne 1b"
-                   : [from] "+r"(from), [to] "+r"(to), [even] "=&r"(even), [odd] "=&r"(odd)
+                   : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)
                    : [half] "r"(half), [end] "r"(end)
                    : "cc", "memory");
 #else

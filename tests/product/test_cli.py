@@ -56,7 +56,7 @@ def refused() -> bytes:
     y = model.tensor("first/y", (1, 4), scale=1 / 128, zero_point=0)
     z = model.tensor("second/z", (1, 4), scale=1 / 128, zero_point=0)
     s = model.tensor("third/s", (1, 4), scale=0.5, zero_point=7)  # SOFTMAX's is 1/256, -128
-    model.op("COS", [x], [y], table=False)
+    model.op("SIGN", [x], [y], table=False)
     model.op("CUSTOM", [y], [z], custom_code="mine")
     model.op("SOFTMAX", [z], [s], beta=1.0)
     return model.build([x], [s])
@@ -387,13 +387,13 @@ def test_an_unsupported_model_tells_everything_at_once(folder: Path) -> None:
     lines = result.stderr.splitlines()
     assert len(lines) == 3
     assert all(line.startswith("tinyfuse: refused.tflite: op ") for line in lines)
-    assert "op 0 COS 'first/y': this operator is not supported" in lines[0]
+    assert "op 0 SIGN 'first/y': this operator is not supported" in lines[0]
     assert "op 1 CUSTOM mine 'second/z'" in lines[1] and "(hint: " in lines[1]
     assert "op 2 SOFTMAX 'third/s': tensor 3 'third/s' int8[1,4]" in lines[2] and "(hint: " in lines[2]
     error = json_of(tinyfuse_("gen", "refused.tflite", "--target", "host", "--json"))["error"]
     assert error["model"] == "refused.tflite"
     assert [p["operator"] for p in error["problems"]] == [
-        "op 0 COS 'first/y'", "op 1 CUSTOM mine 'second/z'", "op 2 SOFTMAX 'third/s'"
+        "op 0 SIGN 'first/y'", "op 1 CUSTOM mine 'second/z'", "op 2 SOFTMAX 'third/s'"
     ]  # fmt: skip
     assert error["problems"][2]["tensor"] == "tensor 3 'third/s' int8[1,4]"
     assert files_below(folder) == BEFORE
@@ -551,8 +551,8 @@ def test_names_of_a_model_cannot_drive_the_terminal() -> None:
     model.op("RELU", [x], [y], table=False)
     Path("evil.tflite").write_bytes(model.build([x], [y]))
     bad = ModelBuilder()
-    t = bad.tensor(f"x{evil}", (1, 4), "int16", scale=0.5, zero_point=0)
-    u = bad.tensor(f"y{evil}", (1, 4), "int16", scale=0.5, zero_point=0)
+    t = bad.tensor(f"x{evil}", (1, 4), "uint8", scale=0.5, zero_point=0)
+    u = bad.tensor(f"y{evil}", (1, 4), "uint8", scale=0.5, zero_point=0)
     bad.op("RELU", [t], [u], table=False)
     Path("bad.tflite").write_bytes(bad.build([t], [u]))
     for result in (

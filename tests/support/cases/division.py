@@ -30,7 +30,10 @@ def _div(dtype="int8", a=_IMAGE, b=_IMAGE, quants=_QUANTS, activation="NONE", co
         quants = ((None, 0),) * 3
     return operator(
         "DIV",
-        [_operand(shape, quant, dtype, i == const, i == 1) for i, (shape, quant) in enumerate(zip((a, b), quants, strict=False))],
+        [
+            _operand(shape, quant, dtype, i == const, i == 1)
+            for i, (shape, quant) in enumerate(zip((a, b), quants, strict=False))
+        ],
         tensor(np.broadcast_shapes(a, b), *quants[2], dtype=dtype),
         Binary(activation),
     )
@@ -79,7 +82,10 @@ _FLOATS = {
 NAMED: dict[str, dict[str, Op]] = {
     "DIV": {
         **{dtype: _div(dtype) for dtype in ("int8", "int32", "float32")},
-        **{f"{dtype}, both broadcast": _div(dtype, *_FLOATS["both broadcast"]) for dtype in ("int8", "int32", "float32")},
+        **{
+            f"{dtype}, both broadcast": _div(dtype, *_FLOATS["both broadcast"])
+            for dtype in ("int8", "int32", "float32")
+        },
         "a constant divisor": _div(b=(5,), const=1),
         "float32, a constant divisor": _div("float32", b=(5,), const=1),
         "many pairs of values": _div(a=(1, 2, 16, 16), b=(1, 2, 16, 16), quants=((0.5, -20), (0.1, -128), (0.05, 7))),
@@ -112,7 +118,11 @@ NAMED: dict[str, dict[str, Op]] = {
 def _random_div(draw) -> Op:
     dtype = draw(st.sampled_from(["int8", "int32", "float32"]))
     first, second = draw(scales), draw(scales)
-    quants = ((first, draw(zero_points)), (second, draw(zero_points)), (f32(first / second / draw(st.integers(64, 9999))), 0))
+    quants = (
+        (first, draw(zero_points)),
+        (second, draw(zero_points)),
+        (f32(first / second / draw(st.integers(64, 9999))), 0),
+    )
     shape = draw(shapes)
     return _div(dtype, shape, shape, quants, draw(st.sampled_from(ACTIVATIONS)) if dtype != "int32" else "NONE")
 
@@ -133,7 +143,9 @@ def _random_add_n(draw) -> Op:
 def _random_select(draw) -> Op:
     shape = draw(shapes)
     forms = [tuple(d if draw(st.booleans()) else 1 for d in shape) for _ in range(3)]
-    return _select(draw(st.sampled_from(["int8", "int16", "float32"])), *forms, const=draw(st.sampled_from([None, 1, 2])))
+    return _select(
+        draw(st.sampled_from(["int8", "int16", "float32"])), *forms, const=draw(st.sampled_from([None, 1, 2]))
+    )
 
 
 RANDOM = {
