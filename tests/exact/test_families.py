@@ -6,8 +6,9 @@ import shutil
 
 import numpy as np
 import pytest
-from executors import assert_all_exact, assert_reference_is_tflm, plan_of
+from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from families import FAMILIES
+from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.verify.emulation.inputs import input_set
@@ -35,3 +36,17 @@ def test_generated_code_is_exact(target: str) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     assert_all_exact([plan_of(make(), target, kernels="tinyfuse") for make in FAMILIES.values()], runs=4)
+
+
+def test_the_output_shape_of_a_transposed_convolution_may_be_computed() -> None:
+    """TFLM never looks at it: models of SEANet bring it as an input."""
+    model = ModelBuilder()
+    shape = model.tensor("shape", (4,), "int32")
+    x = model.tensor("x", (1, 3, 4, 2), scale=0.5, zero_point=3)
+    y = model.tensor("y", (1, 6, 4, 3), scale=9.0, zero_point=-5)
+    weights = np.random.default_rng(5).integers(-127, 128, (3, 2, 1, 2)).astype(np.int8)
+    w = model.tensor("w", weights.shape, scale=0.1, data=weights)
+    model.op("TRANSPOSE_CONV", [shape, w, x], [y], padding="SAME", stride_h=2, stride_w=1)
+    data = model.build([shape, x], [y])
+    assert_reference_is_tflm(data)
+    assert_exact(plan_of(data))

@@ -296,8 +296,11 @@ class _OpReader:
                     self.require(False, self.out_of_range(end, i), HINT_UNSOUND, op)
         read = Op(op.kind, op.inputs, op.outputs, self.attributes(op, table), index)
         family = FAMILIES.get(op.kind)
-        hidden = family.hidden_states(read) if family is not None else ()
-        return replace(read, inputs=read.inputs + hidden) if hidden else read
+        if family is None:
+            return read
+        known, hidden = family.instead(read), family.hidden_states(read)
+        given = tuple(known.get(i, tensor) for i, tensor in enumerate(read.inputs))
+        return replace(read, inputs=given + hidden) if known or hidden else read
 
     def kind(self, number: int) -> str:
         if number >= len(self.model.operator_codes):

@@ -179,6 +179,11 @@ class OpFamily(ABC):
         its inputs. It asks before any rule is read."""
         return ()
 
+    def instead(self, op: Op) -> Mapping[int, Tensor]:
+        """Constants for the inputs, by their indexes, that TFLM never looks at: the reader puts them there. It asks
+        before any rule is read."""
+        return {}
+
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, given
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
@@ -90,6 +90,13 @@ class TransposeConvOperator(OpFamily):
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )
+
+    def instead(self, op: Op) -> Mapping[int, Tensor]:
+        """TFLM takes the output's shape from the output: input 0 may be computed when the model runs."""
+        shape = op.inputs[0] if op.inputs and op.outputs else None
+        if shape is None or shape.is_constant or (shape.dtype, shape.elements) != ("int32", len(op.output.shape)):
+            return {}
+        return {0: replace(shape, data=np.array(op.output.shape, np.int32), index=-1)}
 
     def attributes(self, options: Mapping[str, Any]) -> TransposeConv:
         return TransposeConv(
