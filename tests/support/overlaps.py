@@ -7,7 +7,8 @@ from tinyfuse.kernels.base import Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Stage
 from tinyfuse.plan.rows import Stream
-from tinyfuse.schedule.lower import TENSOR_ALIGN, overlap_distance
+from tinyfuse.plan import tensor_align
+from tinyfuse.schedule.lower import overlap_distance
 
 
 def least_distance(op: Op, kernel: Kernel, index: int, by_row: bool) -> int:
@@ -19,4 +20,5 @@ def least_distance(op: Op, kernel: Kernel, index: int, by_row: bool) -> int:
     ]
     stages = (Stage(op, kernel, by_row, tuple(windows), (), 0, 0),)
     stream = Stream(stages, frozenset({op.output})) if by_row else None
-    return -(-overlap_distance(stages, stream, op.inputs[index], op.output) // TENSOR_ALIGN) * TENSOR_ALIGN
+    align = tensor_align(op.output)
+    return -(-overlap_distance(stages, stream, op.inputs[index], op.output) // align) * align

@@ -12,7 +12,7 @@ from tinyfuse.emit.identifiers import comment, unique_identifiers
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, STATE_ALIGN, Group, Plan, subplans
+from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, Group, Plan, states_align, subplans
 
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
 #: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
@@ -59,7 +59,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "arena_bytes": plan.arena_bytes,
         "arena_align": ARENA_ALIGN,
         "state_bytes": plan.state_bytes,
-        "state_align": STATE_ALIGN,
+        "state_align": states_align(plan.states),
         "awaits": plan.awaits,
         "stack_bytes": stack_bound(plan, optimized=True),
         "unoptimized_stack_bytes": stack_bound(plan, optimized=False),

@@ -97,7 +97,7 @@ class TensorAccess:
     start of the memory; row r of the tensor lies `(r % ring_rows)` rows after it. For an output
     of a call by rows it is the start of the very row to write; else the start of the tensor.
     A state that the operator updates is an input whose pointer is a `T *`. It is aligned to the
-    elements (up to 4 bytes) and no more: the tensor may be a part of another one.
+    elements and no more: the tensor may be a part of another one.
     `endless`: the tensor is a state that is a ring, and `CallSite.row` counts from the ring's start, so
     that rows up to twice its height are asked for.
     """

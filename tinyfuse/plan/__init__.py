@@ -4,7 +4,6 @@ from tinyfuse.plan.plan import (
     ARENA_ALIGN,
     FEED_STATE,
     FEED_STATE_BYTES,
-    STATE_ALIGN,
     ConstantKey,
     Group,
     Plan,
@@ -12,15 +11,16 @@ from tinyfuse.plan.plan import (
     Stage,
     Storage,
     constant_key,
+    states_align,
     states_bytes,
     subplans,
+    tensor_align,
 )
 
 __all__ = [
     "ARENA_ALIGN",
     "FEED_STATE",
     "FEED_STATE_BYTES",
-    "STATE_ALIGN",
     "ConstantKey",
     "Group",
     "Plan",
@@ -28,6 +28,8 @@ __all__ = [
     "Stage",
     "Storage",
     "constant_key",
+    "states_align",
     "states_bytes",
     "subplans",
+    "tensor_align",
 ]

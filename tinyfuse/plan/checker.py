@@ -57,7 +57,7 @@ def _check_states(plan: Plan) -> None:
     taken = np.zeros(plan.state_bytes, bool)
     for tensor, offset in plan.states.items():
         place = taken[offset : offset + tensor.bytes]
-        if offset % 4 or place.size != tensor.bytes or place.any():
+        if offset % max(4, ITEM_BYTES[tensor.dtype]) or place.size != tensor.bytes or place.any():
             raise _fault(f"{tensor}: misplaced")
         place[:] = True
 
@@ -175,7 +175,7 @@ class _Player:
 
     def _write(self, tensor: Tensor, row: int) -> None:
         start = self.plan.offset(tensor)
-        if start % min(ITEM_BYTES[tensor.dtype], 4):
+        if start % ITEM_BYTES[tensor.dtype]:
             raise _fault(f"{tensor} at {start} is not aligned")
         for part, stamp in self._stamps(tensor, row):
             self.bytes[part] = stamp

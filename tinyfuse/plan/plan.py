@@ -6,6 +6,7 @@ text or JSON; neither decides anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from tinyfuse.arena import Buffer, Overlap, Placement
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
@@ -258,15 +259,25 @@ FEED_STATE, FEED_STATE_BYTES = "feed", 8
 #: alignment of the arena's start: what the widest vector load of any target likes
 ARENA_ALIGN = 16
 
-#: alignment of the state's start and of every state in it: word loads
-STATE_ALIGN = 4
+#: what the kernels' loads ask of every tensor: words, and elements of 64 bits whole
+WORD_ALIGN = 4
+
+
+def tensor_align(tensor: Tensor) -> int:
+    """Alignment of a tensor's first byte, in the arena as in the state."""
+    return max(WORD_ALIGN, ITEM_BYTES[tensor.dtype])
+
+
+def states_align(states: Iterable[Tensor]) -> int:
+    """Alignment of the start of the memory that holds states."""
+    return max(map(tensor_align, states), default=WORD_ALIGN)
 
 
 def states_bytes(offsets: dict[Tensor, int]) -> int:
     """Size of the memory that holds states at those offsets, rounded up so that an array of it keeps
     the alignment."""
-    end = max((offset + tensor.bytes for tensor, offset in offsets.items()), default=0)
-    return -(-end // STATE_ALIGN) * STATE_ALIGN
+    end, align = max((offset + tensor.bytes for tensor, offset in offsets.items()), default=0), states_align(offsets)
+    return -(-end // align) * align
 
 
 def constant_key(constant: Constant) -> ConstantKey:

@@ -15,7 +15,7 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, STATE_ALIGN, Group, Stage, Storage
+from tinyfuse.plan import FEED_STATE, FEED_STATE_BYTES, Group, Stage, Storage, tensor_align
 from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places
 from tinyfuse.plan.rows import Stream, height, row_bytes
@@ -24,8 +24,8 @@ from tinyfuse.schedule.select import row_kernel, whole_kernel
 #: the stages made so far: per context, by operator and whether it reads rings (None: alone in its group)
 StageMemo = dict[Context, dict[tuple[Op, bool | None], Stage]]
 
-#: alignment of tensors and rings: word loads of DSP kernels; and of scratch: what kernels are told
-TENSOR_ALIGN, SCRATCH_ALIGN = 4, 16
+#: alignment of scratch: what kernels are told
+SCRATCH_ALIGN = 16
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def lower(
 
     lifetimes = _lifetimes(Liveness(graph, partition, places))
     for tensor, (first, last) in lifetimes.items():
-        buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, TENSOR_ALIGN, owner=tensor.name))
+        buffers.append(Buffer(names.of(tensor), tensor.bytes, first, last, tensor_align(tensor), owner=tensor.name))
     storage = _whole_storage(graph, places, dict(zip(lifetimes, buffers, strict=True)))
     whole_buffers = {buffer.name: number for number, buffer in enumerate(buffers)}
     # what the caller writes is there before the first group
@@ -105,7 +105,8 @@ def place_states(graph: Graph) -> dict[Tensor, int]:
     """Byte offsets of the states from the start of the state's memory, in the order of first use."""
     offsets, end = {}, 0
     for tensor in graph.states:
-        offsets[tensor] = -(-end // STATE_ALIGN) * STATE_ALIGN
+        align = tensor_align(tensor)
+        offsets[tensor] = -(-end // align) * align
         end = offsets[tensor] + tensor.bytes
     return offsets
 
@@ -207,7 +208,7 @@ def _inner_buffers(
             size = stream.rings[tensor] * row_bytes(tensor)
             alive = frozenset(m for m, (_, rings) in enumerate(live_sets) if s in rings)
             owner = f"ring of {tensor.name}"
-            found.append((Buffer(names.of(tensor), size, index, index, TENSOR_ALIGN, owner, alive), tensor))
+            found.append((Buffer(names.of(tensor), size, index, index, tensor_align(tensor), owner, alive), tensor))
     scratch: list[str | None] = []
     for s, stage in enumerate(stages):
         name = None
