@@ -150,10 +150,9 @@ def test_the_pairs_are_all_there_and_few() -> None:
 def test_the_modules_reach_every_kernel() -> None:
     """Every kernel of ours on some core; no header of runtime_c/ is left out but what calls to CMSIS-NN need."""
     plans = [plan for core in CORES for plan in modules(core)]
-    called = {stage.kernel.name for plan in plans for group in plan.groups for stage in group.stages}
-    assert called >= {
-        k.name for family in FAMILIES.values() for k in kernels_of(family.kind) if k.library == "tinyfuse"
-    }
+    called = {stage.kernel.name for plan in plans for group in plan.all_groups for stage in group.stages}
+    families = [family for family in FAMILIES.values() if family.runs_here]  # an NPU's module lacks what firmware has
+    assert called >= {k.name for family in families for k in kernels_of(family.kind) if k.library == "tinyfuse"}
     written = {file for plan in plans for file in emit(plan)}
     assert {path.name for path in resource_dir("runtime_c").glob("*.h")} - written == {"tinyfuse_window.h"}
 

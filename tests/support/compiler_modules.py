@@ -14,12 +14,15 @@ import layer_cases
 import numpy as np
 from batch_module import named_apart
 from cases import NAMED, common
+from control_flow_models import MODELS as CONTROL_FLOW
 from conv_cases import FAMILIES as CONVOLUTIONS
-from conv_cases import Shape, make_op, options_of
-from executors import plan_of
+from conv_cases import Shape, make_op, of_int4, options_of
+from executors import grouped_plan, plan_of
+from signal_models import SIGNAL_MODELS
 from stream_models import STREAM_MODELS
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
+from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
 
 from tinyfuse.ir import Op
@@ -40,6 +43,17 @@ SHAPES = (
 )  # fmt: skip
 
 
+#: of the models with state, those that have kernels which no other one has
+STREAMS = ("every kind of state", "svdf of float32", "lstm of int16")
+#: averages that are taken row by row, with the operators of each group; and what they are averages of
+AVERAGES, REAL = (("AVERAGE_POOL_2D", 4), ("MEAN", 4, 1)), ("int16", "float32")
+#: for every kernel of int4
+INT4_SHAPES = (
+    Shape("FULLY_CONNECTED", 1, 1, 28, 8), Shape("CONV_2D", 3, 7, 12, 8), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
+    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)),
+)  # fmt: skip
+
+
 #: operators of a module: few, for each one's inputs and outputs are alive all the time
 _OPERATORS = 8
 
@@ -49,15 +63,19 @@ def modules(target: str) -> list[Plan]:
     """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
     streams; rows that are fed."""
     one_each = _one_each(target)
-    apart = {"kernels": "tinyfuse", "fusion": "none"}
+    apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
     parts = [one_each[i : i + _OPERATORS] for i in range(0, len(one_each), _OPERATORS)]
     return named_apart([
         *(plan_of(side_by_side(part), target, **apart) for part in parts),
         plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
-        plan_of(side_by_side(chosen), target, optimize="ram", kernels="tinyfuse"),
-        plan_of(STREAM_MODELS["every kind of state"], target, kernels="tinyfuse"),
-        *(plan_of(SPLIT[name][0], target, kernels="tinyfuse", optimize="ram") for name in ("depthwise", "mean", "convolution")),
+        plan_of(side_by_side(chosen), target, **ram),
+        plan_of(side_by_side(layers_of_int4()), target, **apart),
+        *(plan_of(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
+        *(plan_of(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
+        plan_of(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
+        *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
+        *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
     ])  # fmt: skip
 
@@ -84,6 +102,14 @@ def convolutions() -> Iterator[Op]:
         weights = op.inputs[1].data.copy()
         weights.reshape(-1)[0] = -128
         yield replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
+
+
+def layers_of_int4() -> Iterator[Op]:
+    """Layers of INT4_SHAPES, with weights from -7 to 7, as converters quantize."""
+    for shape in INT4_SHAPES:
+        op = make_op(of_int4(shape), np.random.default_rng(9))
+        narrow = replace(op.operand(1), data=np.maximum(op.operand(1).values, -7))
+        yield replace(op, inputs=(op.input, narrow, *op.inputs[2:]))
 
 
 def _one_each(target: str) -> list[Op]:

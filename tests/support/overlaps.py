@@ -5,9 +5,8 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import Stage
+from tinyfuse.plan import Stage, tensor_align
 from tinyfuse.plan.rows import Stream
-from tinyfuse.plan import tensor_align
 from tinyfuse.schedule.lower import overlap_distance
 
 

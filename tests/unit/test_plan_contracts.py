@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import layer_cases
@@ -12,8 +11,9 @@ import numpy as np
 import pytest
 from cases import NAMED
 from cases.common import random_data
+from compiler_modules import layers_of_int4
 from conv_cases import FAMILIES as CONV_FAMILIES
-from conv_cases import Shape, make_op, of_int4, random_shape
+from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
 from hypothesis import HealthCheck, given, settings
 from resizing_graphs import resizing_chains
@@ -41,19 +41,6 @@ def convolutions(count: int) -> Iterator[Op]:
             yield make_op(random_shape(kind, rng), rng)
     for channels in (4, 8):
         yield make_op(Shape("CONV_2D", 5, 6, channels, 6, (1, 1)), np.random.default_rng(8))
-
-
-def layers_of_int4() -> Iterator[Op]:
-    """One for each sort of kernel: dense, pointwise, a window, and what only columns in scratch serve."""
-    for shape in (
-        Shape("FULLY_CONNECTED", 1, 1, 28, 8),
-        Shape("CONV_2D", 3, 7, 12, 8),
-        Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
-        Shape("CONV_2D", 3, 7, 3, 5, (3, 3)),
-    ):
-        op = make_op(of_int4(shape), np.random.default_rng(9))
-        narrow = replace(op.operand(1), data=np.maximum(op.operand(1).values, -7))  # as converters quantize
-        yield replace(op, inputs=(op.input, narrow, *op.inputs[2:]))
 
 
 def streaming(ops: Iterator[Op]) -> list[tuple[Op, int]]:
