@@ -20,10 +20,10 @@ from cases.common import references
 from cross_compilers import cross_compiler
 from overlaps import least_distance
 
-from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target

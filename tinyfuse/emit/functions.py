@@ -14,23 +14,12 @@ from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.kernels.base import Branch, CallSite, Let, Loop, Repeat, Statement, TensorAccess
+from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW
 from tinyfuse.plan import ConstantKey, Group, Plan, Stage, constant_key
 from tinyfuse.plan.rows import height, readers
-
-CTYPE = {
-    "bool": "uint8_t",
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int16": "int16_t",
-    "int32": "int32_t",
-    "uint32": "uint32_t",
-    "int64": "int64_t",
-    "uint64": "uint64_t",
-    "float32": "float",
-}
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tinyfuse import __version__
-from tinyfuse.emit.functions import CTYPE
 from tinyfuse.emit.identifiers import comment, unique_identifiers
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
+from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, Group, Plan, states_align, subplans
 

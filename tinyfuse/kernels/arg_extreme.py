@@ -6,7 +6,7 @@ from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
-from tinyfuse.kernels.rows import SUFFIX
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.ops.arg_extreme import reduced_axis
 
 

@@ -7,11 +7,9 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
-
-_SUFFIX = {"int8": "s8", "int16": "s16", "float32": "f32"}
-_CTYPE = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 class BatchMatMulWhole(Kernel):
@@ -19,15 +17,15 @@ class BatchMatMulWhole(Kernel):
 
     def __init__(self, dtype: str):
         self.dtype = dtype
-        self.name = f"tinyfuse_batch_matmul_{_SUFFIX[dtype]}"
-        self.headers = ("tinyfuse_batch_matmul.h" if dtype == "int8" else f"tinyfuse_batch_matmul_{_SUFFIX[dtype]}.h",)
+        self.name = f"tinyfuse_batch_matmul_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_batch_matmul.h" if dtype == "int8" else f"tinyfuse_batch_matmul_{SUFFIX[dtype]}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), _CTYPE[self.dtype])
+            Constant(f"operand{i}", np.ascontiguousarray(tensor.values).reshape(-1), CTYPE[self.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )

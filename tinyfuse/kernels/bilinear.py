@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
-from tinyfuse.kernels.rows import SUFFIX
+from tinyfuse.kernels.c_types import SUFFIX
 
 #: (op, axis) -> (lower, upper, fraction) of every index of the output's dimension
 Places = Callable[[Op, int], tuple[Array, Array, Array]]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import element_count, input_pointer
-
-_SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "uint32": "u32", "bool": "bool", "float32": "f32"}
 
 
 class Cast(Kernel):
@@ -17,7 +16,7 @@ class Cast(Kernel):
 
     def __init__(self, source: str, result: str):
         self.source, self.result = source, result
-        self.name = f"tinyfuse_cast_{_SUFFIX[source]}_{_SUFFIX[result]}"
+        self.name = f"tinyfuse_cast_{SUFFIX[source]}_{SUFFIX[result]}"
         # C lets bytes, and numbers of one type, take the place of others
         self.in_place = (0,) if result == "int8" or result == source else ()
 

@@ -7,7 +7,7 @@ from math import prod
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Context, Kernel, Let, Statement, element_access_orders
-from tinyfuse.kernels.rows import SUFFIX
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.ops.cumsum import Cumsum, cumsum_axis, output_multiplier
 
 

@@ -22,7 +22,8 @@ from tinyfuse.kernels.base import (
     TensorAccess,
     element_access_orders,
 )
-from tinyfuse.kernels.rows import SUFFIX, row_pointer
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.rows import row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Multiplier,
@@ -34,10 +35,6 @@ from tinyfuse.ops.binary import (
 )
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.real import real_clamp
-
-CTYPE = {
-    "bool": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "float32": "float",
-}  # fmt: skip
 
 # --- parameters ------------------------------------------------------------------------------
 

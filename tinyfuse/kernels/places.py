@@ -10,12 +10,12 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis
 from tinyfuse.ops.reverse_sequence import Sequences
 
-_CTYPE = {"int32": "int32_t", "int64": "int64_t"}
 #: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
 
@@ -34,7 +34,7 @@ class _Places(Kernel):
             if tensor.is_constant and i not in self.shapes:
                 values = np.ascontiguousarray(tensor.values).reshape(-1)
                 number = i in self.numbers
-                ctype = _CTYPE[tensor.dtype] if number else "int8_t"
+                ctype = CTYPE[tensor.dtype] if number else "int8_t"
                 found.append(Constant(f"input{i}", values if number else values.view(np.int8), ctype))
         return tuple(found)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts, pool_counts
-from tinyfuse.kernels.rows import SUFFIX
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 from tinyfuse.ops.real import real_clamp

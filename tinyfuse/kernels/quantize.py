@@ -5,9 +5,8 @@ from __future__ import annotations
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import element_count, input_pointer
-
-_SUFFIX = {"int8": "s8", "uint8": "u8", "int16": "s16", "int32": "s32", "float32": "f32"}
 
 
 class Convert(Kernel):
@@ -19,7 +18,7 @@ class Convert(Kernel):
     def __init__(self, source: str, result: str):
         self.source, self.result = source, result
         verb = "quantize" if source == "float32" else "dequantize" if result == "float32" else "rescale"
-        self.name = f"tinyfuse_{verb}_{_SUFFIX[source]}_{_SUFFIX[result]}"
+        self.name = f"tinyfuse_{verb}_{SUFFIX[source]}_{SUFFIX[result]}"
         # going forward, an output element may only reach the input element it was made of
         self.in_place = (0,) if ITEM_BYTES[result] <= ITEM_BYTES[source] else ()
 

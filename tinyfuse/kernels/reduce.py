@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
-from tinyfuse.kernels.rows import SUFFIX
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.ops.reduce_scaling import Run, reduced_count, reduction_runs, sum_scaling
 
 

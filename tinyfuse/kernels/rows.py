@@ -5,9 +5,6 @@ from __future__ import annotations
 from tinyfuse.ir import Tensor
 from tinyfuse.kernels.base import CallSite, TensorAccess
 
-#: dtype -> how the names of C functions for it end
-SUFFIX = {"int8": "s8", "int16": "s16", "int32": "s32", "int64": "s64", "bool": "bool", "float32": "f32"}
-
 
 def row_pointer(view: TensorAccess, row: str) -> str:
     """The pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""

@@ -17,8 +17,9 @@ from tinyfuse.kernels.base import (
     Statement,
     element_access_orders,
 )
-from tinyfuse.kernels.elementwise import CTYPE, stored
-from tinyfuse.kernels.rows import SUFFIX, element_count, row_pointer
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.elementwise import stored
+from tinyfuse.kernels.rows import element_count, row_pointer
 from tinyfuse.ops.add_n import add_n_multiplier
 from tinyfuse.ops.select import MOST_LOOPS, select_loops
 

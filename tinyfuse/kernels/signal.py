@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.ops.signal_fft import factors, positions, twiddles
 from tinyfuse.ops.signal_filter_bank import (
     GAINS,
@@ -16,8 +17,6 @@ from tinyfuse.ops.signal_filter_bank import (
     log_table,
 )
 from tinyfuse.ops.signal_spectrum import Energy, Fft, Window
-
-_SUFFIX = {"int16": "s16", "int32": "s32", "float32": "f32"}
 
 
 def _vector(op: Op, index: int) -> Array:
@@ -63,7 +62,7 @@ class FftKernel(Kernel):
 
     def __init__(self, inverse: bool, dtype: str):
         self.inverse, self.dtype = inverse, dtype
-        self.name = f"tinyfuse_fft_{'backward' if inverse else 'forward'}_{_SUFFIX[dtype]}"
+        self.name = f"tinyfuse_fft_{'backward' if inverse else 'forward'}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
@@ -71,7 +70,7 @@ class FftKernel(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         points = op.attributes_as(Fft).length // 2
         stages, halves = twiddles(points, self.inverse, self.dtype)
-        ctype = "float" if self.dtype == "float32" else f"{self.dtype}_t"
+        ctype = CTYPE[self.dtype]
         return (
             Constant("factors", stages.reshape(-1), ctype, align=2 * ITEM_BYTES[self.dtype]),
             Constant("halves", halves.reshape(-1), ctype, align=2 * ITEM_BYTES[self.dtype]),

@@ -7,7 +7,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement
-from tinyfuse.kernels.rows import SUFFIX, element_count, input_pointer
+from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.rows import element_count, input_pointer
 from tinyfuse.ops.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
 from tinyfuse.ops.sigmoid import SIGMOID_TABLE
 from tinyfuse.ops.unary import scale_ratio
