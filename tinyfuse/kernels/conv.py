@@ -18,7 +18,7 @@ from tinyfuse.kernels.matmul import (
 )
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
-    conv_params,
+    conv_row_call,
     general_channels,
     output_fields,
     plain_weights,
@@ -45,11 +45,7 @@ class ConvRow(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels")),
-        )  # fmt: skip
+        return conv_row_call(self, op, site)
 
 
 class PackedConvRow(Kernel):
@@ -82,12 +78,9 @@ class PackedConvRow(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch,
-             block_pixels(context), proven(matmul_layer(op, context)).form),
-        )  # fmt: skip
+        return conv_row_call(
+            self, op, site, site.scratch, block_pixels(context), proven(matmul_layer(op, context)).form
+        )
 
 
 class Pointwise(Kernel):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts, depthwise_counts
-from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_params, general_channels, plain_weights
+from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_row_call, general_channels, plain_weights
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry
 
@@ -36,11 +36,7 @@ class DepthwiseRow(Kernel):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels")),
-        )  # fmt: skip
+        return conv_row_call(self, op, site)
 
 
 def on_step_line(op: Op) -> int:
@@ -137,12 +133,7 @@ class PackedDepthwiseRow(Kernel):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch,
-             on_step_line(op)),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch, on_step_line(op))
 
 
 _HEADER_3X3 = "tinyfuse_depthwise_3x3.h"
@@ -192,9 +183,4 @@ class Depthwise3x3Row(Kernel):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch,
-             on_step_line(op)),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch, on_step_line(op))

@@ -11,7 +11,7 @@ from tinyfuse.ir import INT4, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
 from tinyfuse.kernels.conv import PackedConvRow, Pointwise, pointwise_input
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul, block_pixels, form_name, matmul_depth
-from tinyfuse.kernels.packing import bounded, conv_params, output_fields
+from tinyfuse.kernels.packing import bounded, conv_row_call, output_fields
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
@@ -76,12 +76,7 @@ class Int4ConvRow(PackedConvRow):
         return _path(op, context)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch,
-             block_pixels(context), proven(int4_layer(op)).form),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), proven(int4_layer(op)).form)
 
 
 class Int4Pointwise(Pointwise):

@@ -11,7 +11,7 @@ from tinyfuse.ir import INT4, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.packing import channel_weights, channels4, conv_params, folded_bias, output_fields
+from tinyfuse.kernels.packing import channel_weights, channels4, conv_row_call, folded_bias, output_fields
 from tinyfuse.ops.convolution import geometry
 
 _HEADERS = ("tinyfuse_conv_s4_mve.h",)
@@ -69,11 +69,7 @@ class Int4MveConvRow(MveConvRow):
         return _constants(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch)
 
 
 class Int4MvePointwise(MvePointwise):

@@ -11,7 +11,7 @@ from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
-from tinyfuse.kernels.packing import channel_weights, conv_params, plain_weights
+from tinyfuse.kernels.packing import channel_weights, conv_row_call, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.real import real_bias, real_clamp
@@ -31,11 +31,7 @@ class _Layer(Kernel):
         return plain_weights(op), _biases(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("biases"), *real_clamp(op)),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
 
 
 class ConvRowF32(_Layer):
@@ -107,11 +103,7 @@ class PackedDepthwiseRowF32(_Layer):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("biases"), site.scratch, *real_clamp(op)),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch, *real_clamp(op), channels="biases")
 
 
 class TransposeConvRowF32(_Layer):

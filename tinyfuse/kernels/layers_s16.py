@@ -11,7 +11,7 @@ from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
-from tinyfuse.kernels.packing import conv_params, plain_weights
+from tinyfuse.kernels.packing import conv_row_call, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.transpose_conv import as_convolution
@@ -55,11 +55,7 @@ class ConvRowS16(_Layer):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), sums(op)),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, sums(op))
 
 
 class DepthwiseRowS16(_Layer):
@@ -72,11 +68,7 @@ class DepthwiseRowS16(_Layer):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels")),
-        )  # fmt: skip
+        return conv_row_call(self, op, site)
 
 
 class TransposeConvRowS16(_Layer):

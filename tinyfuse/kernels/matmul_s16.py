@@ -15,7 +15,7 @@ from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
-from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params
+from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call
 from tinyfuse.ops.convolution import (
     accumulator,
     bias_values,
@@ -134,12 +134,7 @@ class PackedConvRowS16(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch,
-             block_pixels(context), proven(matmul_s16(op)).form),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), proven(matmul_s16(op)).form)
 
 
 class DenseS16(Kernel):
@@ -217,11 +212,7 @@ class PackedDepthwiseRowS16(Kernel):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch, proven(matmul_s16(op)).form),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch, proven(matmul_s16(op)).form)
 
 
 class Depthwise3x3RowS16(Kernel):

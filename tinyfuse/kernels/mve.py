@@ -15,7 +15,7 @@ from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
     channels4,
-    conv_params,
+    conv_row_call,
     matmul_mve_constants,
     one_scale,
     output_fields,
@@ -49,11 +49,7 @@ class MveConvRow(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch)
 
 
 class MvePointwise(Kernel):
@@ -159,11 +155,7 @@ class MveDepthwiseRow(Kernel):
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch)
 
 
 def _one_scale_pays(op: Op) -> bool:

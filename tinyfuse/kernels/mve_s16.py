@@ -13,7 +13,7 @@ from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.matmul_s16 import SCALE_S16, has_zero_points, matmul_s16
-from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_params
+from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_row_call
 from tinyfuse.ops.convolution import clamp_range, geometry, is_plain_pointwise
 
 
@@ -117,11 +117,7 @@ class _MveRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_params(op, site), Call(
-            self.name,
-            ("&p", site.input(0).pointer, site.output_row, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), site.scratch),
-        )  # fmt: skip
+        return conv_row_call(self, op, site, site.scratch)
 
 
 class MveConvRowS16(_MveRow):

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
-from tinyfuse.kernels.base import CallSite, Constant, Let
+from tinyfuse.kernels.base import Call, CallSite, Constant, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
@@ -71,6 +71,16 @@ def conv_params(op: Op, site: CallSite) -> Let:
         "in_zero_point": input_zero_point(op.input),
     }  # fmt: skip
     return Let("tinyfuse_conv", "p", fields | output_fields(op))
+
+
+def conv_row_call(
+    kernel: Kernel, op: Op, site: CallSite, *more: Expr, channels: str = "channels"
+) -> tuple[Statement, ...]:
+    """The call of a kernel that makes a row of a (depthwise) convolution from its input, weights and channels; `more`
+    are the arguments after these, `channels` the constant that has them."""
+    constants = site.constant("weights"), site.constant(channels)
+    args = ("&p", site.input(0).pointer, site.output_row, site.output.pointer, *constants, *more)
+    return conv_params(op, site), Call(kernel.name, args)
 
 
 # --- the bounded form (runtime_c/tinyfuse_requantize.h) ----------------------------------------
