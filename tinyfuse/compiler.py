@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -46,10 +46,11 @@ class Compilation:
         target: Target,
         options: Options,
         progress: Progress = silent,
-        prepare: Callable[[Graph, Target, Options], Graph] | None = None,
+        graph: Graph | None = None,
     ):
-        """CompileError names all that isn't supported; `prepare` in the place of `prepared`."""
-        self._variants = Variants((prepare or prepared)(source, target, options), target, options)
+        """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known."""
+        graph = prepared(source, target, options) if graph is None else graph
+        self._variants = Variants(graph, target, options)
         self._builder = Builder(source, options)
         self._progress = progress
 
@@ -88,14 +89,12 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
     inner = replace(options, feed_rows=False, max_ram=None)
     known: Programs = {}
 
-    def programmed(graph: Graph, *_: object) -> Graph:
-        return with_programs(graph, plan_of, known)
-
     def plan_of(called: Graph) -> Plan:
         # it was checked with its caller
-        return Compilation(called, target, inner, prepare=programmed).plan(inner)
+        graph = with_programs(called, plan_of, known)
+        return Compilation(called, target, inner, graph=graph).plan(inner)
 
-    return programmed(checked(source))
+    return with_programs(checked(source), plan_of, known)
 
 
 def is_searched(options: Options) -> bool:

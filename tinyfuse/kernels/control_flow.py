@@ -12,6 +12,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.base import Branch, Call, CallSite, Constant, Context, Kernel, Repeat, Statement
+from tinyfuse.kernels.rows import byte_at
 from tinyfuse.ops.control_flow import Calls, InputItself, Program
 
 
@@ -43,7 +44,7 @@ class _CallsGraphs(Kernel):
             return ()
         tensors = op.attributes_as(Calls).graphs[which].inputs
         copies = [
-            _copy(_at(site.scratch, offset), source, tensor)
+            _copy(byte_at(site.scratch, offset), source, tensor)
             for offset, source, tensor in zip(program.inputs, sources, tensors, strict=True)
             if offset is not None
         ]
@@ -65,7 +66,7 @@ class _CallsGraphs(Kernel):
         if isinstance(value, InputItself):
             return sources[value.index]
         if isinstance(value, int):
-            return _at(site.scratch, value)
+            return byte_at(site.scratch, value)
         return site.constant(f"graph{which}_output{index}")
 
 
@@ -110,10 +111,6 @@ def _reads(op: Op, index: int) -> bool:
 
 def _bytes(data: Array) -> Array:
     return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-
-
-def _at(pointer: str, offset: int) -> str:
-    return f"{pointer} + {offset}" if offset else pointer
 
 
 def _copy(target: str, source: str, tensor: Tensor) -> Call:

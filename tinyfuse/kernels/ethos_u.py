@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.rows import byte_at
 from tinyfuse.ops.ethos_u import EthosU
 
 #: what the NPU's loads ask of addresses
@@ -31,9 +32,9 @@ class EthosUProgram(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         a = op.attributes_as(EthosU)
         weights, scratch = site.constant("weights"), site.scratch
-        inputs = [(_at(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
-        outputs = [(_at(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
-        fast = (_at(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
+        inputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.inputs, op.operands[2:], strict=True)]
+        outputs = [(byte_at(scratch, offset), t) for offset, t in zip(a.outputs, op.outputs, strict=True)]
+        fast = (byte_at(scratch, _fast_offset(a)), a.fast) if a.fast else (scratch, a.scratch)
         bases = [(weights, op.operand(1).bytes), (scratch, a.scratch), fast]
         bases += [(pointer, tensor.bytes) for pointer, tensor in (*inputs, *outputs)]
         del bases[MOST_BASES:]
@@ -62,7 +63,3 @@ class EthosUProgram(Kernel):
 
 def _fast_offset(a: EthosU) -> int:
     return -(-a.scratch // ALIGN) * ALIGN
-
-
-def _at(pointer: str, offset: int) -> str:
-    return f"{pointer} + {offset}" if offset else pointer

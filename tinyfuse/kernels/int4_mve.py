@@ -8,13 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.packing import channel_weights, channels4, conv_row_call, folded_bias, output_fields
+from tinyfuse.kernels.packing import channel_weights, channels4, folded_bias, output_fields
 from tinyfuse.ops.convolution import geometry
-
-_HEADERS = ("tinyfuse_conv_s4_mve.h",)
 
 
 @lru_cache(maxsize=512)
@@ -30,6 +28,19 @@ def paired_weights(op: Op) -> Array | None:
     pairs = 16 * weights[1::2] + weights[::2]
     fits = pairs.min() >= -128 and pairs.max() <= 127 and 17 * reach.max() < 2**31
     return pairs.astype(np.int8) if fits else None
+
+
+class _Paired(Kernel):
+    """What a kernel of int8 becomes with the weights of two channels in a byte."""
+
+    headers = ("tinyfuse_conv_s4_mve.h",)
+    nibbles = True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and paired_weights(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _constants(op)
 
 
 def _constants(op: Op) -> tuple[Constant, ...]:
@@ -51,7 +62,7 @@ def _constants(op: Op) -> tuple[Constant, ...]:
     return Constant("weights", weights, "int8_t"), Constant("channels", fields.reshape(-1), "int32_t")
 
 
-class Int4MveConvRow(MveConvRow):
+class Int4MveConvRow(_Paired, MveConvRow):
     """Convolution of one group by im2col of two pixels.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -59,52 +70,25 @@ class Int4MveConvRow(MveConvRow):
     """
 
     name = "tinyfuse_conv_mve_row_s4"
-    headers = _HEADERS
-    nibbles = True
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and paired_weights(op) is not None
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _constants(op)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch)
 
 
-class Int4MvePointwise(MvePointwise):
+class Int4MvePointwise(_Paired, MvePointwise):
     """1x1 convolution with stride 1, two pixels at a time.
 
     A call for row y reads only input row y, and writes only its output row.
     """
 
     name = "tinyfuse_pointwise_mve_s4"
-    headers = _HEADERS
-    nibbles = True
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and paired_weights(op) is not None
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _constants(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         return _pixels(self.name, op, site, g.in_c, g.out_c, *pointwise_input(op, site))
 
 
-class Int4MveDense(MveDense):
+class Int4MveDense(_Paired, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
     name = "tinyfuse_pointwise_mve_s4"
-    headers = _HEADERS
-    nibbles = True
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and paired_weights(op) is not None
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _constants(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape

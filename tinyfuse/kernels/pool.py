@@ -32,17 +32,8 @@ class PoolRow(_PoolRow):
         return op.output.dtype == "int8"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (_, top), (_, left) = pool_extents(op)
         low, high = clamp_range(op)
-        pool = op.attributes_as(Pool2D)
-        _, in_h, in_w, channels = op.input.shape
-        fields = {
-            "in_h": in_h, "in_w": in_w, "channels": channels, "in_ring": site.input(0).ring_rows,
-            "out_w": op.output.shape[2],
-            "filter_h": pool.filter[0], "filter_w": pool.filter[1],
-            "stride_h": pool.stride[0], "stride_w": pool.stride[1],
-            "pad_top": top, "pad_left": left, "act_min": low, "act_max": high,
-        }  # fmt: skip
+        fields = _shape(op, site) | {"act_min": low, "act_max": high}
         call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, site.output.pointer))
         return Let("tinyfuse_pool", "p", fields), call
 
@@ -59,16 +50,21 @@ class WidePoolRow(_PoolRow):
         return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        (_, top), (_, left) = pool_extents(op)
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
-        pool = op.attributes_as(Pool2D)
-        _, in_h, in_w, channels = op.input.shape
-        shape = {
-            "in_h": in_h, "in_w": in_w, "channels": channels, "in_ring": site.input(0).ring_rows,
-            "out_w": op.output.shape[2],
-            "filter_h": pool.filter[0], "filter_w": pool.filter[1],
-            "stride_h": pool.stride[0], "stride_w": pool.stride[1],
-            "pad_top": top, "pad_left": left,
-        }  # fmt: skip
+        fields = {"shape": _shape(op, site), "act_min": low, "act_max": high}
         call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, site.output.pointer))
-        return Let(f"tinyfuse_pool_{self.suffix}", "p", {"shape": shape, "act_min": low, "act_max": high}), call
+        return Let(f"tinyfuse_pool_{self.suffix}", "p", fields), call
+
+
+def _shape(op: Op, site: CallSite) -> dict[str, int]:
+    """The fields of every pool's parameters that say which rows and columns its windows have."""
+    (_, top), (_, left) = pool_extents(op)
+    pool = op.attributes_as(Pool2D)
+    _, in_h, in_w, channels = op.input.shape
+    return {
+        "in_h": in_h, "in_w": in_w, "channels": channels, "in_ring": site.input(0).ring_rows,
+        "out_w": op.output.shape[2],
+        "filter_h": pool.filter[0], "filter_w": pool.filter[1],
+        "stride_h": pool.stride[0], "stride_w": pool.stride[1],
+        "pad_top": top, "pad_left": left,
+    }  # fmt: skip

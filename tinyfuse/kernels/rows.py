@@ -6,6 +6,11 @@ from tinyfuse.ir import Tensor
 from tinyfuse.kernels.base import CallSite, TensorAccess
 
 
+def byte_at(pointer: str, offset: int) -> str:
+    """The place so many bytes after a `uint8_t *`."""
+    return f"{pointer} + {offset}" if offset else pointer
+
+
 def row_pointer(view: TensorAccess, row: str) -> str:
     """The pointer to row `row` (a C expression) of an input [1, H, W, C] that is whole or a ring."""
     tensor = view.tensor
