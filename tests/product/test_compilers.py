@@ -99,12 +99,16 @@ def named(choice: Choice) -> str:
     return " ".join([*map(str, choice[:4]), *(name for name, on in zip(FLAGS, choice[4:], strict=True) if on)])
 
 
-def compile_modules(plans: Sequence[Plan], target: str, compiler: str, flags: Sequence[str], folder: Path) -> None:
-    """All of them in one translation unit; AssertionError with what the compiler says."""
+def write_modules(plans: Sequence[Plan], folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for plan in plans:
         for file, text in _emitted(plan).items():
             (folder / file).write_text(text)
+
+
+def compile_modules(plans: Sequence[Plan], target: str, compiler: str, flags: Sequence[str], folder: Path) -> None:
+    """All of them in one translation unit; AssertionError with what the compiler says."""
+    write_modules(plans, folder)
     (folder / "all.c").write_text("".join(f'#include "{plan.options.name}.c"\n' for plan in plans))
     command = [*cross_compiler(compiler, load_target(target)), "-std=c99", *WARNINGS, *flags]
     compile_c([*command, "-c", folder / "all.c", "-o", folder / "all.o"])
@@ -118,6 +122,18 @@ def _emitted(plan: Plan) -> dict[str, str]:
     if id(plan) not in _known:
         _known[id(plan)] = plan, emit(plan)
     return _known[id(plan)][1]
+
+
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_every_kernel_is_cpp_too(target: str, tmp_path: Path) -> None:
+    """Code and weights of every module as C++17, for projects that have no other compiler: among the rest, designated
+    initializers name fields in the struct's order, and all of them."""
+    write_modules(modules(target), tmp_path)
+    names = [plan.options.name for plan in modules(target)]
+    (tmp_path / "all.cpp").write_text("".join(f'#include "{n}.c"\n#include "{n}_weights.c"\n' for n in names))
+    compiler, *flags = cross_compiler("gcc", load_target(target))
+    warnings = [flag for flag in WARNINGS if flag != "-Wpedantic"]  # which has designated initializers in C++20 alone
+    compile_c([compiler.replace("gcc", "g++"), *flags, "-std=c++17", *warnings, "-fsyntax-only", tmp_path / "all.cpp"])
 
 
 @pytest.mark.parametrize("choice", pairwise(CHOICES), ids=named)
