@@ -7,7 +7,7 @@ computes it, unless the cost table finds another surely faster (tinyfuse/schedul
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.activation import Clamp, Lookup
+from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
@@ -122,6 +122,7 @@ from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
 from tinyfuse.ops.signal_fft import ARITHMETIC
+from tinyfuse.ops.table import TableOperator
 from tinyfuse.ops.unary import UnaryOperator
 from tinyfuse.ops.unary_math import FloatFunction
 
@@ -164,6 +165,7 @@ _MOVED = {
     if isinstance(family, Movement)
 }
 
+_TABLE = TableOperator()
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
@@ -331,5 +333,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
+    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
+    "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

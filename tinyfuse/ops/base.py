@@ -152,6 +152,7 @@ class OpFamily(ABC):
     option_keys: tuple[str, ...] | None = None
 
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
+    pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
     one_image: bool = False  # each image of a batch is computed by itself
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
     pools: bool = False  # each output value lies between stored values of its own channel
