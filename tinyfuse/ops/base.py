@@ -151,6 +151,10 @@ class OpFamily(ABC):
     #: no FlexBuffer, or none of our concern
     option_keys: tuple[str, ...] | None = None
 
+    # in a uint8 model (tinyfuse/frontend/uint8.py):
+    computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
+    takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
+
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     one_image: bool = False  # each image of a batch is computed by itself
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
