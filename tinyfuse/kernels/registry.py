@@ -75,7 +75,7 @@ from tinyfuse.kernels.layers_f32 import (
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
 from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16
 from tinyfuse.kernels.logic import Not
-from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
@@ -315,7 +315,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
     "SVDF": (SvdfWhole(), SvdfReal(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmReal(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),

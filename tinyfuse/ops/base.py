@@ -194,6 +194,11 @@ class OpFamily(ABC):
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
 
+    def reference_beside(self, op: Op, outputs: Sequence[Array], *inputs: Array | None) -> tuple[Array, ...]:
+        """`reference` of an operator that goes on from its own results, where an interpreter's `outputs` stand in for
+        those: so what is compared with them has its own last bits alone, not those of all results before it."""
+        return self.reference(op, *inputs)
+
     def warning(self, op: Op) -> str | None:
         """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""
         return None
