@@ -73,8 +73,9 @@ from tinyfuse.kernels.layers_f32 import (
     TransposeConvRowF32,
 )
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16
 from tinyfuse.kernels.logic import Not
-from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
@@ -90,7 +91,7 @@ from tinyfuse.kernels.places import (
     scatter_kernels,
 )
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
-from tinyfuse.kernels.quantize import Convert
+from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
@@ -137,10 +138,16 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     one image in a loop."""
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
-        kernels = _LAYERS[op.kind].get(op.output.dtype, ())
+        kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
+
+
+def _layer_dtype(op: Op) -> str:
+    """The key of a layer's kernels: its dtype, or "int8 x int16" where its weights are wider than its data."""
+    wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
+    return "int8 x int16" if wide else op.output.dtype
 
 
 def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
@@ -186,7 +193,7 @@ _WIDE: dict[str, tuple[Kernel, ...]] = {
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
-#: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
+#: kind -> `_layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
 _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
@@ -196,6 +203,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             PackedConvRow(), ConvRow(),
             CmsisConv(),
         ),
+        "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
@@ -203,6 +211,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
         ),
+        "int8 x int16": (DepthwiseRowW16(), ConvRowW16()),
         "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
@@ -229,7 +238,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
     "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
     "AVERAGE_POOL_2D": (
-        PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
+        PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
+        WidePoolRow("average", "float32"), CmsisAveragePool(),
     ),
     "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
@@ -275,7 +285,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
     "CAST": tuple(Cast(*pair) for pair in CASTS),
-    "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
+    "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
@@ -306,7 +316,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
     "SVDF": (SvdfWhole(), SvdfReal(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmReal(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),

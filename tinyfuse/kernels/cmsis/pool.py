@@ -22,7 +22,7 @@ class _CmsisPool(CmsisRows):
     """Of int8; the output must not overlap the input."""
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and op.output.dtype == "int8"
+        return super().accepts(op, context) and op.output.dtype == "int8" and not op.attributes_as(Pool2D).halves_up
 
     def window(self, op: Op) -> RowWindow:
         (_, top), _ = pool_extents(op)
