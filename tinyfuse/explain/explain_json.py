@@ -7,6 +7,7 @@ from dataclasses import asdict
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
+from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, reordering_json
@@ -14,6 +15,7 @@ from tinyfuse.report.report_json import JsonObject, reordering_json
 
 def explain_json(plan: Plan) -> JsonObject:
     """Why the plan is as it is."""
+    sliding = sliding_json(plan)
     return {
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
@@ -30,9 +32,13 @@ def explain_json(plan: Plan) -> JsonObject:
             }
             for fusion in fusions(plan)
         ],
+        "sliding": sliding,
         "advice": [
-            {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
-            for found in advice(plan)
+            *(
+                {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
+                for found in advice(plan)
+            ),
+            *(sliding.pop("advice") if sliding else []),
         ],
     }
 

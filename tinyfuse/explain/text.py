@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.text import reordering_lines
 
@@ -20,6 +21,7 @@ def explain_text(data: JsonObject) -> str:
     ]
     for fusion in data["fusions"]:
         lines += _fusion(fusion)
+    lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
         lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")

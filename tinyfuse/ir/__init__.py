@@ -11,6 +11,7 @@ from tinyfuse.ir.graph import (
     Quant,
     Saving,
     Tensor,
+    Window,
     quoted,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "Quant",
     "Saving",
     "Tensor",
+    "Window",
     "all_given",
     "given",
     "quoted",

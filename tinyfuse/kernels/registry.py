@@ -107,6 +107,7 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
@@ -331,5 +332,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
+    "RING_ROWS": (CopyRingRows(),),
+    "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip
