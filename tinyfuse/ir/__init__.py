@@ -13,6 +13,7 @@ from tinyfuse.ir.graph import (
     Tensor,
     Window,
     quoted,
+    type_text,
 )
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "all_given",
     "given",
     "quoted",
+    "type_text",
 ]
