@@ -110,6 +110,7 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
@@ -356,5 +357,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+    "RING_ROWS": (CopyRingRows(),),
+    "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

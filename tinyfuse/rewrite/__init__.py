@@ -18,6 +18,7 @@ from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -46,7 +47,7 @@ FUSING: tuple[Pass, ...] = (
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
-STREAMING: tuple[Pass, ...] = (ring_window,)
+STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 
 #: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
 #: makes of a model, and takes the smallest that is fast enough)
