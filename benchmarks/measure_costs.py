@@ -2,7 +2,7 @@
 
     python benchmarks/measure_costs.py --cmsis-nn PATH [--targets cortex-m4 cortex-m55]
 
-writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
+writes targets/costs/TARGET.toml (with --kernels NAME the entries of these alone, in the table that is there), which
 from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
 profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
 the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
@@ -15,6 +15,7 @@ import datetime
 import itertools
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,6 +49,8 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
+#: and of what a kernel is measured on that accepts few of them
+DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500}
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
@@ -75,31 +78,42 @@ def main() -> int:
     emulated = [name for name, target in all_targets().items() if target.qemu_machine]
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
     parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone: writes nothing")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME", help="measure these alone; the table keeps the rest")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        samples, compiler = measure_all(load_target(name), tree, args.kinds)
-        loop, kernels = fit_all(samples)
+        samples, compiler = measure_all(load_target(name), tree, args.kinds, args.kernels)
+        file = args.output / f"{name}.toml"
+        known = tomllib.loads(file.read_text()) if args.kernels else {"kernels": {}}
+        loop, kernels = fit_all(samples, known.get("loop"))
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
         if not args.kinds:
             args.output.mkdir(parents=True, exist_ok=True)
-            (args.output / f"{name}.toml").write_text(toml(about(tree, compiler), loop, kernels))
+            kept = {
+                entry: (Fit(old["factors"], old["mean_error"], old["worst_error"]), old["shapes"])
+                for entry, old in known["kernels"].items()
+                if entry.split(" ")[0] not in (args.kernels or ())
+            }
+            told = known.get("about") or about(tree, compiler)
+            file.write_text(toml(told, loop, dict(sorted((kept | kernels).items()))))
     return 0
 
 
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None) -> tuple[list[Sample], str]:
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, names: list[str] | None
+) -> tuple[list[Sample], str]:
     """Samples of every kernel, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
-        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind))
+        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if not names or name in names
     ]  # fmt: skip
-    samples, compiler = measure_loops(target)
+    samples, compiler = measure_loops(target) if not names else ([], "")
     for number, (kind, name) in enumerate(jobs, 1):
         print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
         found, version = measure_kernel(target, tree, kind, name)
@@ -126,12 +140,14 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
+    drawn = operators(kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    seen, samples, compiler = set(), [], ""
     if name.endswith("_s4"):
         drawn = [of_int4(op) for op in drawn]
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
-        paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}
+        # the first of several forms that accepts it, as the plan takes it
+        paths = {op: k.path(op, True, context) for op in drawn for k in reversed(kernels) if k.accepts(op, context)}
         ops = [op for op, path in paths.items() if (op, path) not in seen]
         seen.update((op, paths[op]) for op in ops)
         if len(ops) < FEWEST:
@@ -208,9 +224,14 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, then those of every kernel."""
-    loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
+def fit_all(samples: list[Sample], loop_of_table: dict | None) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+    """The factors of the loop, of the table that is kept or from the own code around our kernels, then those of every
+    kernel."""
+    loop = (
+        Fit(loop_of_table["factors"], 0.0, 0.0)
+        if loop_of_table
+        else fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
+    )
     by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Constant, Context, proven
+from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import step_line
 
@@ -111,9 +111,8 @@ def block_pixels(context: Context) -> int:
     return 2 if context.optimize == "ram" else 3
 
 
-def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
+def matmul_constants(layer: Matmul) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    layer = proven(matmul_layer(op, context))
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
     if layer.form == UNPACKED:
