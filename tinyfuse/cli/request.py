@@ -64,8 +64,8 @@ class Request:
         return self.given.get("cmsis_nn_version")
 
 
-def command_line(command: str, request: Request, how: object) -> str:
-    """What is typed for a request; `how` has the command's own options (VerifyOptions)."""
+def command_line(command: str, request: Request, how: object | None = None) -> str:
+    """What is typed for a request; `how` has the command's own options (VerifyOptions), None for none."""
     words = ["tinyfuse", command, request.model, "--target", request.target]
     for name, flag in flags(Options).items():
         words += flag.words(request.given.get(name, flag.default))
@@ -73,6 +73,6 @@ def command_line(command: str, request: Request, how: object) -> str:
         words += ["--front-end", request.front_end]
     if request.cmsis_nn_path:
         words += ["--cmsis-nn", request.cmsis_nn_path]
-    for name, flag in flags(type(how)).items():
+    for name, flag in flags(type(how)).items() if how is not None else ():
         words += flag.words(getattr(how, name))
     return shlex.join(words)

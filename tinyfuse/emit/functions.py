@@ -12,7 +12,7 @@ import numpy as np
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Tensor, quoted
+from tinyfuse.ir import Tensor, quoted, type_text
 from tinyfuse.kernels.base import Branch, CallSite, Let, Loop, Repeat, Statement, TensorAccess, rows_after
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
@@ -67,7 +67,7 @@ def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
             fill = f"memset({place}, {byte}, {tensor.bytes}u);"
         else:
             fill = f"memcpy({place}, {constants[constant_key(constant)]}, {tensor.bytes}u);"
-        lines.append(f"{fill} /* {comment(f'{quoted(tensor.name)} {_type(tensor)}')} */")
+        lines.append(f"{fill} /* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')} */")
     return lines
 
 
@@ -115,8 +115,8 @@ class _Writer:
         lines = []
         for stage in self.group.stages:
             op = stage.op
-            shapes = ", ".join(_type(t) for t in op.activations)
-            outputs = ", ".join(_type(t) for t in op.outputs)
+            shapes = ", ".join(type_text(t) for t in op.activations)
+            outputs = ", ".join(type_text(t) for t in op.outputs)
             names = quoted((op.outputs + op.states)[0].name)
             lines.append(comment(f"op {op.index} {op.kind} {names}: {shapes} -> {outputs}"))
             how = "by rows" if stage.by_row else "whole"
@@ -144,7 +144,7 @@ class _Writer:
             self._line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
-                f"/* {comment(f'{quoted(tensor.name)} {_type(tensor)}')}{rows} */"
+                f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
         if not seen and not any(self.group.scratch):
             self._line("(void)arena;")
@@ -156,7 +156,7 @@ class _Writer:
             self._line(
                 f"{const}{ctype} *const {self.states[tensor]} = "
                 f"({const}{ctype} *)(void *)(state + {self.plan.states[tensor]}u); "
-                f"/* {comment(f'{quoted(tensor.name)} {_type(tensor)}')}{rows} */"
+                f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
         for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
             if name:
@@ -164,10 +164,10 @@ class _Writer:
                 self._line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
-            ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
+            ctype, offset = self._countertype_text(), self.plan.placement.offsets[self.group.counters]
             self._line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
 
-    def _counter_type(self) -> str:
+    def _countertype_text(self) -> str:
         return f"uint{8 * self.group.counter_bytes}_t"
 
     def _is_ring(self, tensor: Tensor) -> bool:
@@ -232,7 +232,7 @@ class _Writer:
         if fed:
             self._line("}")
             for s, stage in enumerate(self.group.stages[1:]):
-                self._line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
+                self._line(f"made[{s}] = ({self._countertype_text()}){self.rows[stage.op.output]};")
             return
         left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         self._line(f"}} while ({' || '.join(left)});")
@@ -425,7 +425,3 @@ def _initializer(value: Any) -> str:
 
 def _expression(value: Any) -> str:
     return value if isinstance(value, str) else scalar(value)
-
-
-def _type(tensor: Tensor) -> str:
-    return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"

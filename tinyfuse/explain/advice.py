@@ -75,7 +75,9 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
     """MUL or ADD by a constant of one value a channel, after a layer with weights."""
     if not FAMILIES[op.kind].affine or len(op.activations) != 1:
         return
-    constant = next(t for t in op.inputs if t is not None and t.is_constant)
+    constant = next((t for t in op.inputs if t is not None and t.is_constant), None)
+    if constant is None:  # a tensor with itself
+        return
     maker = plan.graph.producer.get(op.activations[0])
     while maker is not None and FAMILIES[maker.kind].affine and len(maker.activations) == 1:
         maker = plan.graph.producer.get(maker.activations[0])

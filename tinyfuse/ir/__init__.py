@@ -12,6 +12,7 @@ from tinyfuse.ir.graph import (
     Saving,
     Tensor,
     quoted,
+    type_text,
 )
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "all_given",
     "given",
     "quoted",
+    "type_text",
 ]

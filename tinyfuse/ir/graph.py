@@ -155,6 +155,11 @@ def quoted(name: str) -> str:
     return repr(first if len(first) <= 60 else first[:57] + "...")
 
 
+def type_text(tensor: Tensor) -> str:
+    """A tensor's dtype and shape, as "int8[1,8,8,3]"."""
+    return f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operator: `kind` is the schema's name (CONV_2D); a missing optional input is None.
