@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
+from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.emit import emit
 from tinyfuse.emit.forms import PLAIN, Delivery, archives
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
 from tinyfuse.errors import DoesNotFit, ToolMissing
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, estimated_code_bytes, plan_envelope, report_json
+from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest
