@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from cross_compilers import cross_compiler
 from form_builds import BUILDS, RIGHT, done, zephyr
+from sliding_models import wake_word
 from stream_models import STREAM_MODELS
 from test_generated_code import separable
 
@@ -198,6 +199,16 @@ def test_what_packages_say_is_what_was_given(net: tinyfuse.Module, tmp_path: Pat
     assert told["authors"] == [{"name": about["author"]}] and told["license"] == about["license"]
     assert b"SPDX-License-Identifier: (MIT OR Apache-2.0) AND Apache-2.0" in files["src/net/net.c"]
     assert b"https://a.example/b?c=1&amp;d=2" in files["Acme.net.pdsc"]
+
+
+def test_the_sample_of_a_window_that_slides(tmp_path: Path) -> None:
+    """It steps until the window is full; such a module has no self-test, and no program that would run it."""
+    module = tinyfuse.compile(wake_word(), "generic32", name="net", slide=1)
+    files = module.files(formats=("zephyr", "arduino"))
+    assert not any("selftest" in name.lower() for name in files)
+    write_folder(tmp_path / "net", files, force=False)
+    assert form_rules.zephyr(tmp_path / "net") == [] == form_rules.arduino(tmp_path / "net")
+    assert zephyr(tmp_path / "net", tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
 
 
 # --- refusals ----------------------------------------------------------------------------------
