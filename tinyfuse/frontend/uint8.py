@@ -11,6 +11,7 @@ weights             have a zero point. Less that, they fit int8, or 9 bits: then
 convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)
 AVERAGE_POOL_2D     rounds halves up (Pool2D.halves_up)
 LOGISTIC, TANH ...  are tables made in float32 (TABLE)
+an object detector's end  takes floats: its inputs are dequantized
 CONCATENATION       brings inputs to the output's quantization, in float32 (TABLE)
 """
 
@@ -107,6 +108,8 @@ class _Shifted:
             return [_pool(new)]
         if op.kind == "CONCATENATION":
             return _concatenation(new)
+        if family.named_options:
+            return _of_floats(op, new)
         if isinstance(family, UnaryOperator):
             return [_tabled(new, family)]
         return [new]
@@ -165,6 +168,24 @@ def _tabled(op: Op, family: UnaryOperator) -> Op:
     if np.array_equal(table.values, family.function(op, _STORED.astype(np.int8))):
         return op
     return Op("TABLE", (op.input, table), op.outputs, index=op.index)
+
+
+def _of_floats(op: Op, new: Op) -> list[Op]:
+    """An operator that LiteRT computes in floats, `new`, with its uint8 inputs made floats."""
+    made, inputs = [], []
+    for tensor, stored in zip(op.inputs, new.inputs, strict=True):
+        if tensor is None or stored is None or stored is tensor or stored.quant is None:
+            inputs.append(stored)
+            continue
+        result = Tensor(f"{tensor.name} (float32)", tensor.shape, "float32")
+        if stored.is_constant:
+            numbers: Array = (stored.values.astype(_F32) - _F32(stored.zero_point)) * _F32(stored.scale)
+            numbers.setflags(write=False)
+            result = replace(result, data=numbers)
+        else:
+            made.append(Op("DEQUANTIZE", (stored,), (result,), index=op.index))
+        inputs.append(result)
+    return [*made, replace(new, inputs=tuple(inputs))]
 
 
 def _concatenation(op: Op) -> list[Op]:
