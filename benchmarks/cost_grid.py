@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.row_sum import AverageOfSum
+from tinyfuse.ops.table import Table
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
@@ -125,7 +126,9 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
 
 
 def _draw_fully_connected(rng: random.Random, kind: str) -> Op:
-    in_c, out_c = rng.choice(_CHANNELS + (200, 256, 320, 640)), rng.choice(_CHANNELS + (2, 6))
+    # pruned channels leave depths that are no multiple of four, which kernels of their own serve
+    in_c = rng.choice((*_CHANNELS, 200, 256, 320, 640, 22, 45, 61, 131))
+    out_c = rng.choice((*_CHANNELS, 2, 6))
     batches = rng.choice([1, 1, 1, 2, 5])
     weights, bias = _weights(rng, (out_c, in_c), 1, 0)
     bias_data = np.resize(bias.data, out_c)
@@ -159,6 +162,15 @@ def _draw_unary(rng: random.Random, kind: str) -> Op:
     shape = _image(rng)
     scale, zero_point = {"LOGISTIC": (1 / 256, -128)}.get(kind, rng.choice([(0.05, -128), (0.07, 3)]))
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point))
+
+
+def _draw_tables(rng: random.Random, kind: str) -> Op:
+    """One in three gives int16."""
+    shape, dtype = _image(rng), rng.choice(["int8", "int8", "int16"])
+    channels = () if kind == "TABLE" else shape[3:]
+    data = np.random.default_rng(rng.randrange(2**31)).integers(-128, 128, (*channels, 256)).astype(dtype)
+    constant = tensor(data.shape, 0.0, 0, dtype, data)
+    return Op(kind, (tensor(shape), constant), (tensor(shape, dtype=dtype),), Table(()))
 
 
 def _draw_dequantize(rng: random.Random, kind: str) -> Op:
@@ -241,6 +253,8 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "RELU6": _draw_unary,
     "LOGISTIC": _draw_unary,
     "QUANTIZE": _draw_unary,
+    "TABLE": _draw_tables,
+    "CHANNEL_TABLES": _draw_tables,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

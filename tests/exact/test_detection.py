@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases.common import flexbuffer, model_of, options_of
 from cases.detection import KIND, NAMED
-from executors import assert_exact, plan_of
+from executors import plan_of
 from flatbuffers import flexbuffers
 from tflite_builder import ModelBuilder
 
@@ -17,10 +17,6 @@ import tinyfuse
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import float_math
-from tinyfuse.ops import FAMILIES
-from tinyfuse.verify import oracle_worker
-from tinyfuse.verify.emulation.inputs import input_set
-from tinyfuse.verify.oracle import ReferenceOracle
 
 OP = NAMED[KIND]["by box"]
 
@@ -58,16 +54,10 @@ def test_an_int8_detector_is_verified(tmp_path: Path) -> None:
     assert (found.exact, found.problems) == (True, ())
 
 
-def test_a_uint8_detector_is_litert() -> None:
-    pytest.importorskip("ai_edge_litert")
-    data = detector("uint8")
-    graph = read_tflite("m.tflite", data)
-    infer = oracle_worker.litert(data, 0)
-    for inputs in input_set(graph, 6, 0):
-        wanted = FAMILIES[KIND].settled(graph.ops[-1], infer(inputs))
-        for ours, theirs in zip(ReferenceOracle(graph).run(inputs), wanted, strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=0, atol=2**-23)
-    assert_exact(plan_of(data))
+def test_a_uint8_detector_is_refused() -> None:
+    """LiteRT takes it, but dequantizes by vectors of the machine, whose last bits differ from its scalar code's."""
+    with pytest.raises(CompileError, match="not supported on uint8"):
+        read_tflite("m.tflite", detector("uint8"))
 
 
 def test_exp_of_doubles() -> None:

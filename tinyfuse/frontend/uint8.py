@@ -11,7 +11,6 @@ weights             have a zero point. Less that, they fit int8, or 9 bits: then
 convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)
 AVERAGE_POOL_2D     rounds halves up (Pool2D.halves_up)
 LOGISTIC, TANH ...  are tables made in float32 (TABLE)
-an object detector's end  takes floats: its inputs are dequantized
 CONCATENATION       brings inputs to the output's quantization, in float32 (TABLE)
 """
 
@@ -27,6 +26,7 @@ from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D, has_even_window
+from tinyfuse.ops.table import TABLE_VALUES, Table
 from tinyfuse.ops.uint8_functions import nearest
 from tinyfuse.ops.unary import UnaryOperator
 
@@ -108,8 +108,6 @@ class _Shifted:
             return [_pool(new)]
         if op.kind == "CONCATENATION":
             return _concatenation(new)
-        if family.named_options:
-            return _of_floats(op, new)
         if isinstance(family, UnaryOperator):
             return [_tabled(new, family)]
         return [new]
@@ -150,7 +148,7 @@ def _pool(op: Op) -> Op:
 
 # --- functions of one value ------------------------------------------------------------------
 
-_STORED = np.arange(-128, 128)
+_STORED = TABLE_VALUES.astype(np.int64)
 _F32 = np.float32
 
 
@@ -167,25 +165,7 @@ def _tabled(op: Op, family: UnaryOperator) -> Op:
     table = _table(op.output.name, family.function_of_uint8(op, _STORED))
     if np.array_equal(table.values, family.function(op, _STORED.astype(np.int8))):
         return op
-    return Op("TABLE", (op.input, table), op.outputs, index=op.index)
-
-
-def _of_floats(op: Op, new: Op) -> list[Op]:
-    """An operator that LiteRT computes in floats, `new`, with its uint8 inputs made floats."""
-    made, inputs = [], []
-    for tensor, stored in zip(op.inputs, new.inputs, strict=True):
-        if tensor is None or stored is None or stored is tensor or stored.quant is None:
-            inputs.append(stored)
-            continue
-        result = Tensor(f"{tensor.name} (float32)", tensor.shape, "float32")
-        if stored.is_constant:
-            numbers: Array = (stored.values.astype(_F32) - _F32(stored.zero_point)) * _F32(stored.scale)
-            numbers.setflags(write=False)
-            result = replace(result, data=numbers)
-        else:
-            made.append(Op("DEQUANTIZE", (stored,), (result,), index=op.index))
-        inputs.append(result)
-    return [*made, replace(new, inputs=tuple(inputs))]
+    return Op("TABLE", (op.input, table), op.outputs, Table((op.kind,)), op.index)
 
 
 def _concatenation(op: Op) -> list[Op]:
@@ -199,10 +179,10 @@ def _concatenation(op: Op) -> list[Op]:
         bias = _F32(-(tensor.zero_point + 128)) * scale
         values = nearest((_STORED + 128).astype(_F32) * scale + bias) + op.output.zero_point
         if tensor.is_constant:
-            data: Array = np.clip(values, -128, 127).astype(np.int8)[tensor.values.astype(np.int64) + 128]
+            data: Array = np.clip(values, -128, 127).astype(np.int8)[tensor.values.view(np.uint8)]
             inputs.append(replace(tensor, quant=op.output.quant, data=data))
             continue
         result = replace(tensor, name=f"{tensor.name} (rescaled)", quant=op.output.quant, index=-1)
-        made.append(Op("TABLE", (tensor, _table(tensor.name, values)), (result,), index=op.index))
+        made.append(Op("TABLE", (tensor, _table(tensor.name, values)), (result,), Table((op.kind,)), op.index))
         inputs.append(result)
     return [*made, replace(op, inputs=tuple(inputs))]

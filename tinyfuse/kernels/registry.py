@@ -7,7 +7,7 @@ computes it, unless the cost table finds another surely faster (tinyfuse/schedul
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.activation import Clamp, Lookup
+from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
@@ -20,10 +20,12 @@ from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
 from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
+from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
+from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
 from tinyfuse.kernels.cmsis.lstm import CmsisLstm
 from tinyfuse.kernels.cmsis.pad import CmsisPad
 from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
-from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax
+from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
@@ -36,6 +38,9 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnRow,
     PointwiseColumnWideRow,
     PointwiseRow,
+    UnpackedConvRow,
+    UnpackedPointwise,
+    UnpackedPointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
@@ -109,12 +114,14 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
@@ -173,6 +180,7 @@ _MOVED = {
     if isinstance(family, Movement)
 }
 
+_TABLE = TableOperator()
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
@@ -199,28 +207,31 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             MvePointwise(), MveConvRow(),
-            Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-            PackedConvRow(), ConvRow(),
-            CmsisConv(),
+            UnpackedPointwise(), Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), UnpackedPointwiseRow(),
+            PointwiseRow(), WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
+            CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
-        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            CmsisDepthwiseS4(), CmsisDepthwise(),
+        ),
+        "int16": (
+            MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
         ),
         "int8 x int16": (DepthwiseRowW16(), ConvRowW16()),
-        "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
-            CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+            CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
         "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
@@ -236,14 +247,20 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_UNARY,
     **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
-    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
+    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), *map(CmsisBatchMatMul, ("int8", "int16"))),
     "AVERAGE_POOL_2D": (
         PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
-        WidePoolRow("average", "float32"), CmsisAveragePool(),
+        WidePoolRow("average", "float32"), CmsisAveragePool(), CmsisAveragePool("int16"),
     ),
-    "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
+    "MAX_POOL_2D": (
+        PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"),
+        CmsisMaxPool(), CmsisMaxPool("int16"),
+    ),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
-    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(), CmsisSoftmax()),
+    "SOFTMAX": (
+        SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(),
+        CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
+    ),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
     "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "RESHAPE": (Copy(),),
@@ -251,7 +268,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
         *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
-        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused),
+        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused), CmsisAdd("int16"),
     ),
     "SUB": (
         *_binary("SUB", rescaled(add_multipliers)),
@@ -259,7 +276,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "MUL": (
         *_binary("MUL", product, CmsisMul(), header=COMMON),
-        *int16_kernels("MUL", product), *float_kernels("MUL", fused),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused), CmsisMul("int16"),
     ),
     **{
         kind: (
@@ -338,12 +355,15 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),
-    "TABLE": (Clamp(TableOperator().function), Lookup(TableOperator().function)),
     "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
+    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
+    "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+    "RING_ROWS": (CopyRingRows(),),
+    "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

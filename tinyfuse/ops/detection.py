@@ -85,7 +85,6 @@ class DetectionOperator(OpFamily):
     kind = "CUSTOM TFLite_Detection_PostProcess"
     summary = "decodes the boxes of an object detector and drops those that overlap better ones"
     named_options = True
-    takes_uint8 = True
     ulp_of = 1.0
     rules = (
         Rule("three inputs and four outputs",
