@@ -45,6 +45,7 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.elementwise import (
@@ -350,6 +351,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM SignalStacker": (StackerKernel(),),
     "CUSTOM SignalDelay": (DelayKernel(),),
     "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    "CUSTOM TFLite_Detection_PostProcess": (DetectionKernel(),),
     "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),
