@@ -4,8 +4,10 @@
 
 writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
 from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
-profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
-the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
+profile` needs. With --missing it measures the kernels alone that have no entry, and adds theirs.
+
+A firmware runs all the operators that one kernel is measured on, each alone and, where the kernel streams, after a
+RELU in a group of two; QEMU counts the instructions of each.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import datetime
 import itertools
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from cost_grid import chain, of_int4, operators, rectifier, tensor  # noqa: E402
+from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
@@ -52,6 +55,9 @@ DRAWN_OF_OTHERS = 18
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
 
+#: dtypes of which a RELU makes rows
+_RECTIFIED = ("int8", "int16", "float32")
+
 #: a table with fewer says nothing
 FEWEST = 3
 
@@ -74,32 +80,46 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     emulated = [name for name, target in all_targets().items() if target.qemu_machine]
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
-    parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone: writes nothing")
+    parser.add_argument(
+        "--kinds", nargs="+", metavar="KIND", help="of these alone: prints the fits, and writes only what was missing"
+    )
+    parser.add_argument("--missing", action="store_true", help="measure what has no entry, and keep all others")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        samples, compiler = measure_all(load_target(name), tree, args.kinds)
-        loop, kernels = fit_all(samples)
+        path = args.output / f"{name}.toml"
+        known = tomllib.loads(path.read_text()) if args.missing else {}
+        samples, compiler = measure_all(load_target(name), tree, args.kinds, measured_names(known))
+        loop, kernels = fit_all(samples, known)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
-        if not args.kinds:
+        if args.missing:
+            path.write_text(with_entries(path.read_text(), kernels))
+        elif not args.kinds:
             args.output.mkdir(parents=True, exist_ok=True)
-            (args.output / f"{name}.toml").write_text(toml(about(tree, compiler), loop, kernels))
+            path.write_text(toml(about(tree, compiler), loop, kernels))
     return 0
+
+
+def measured_names(known: dict) -> set[str]:
+    """The kernels of a table, without their paths."""
+    return {entry.split(" ")[0] for entry in known.get("kernels", {})}
 
 
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None) -> tuple[list[Sample], str]:
-    """Samples of every kernel, with progress on stderr, and the compiler that made them."""
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, known: set[str]
+) -> tuple[list[Sample], str]:
+    """Samples of every kernel but those that are known, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
-        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind))
+        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if name not in known
     ]  # fmt: skip
-    samples, compiler = measure_loops(target)
+    samples, compiler = ([], "") if known else measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
         print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
         found, version = measure_kernel(target, tree, kind, name)
@@ -126,9 +146,7 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
-    if name.endswith("_s4"):
-        drawn = [of_int4(op) for op in drawn]
+    drawn, seen, samples, compiler = drawn_for(name, kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}
@@ -149,8 +167,8 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
     groups = [[op] for op in ops]
     for op in ops:
         # with one row there is no loop
-        if op.input.dtype == "int8" and len(op.output.shape) == 4 and op.output.shape[1] > 1:
-            middle = tensor(op.input.shape, op.input.scale, op.input.zero_point)
+        if op.input.dtype in _RECTIFIED and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+            middle = like(op.input)
             output = replace(op.output, index=-1)
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
             if Legality(_graph([pair]), context).refusal(pair) is None:
@@ -208,9 +226,13 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, then those of every kernel."""
-    loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
+def fit_all(samples: list[Sample], known: dict) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+    """The factors of the loop from the own code around our kernels, or those of a table that is known, then those of
+    every kernel."""
+    if known:
+        loop = Fit(known["loop"]["factors"], 0.0, 0.0)
+    else:
+        loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
     by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
@@ -240,12 +262,23 @@ def toml(about: dict[str, str], loop: Fit, kernels: dict[str, tuple[Fit, int]]) 
         "[about]", *(f'{key} = "{value}"' for key, value in about.items()),
         "", "[loop]", f"factors = {_inline(loop.factors)}",
     ]  # fmt: skip
-    for entry, (found, count) in kernels.items():
-        lines += [
-            "", f'[kernels."{entry}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
-            f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-        ]  # fmt: skip
+    lines += [line for entry, fitted in kernels.items() for line in _entry(entry, fitted)]
     return "\n".join(lines) + "\n"
+
+
+def with_entries(text: str, kernels: dict[str, tuple[Fit, int]]) -> str:
+    """A table's text with more entries, sorted among those that it has."""
+    head, *entries = text.rstrip("\n").split("\n\n[kernels.")
+    entries += ["\n".join(_entry(entry, fitted)).removeprefix("\n[kernels.") for entry, fitted in kernels.items()]
+    return "\n\n[kernels.".join([head, *sorted(entries)]) + "\n"
+
+
+def _entry(name: str, fitted: tuple[Fit, int]) -> list[str]:
+    found, count = fitted
+    return [
+        "", f'[kernels."{name}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
+        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
+    ]  # fmt: skip
 
 
 def _inline(factors: dict[str, float]) -> str:
