@@ -12,12 +12,13 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 
-from other_dtypes import other_dtype  # noqa: E402
+from other_dtypes import other_dtype
 
-from tinyfuse.ir import Graph, Op, Quant, Tensor  # noqa: E402
-from tinyfuse.ops import FAMILIES  # noqa: E402
-from tinyfuse.ops.row_sum import AverageOfSum  # noqa: E402
-from tinyfuse.rewrite.split_full_height import split_dense, split_full_height  # noqa: E402
+from tinyfuse.ir import Graph, Op, Quant, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.row_sum import AverageOfSum
+from tinyfuse.ops.table import Table
+from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
 #: call hardly counts, and few enough that a firmware of a hundred runs in seconds
@@ -102,8 +103,8 @@ def _weights(rng: random.Random, shape, channels: int, axis: int) -> list[Tensor
 
 
 def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
-    """The operators that a kernel of that name is measured on: in the dtype that its name ends in. Of int16 layers every
-    third has a bias of int32, if it may."""
+    """The operators that a kernel of that name is measured on: in the dtype that its name ends in. Of int16 layers
+    every third has a bias of int32, if it may."""
     found = operators(kind, count)
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in found]
@@ -159,7 +160,9 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
 
 
 def _draw_fully_connected(rng: random.Random, kind: str) -> Op:
-    in_c, out_c = rng.choice(_CHANNELS + (200, 256, 320, 640)), rng.choice(_CHANNELS + (2, 6))
+    # pruned channels leave depths that are no multiple of four, which kernels of their own serve
+    in_c = rng.choice((*_CHANNELS, 200, 256, 320, 640, 22, 45, 61, 131))
+    out_c = rng.choice((*_CHANNELS, 2, 6))
     batches = rng.choice([1, 1, 1, 2, 5])
     weights, bias = _weights(rng, (out_c, in_c), 1, 0)
     bias_data = np.resize(bias.data, out_c)
@@ -193,6 +196,15 @@ def _draw_unary(rng: random.Random, kind: str) -> Op:
     shape = _image(rng)
     scale, zero_point = {"LOGISTIC": (1 / 256, -128)}.get(kind, rng.choice([(0.05, -128), (0.07, 3)]))
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point))
+
+
+def _draw_tables(rng: random.Random, kind: str) -> Op:
+    """One in three gives int16."""
+    shape, dtype = _image(rng), rng.choice(["int8", "int8", "int16"])
+    channels = () if kind == "TABLE" else shape[3:]
+    data = np.random.default_rng(rng.randrange(2**31)).integers(-128, 128, (*channels, 256)).astype(dtype)
+    constant = tensor(data.shape, 0.0, 0, dtype, data)
+    return Op(kind, (tensor(shape), constant), (tensor(shape, dtype=dtype),), Table(()))
 
 
 def _draw_dequantize(rng: random.Random, kind: str) -> Op:
@@ -275,6 +287,8 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "RELU6": _draw_unary,
     "LOGISTIC": _draw_unary,
     "QUANTIZE": _draw_unary,
+    "TABLE": _draw_tables,
+    "CHANNEL_TABLES": _draw_tables,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

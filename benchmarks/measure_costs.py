@@ -4,10 +4,8 @@
 
 writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
 from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
-profile` needs. With --missing it measures the kernels alone that have no entry, and adds theirs.
-
-A firmware runs all the operators that one kernel is measured on, each alone and, where the kernel streams, after a
-RELU in a group of two; QEMU counts the instructions of each.
+profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
+the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
-from tinyfuse.kernels.registry import kernels_of  # noqa: E402
+from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
@@ -51,6 +49,8 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
+#: and for a kernel that accepts few of its kind
+DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500}
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
@@ -80,46 +80,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     emulated = [name for name, target in all_targets().items() if target.qemu_machine]
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
-    parser.add_argument(
-        "--kinds", nargs="+", metavar="KIND", help="of these alone: prints the fits, and writes only what was missing"
-    )
-    parser.add_argument("--missing", action="store_true", help="measure what has no entry, and keep all others")
+    parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone, and write nothing")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
+    parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        path = args.output / f"{name}.toml"
-        known = tomllib.loads(path.read_text()) if args.missing else {}
-        samples, compiler = measure_all(load_target(name), tree, args.kinds, measured_names(known))
-        loop, kernels = fit_all(samples, known)
+        samples, compiler = measure_all(load_target(name), tree, args.kinds, args.kernels)
+        loop, kernels = fit_all(samples, args.kinds)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
-        if args.missing:
-            path.write_text(with_entries(path.read_text(), kernels))
+        path, written = args.output / f"{name}.toml", toml(about(tree, compiler), loop, kernels)
+        if args.kinds and args.update:
+            path.write_text(updated(path.read_text(), written))
         elif not args.kinds:
             args.output.mkdir(parents=True, exist_ok=True)
-            path.write_text(toml(about(tree, compiler), loop, kernels))
+            path.write_text(written)
     return 0
-
-
-def measured_names(known: dict) -> set[str]:
-    """The kernels of a table, without their paths."""
-    return {entry.split(" ")[0] for entry in known.get("kernels", {})}
 
 
 # --- measuring -----------------------------------------------------------------------------------
 
 
 def measure_all(
-    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, known: set[str]
+    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, names: list[str] | None
 ) -> tuple[list[Sample], str]:
-    """Samples of every kernel but those that are known, with progress on stderr, and the compiler that made them."""
+    """Samples of every kernel, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
-        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if name not in known
+        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if not names or name in names
     ]  # fmt: skip
-    samples, compiler = ([], "") if known else measure_loops(target)
+    samples, compiler = measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
         print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
         found, version = measure_kernel(target, tree, kind, name)
@@ -146,10 +139,17 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn, seen, samples, compiler = drawn_for(name, kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
+    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    seen, samples, compiler = set(), [], ""
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
-        paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}
+        # the first of several forms that accepts it, as the plan takes it
+        paths = {
+            op: kernel.path(op, True, context)
+            for op in drawn
+            for kernel in reversed(kernels_for(op))
+            if kernel.name == name and kernel.accepts(op, context)
+        }
         ops = [op for op, path in paths.items() if (op, path) not in seen]
         seen.update((op, paths[op]) for op in ops)
         if len(ops) < FEWEST:
@@ -226,17 +226,13 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample], known: dict) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, or those of a table that is known, then those of
-    every kernel."""
-    if known:
-        loop = Fit(known["loop"]["factors"], 0.0, 0.0)
-    else:
-        loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
+def fit_all(samples: list[Sample], kinds: list[str] | None) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+    """The factors of the loop from the own code around our kernels, then those of every kernel (of these kinds)."""
+    loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
     by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-        if sample.instructions > around:
+        if sample.instructions > around and (not kinds or sample.kind in kinds):
             by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
     kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
     return loop, kernels
@@ -262,23 +258,28 @@ def toml(about: dict[str, str], loop: Fit, kernels: dict[str, tuple[Fit, int]]) 
         "[about]", *(f'{key} = "{value}"' for key, value in about.items()),
         "", "[loop]", f"factors = {_inline(loop.factors)}",
     ]  # fmt: skip
-    lines += [line for entry, fitted in kernels.items() for line in _entry(entry, fitted)]
+    for entry, (found, count) in kernels.items():
+        lines += [
+            "", f'[kernels."{entry}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
+            f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
+        ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def with_entries(text: str, kernels: dict[str, tuple[Fit, int]]) -> str:
-    """A table's text with more entries, sorted among those that it has."""
-    head, *entries = text.rstrip("\n").split("\n\n[kernels.")
-    entries += ["\n".join(_entry(entry, fitted)).removeprefix("\n[kernels.") for entry, fitted in kernels.items()]
-    return "\n\n[kernels.".join([head, *sorted(entries)]) + "\n"
+def updated(table: str, measured: str) -> str:
+    """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
+    What the table says of the row loop stays."""
+    ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
+    if any(ours[tool] != theirs[tool] for tool in ("compiler", "emulator", "cmsis_nn")):
+        raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
+    head, entries = _entries(table)
+    return "\n".join([head, *(text for _, text in sorted((entries | _entries(measured)[1]).items()))])
 
 
-def _entry(name: str, fitted: tuple[Fit, int]) -> list[str]:
-    found, count = fitted
-    return [
-        "", f'[kernels."{name}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
-        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-    ]  # fmt: skip
+def _entries(table: str) -> tuple[str, dict[str, str]]:
+    """What stands before the kernels' entries, and their texts by name."""
+    head, *texts = table.split('[kernels."')
+    return head.rstrip("\n") + "\n", {text[: text.index('"')]: f'[kernels."{text.rstrip()}\n' for text in texts}
 
 
 def _inline(factors: dict[str, float]) -> str:

@@ -89,20 +89,6 @@ def test_kernels_are_measured_on_operators_of_their_dtype():
     assert {(op.input.dtype, op.output.dtype) for op in mixed} == {("int8", "int16")}
 
 
-def test_missing_entries_stand_among_those_that_are_there():
-    from measure_costs import measured_names, toml, with_entries
-
-    from tinyfuse.cost.fit import Fit
-
-    fitted = {name: (Fit({"macs": 1.5}, 0.01, 0.02), 7) for name in ("a", "b one path", "c")}
-    about, loop = {"date": "2026-11-22"}, Fit({"groups": 3.0}, 0, 0)
-    whole = toml(about, loop, fitted)
-    part = toml(about, loop, {name: found for name, found in fitted.items() if name != "b one path"})
-    assert with_entries(part, {"b one path": fitted["b one path"]}) == whole
-    assert with_entries(whole, {}) == whole
-    assert measured_names({"kernels": fitted}) == {"a", "b", "c"}
-
-
 @needs_qemu
 @pytest.mark.emulated
 def test_a_model_is_measured(tmp_path, monkeypatch, capsys):

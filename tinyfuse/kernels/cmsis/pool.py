@@ -31,11 +31,11 @@ class _CmsisPool(CmsisRows):
         self.name = f"{self.function}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and op.output.dtype == self.dtype
-        if self.dtype == "int16":
-            # sums of more would leave int32
-            return fits and context.cmsis_nn >= (7, 0) and math.prod(op.attributes_as(Pool2D).filter) < 2**16
-        return fits
+        if not super().accepts(op, context) or op.output.dtype != self.dtype or op.attributes_as(Pool2D).halves_up:
+            return False
+        # sums of more would leave int32
+        fits = math.prod(op.attributes_as(Pool2D).filter) < 2**16
+        return self.dtype == "int8" or (context.cmsis_nn >= (7, 0) and fits)
 
     def window(self, op: Op) -> RowWindow:
         (_, top), _ = pool_extents(op)
