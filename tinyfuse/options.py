@@ -132,6 +132,20 @@ class Options:
     feed_rows: bool = option(
         "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
     )
+    slide: int | None = option(
+        "Generate NAME_slide: the model over a window of the last frames, which moves by so many in each step; what "
+        "earlier steps computed stays (docs/sliding.md).",
+        None,
+        metavar="FRAMES",
+        limits=(1, None),
+    )
+    slide_axis: int | None = option(
+        "With --slide: the dimension of the input that has the frames, counted from 0.",
+        None,
+        metavar="AXIS",
+        limits=(0, 5),
+        otherwise="1",
+    )
     plugins: tuple[str, ...] = option(
         "Python that adds operators and patterns (docs/plugins.md); it is run.",
         (),
@@ -179,10 +193,10 @@ class VerifyOptions:
     emulator: str = _emulator()
     oracle: str = option("Who says what is right.", "auto", choices=ORACLES)
     runs: int | None = option(
-        "Inputs: all-min, all-max, all-zero-point, then random ones.",
+        "Inputs: all-min, all-max, all-zero-point, then random ones; with --slide, steps that have a result.",
         None,
         limits=(1, 10000),
-        otherwise="8; 64 for a model with state; four times as many where an output stays the same in those",
+        otherwise="8; 64 for a model with state or with --slide; four times as many where an output stays the same",
     )
     frames: int | None = option(
         "Runs from one reset of the state to the next.", None, limits=(1, None), otherwise="a quarter of --runs"

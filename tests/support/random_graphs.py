@@ -168,14 +168,20 @@ class Sketch:
 
     def scale_channels(self, x: Value, kind: str) -> Value:
         """MUL or ADD by a constant a channel: what is left of a batch normalization; or another kind."""
+        return self.with_constant(x, kind, (x.shape[-1],))
+
+    def with_constant(self, x: Value, kind: str, shape=()) -> Value:
+        """An operator of two inputs whose second one is a random constant of that shape."""
         self.names += 1
-        data = self.rng.integers(-127, 128, (x.shape[-1],)).astype(np.int8)
+        data = self.rng.integers(-127, 128, shape or (1,)).astype(np.int8).reshape(shape)
         zero_point = 3 if x.dtype == "int8" else 0
         like = Value(len(self.model._tensors), data.shape, 0.03, zero_point, x.dtype)
         if x.dtype == "float32":
-            self.model.tensor(f"k{self.names}", data.shape, "float32", data=data * np.float32(0.03))
+            self.model.tensor(
+                f"k{self.names}", data.shape, "float32", data=np.asarray(data * np.float32(0.03), np.float32)
+            )
         else:
-            stored = data if x.dtype == "int8" else data.astype(np.int16) * 256
+            stored = data if x.dtype == "int8" else np.asarray(data.astype(np.int16) * 256, np.int16)
             quantization = {"scale": like.stored_scale, "zero_point": zero_point}
             self.model.tensor(f"k{self.names}", data.shape, x.dtype, **quantization, data=stored)
         return self.add(x, like, kind=kind)
@@ -355,7 +361,7 @@ def networks(draw, most_layers: int = 8) -> bytes:
         x = sketch.add(start, inputs[1], draw(ACTIVATIONS))
     for _ in range(draw(st.integers(1, most_layers))):
         older.append(x)
-        x = _draw_layer(draw, sketch, x, older)
+        x = draw_layer(draw, sketch, x, older)
     outputs = [x]
     tail = draw(st.sampled_from(["none", "fc", "pool", "softmax", "mean"]))
     if tail == "pool":
@@ -371,7 +377,7 @@ def networks(draw, most_layers: int = 8) -> bytes:
     return sketch.build(inputs, list(dict.fromkeys(outputs)))
 
 
-def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
+def draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad", "unary", "swish", "gate",
              "concat", "requantize", "grow", "mirror", "crop", "blocks", "transpose"]  # fmt: skip
     twins = [v for v in older[:-1] if v.shape == x.shape]

@@ -164,10 +164,10 @@ class _Writer:
                 self._line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
-            ctype, offset = self._countertype_text(), self.plan.placement.offsets[self.group.counters]
+            ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
             self._line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
 
-    def _countertype_text(self) -> str:
+    def _counter_type(self) -> str:
         return f"uint{8 * self.group.counter_bytes}_t"
 
     def _is_ring(self, tensor: Tensor) -> bool:
@@ -232,7 +232,7 @@ class _Writer:
         if fed:
             self._line("}")
             for s, stage in enumerate(self.group.stages[1:]):
-                self._line(f"made[{s}] = ({self._countertype_text()}){self.rows[stage.op.output]};")
+                self._line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
         left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         self._line(f"}} while ({' || '.join(left)});")

@@ -7,13 +7,16 @@ from dataclasses import asdict
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
+from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
+from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, reordering_json
 
 
 def explain_json(plan: Plan) -> JsonObject:
     """Why the plan is as it is."""
+    sliding = sliding_json(plan)
     return {
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
@@ -30,9 +33,23 @@ def explain_json(plan: Plan) -> JsonObject:
             }
             for fusion in fusions(plan)
         ],
+        "tables": [
+            {
+                "operator": _operator(op),
+                "kinds": list(op.attributes.kinds),
+                "channels": len(op.operand(1).values) if op.operand(1).values.ndim > 1 else 1,
+                "bytes": op.operand(1).bytes,
+            }
+            for op in plan.graph.ops
+            if isinstance(op.attributes, Table)
+        ],
+        "sliding": sliding,
         "advice": [
-            {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
-            for found in advice(plan)
+            *(
+                {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
+                for found in advice(plan)
+            ),
+            *(sliding.pop("advice") if sliding else []),
         ],
     }
 

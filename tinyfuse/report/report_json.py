@@ -13,6 +13,7 @@ from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Storage, constant_key
+from tinyfuse.report.window import window_json
 
 SCHEMA_VERSION = 1
 
@@ -44,8 +45,11 @@ def plan_envelope(plan: Plan) -> JsonObject:
     )
 
 
-def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> JsonObject:
-    """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
+def report_json(
+    plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None, whole: Plan | None = None
+) -> JsonObject:
+    """The report of a plan. `measured_code_bytes` is None where no compiler measured it; `whole`: the plan of the whole
+    model, where the plan is of a step of a sliding window."""
     return {
         "macs": plan.macs,
         "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
@@ -74,6 +78,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int |
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "fed_input": plan.fed.name if plan.fed else None,
+        "window": window_json(plan, whole),
         "groups": [
             {
                 "name": f"{plan.options.name}_group_{group.index}",

@@ -19,10 +19,12 @@ from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
+from tinyfuse.rewrite.tabulate import tabulate
 from tinyfuse.rewrite.trim_kernels import trim_kernels
 from tinyfuse.rewrite.views import every_view, views
 
@@ -38,7 +40,9 @@ Rewritten = dict[tuple[Pass, Graph], Graph]
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
-FUSING: tuple[Pass, ...] = (replace_patterns, dilate, fold_pad, fold_activation, drop_identities, share_results)
+FUSING: tuple[Pass, ...] = (
+    replace_patterns, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
+)  # fmt: skip
 
 #: and these for fewer instructions, which take scratch: unless RAM is all, or CMSIS-NN's kernels are to be used
 FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
@@ -47,7 +51,7 @@ FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
-STREAMING: tuple[Pass, ...] = (ring_window,)
+STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 
 #: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
 #: makes of a model, and takes the smallest that is fast enough)

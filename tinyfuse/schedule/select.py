@@ -27,13 +27,14 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = [k for k in kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
-    if context.kernels != "cmsis-nn" and context.weights in ("packed", "auto"):
+    if context.kernels == "tinyfuse":
+        kernels = [k for k in kernels if k.library == "tinyfuse"]
+    halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
+    if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto"):
         # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
-        kernels = [k for k in kernels if k.nibbles] or kernels
+        kernels = [k for k in kernels if k.nibbles]
     if context.weights == "auto":  # what takes more flash must be worth it (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
-    if context.kernels == "tinyfuse":
-        return [k for k in kernels if k.library == "tinyfuse"]
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return sorted(kernels, key=lambda k: k.library != first)
 
