@@ -85,6 +85,7 @@ from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
+from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
@@ -207,8 +208,10 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             MvePointwise(), MveConvRow(),
-            UnpackedPointwise(), Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), UnpackedPointwiseRow(),
-            PointwiseRow(), WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
+            NarrowPointwise(), UnpackedPointwise(), Pointwise(),
+            PointwiseColumnWideRow(), PointwiseColumnRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),
+            WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
