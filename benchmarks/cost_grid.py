@@ -126,7 +126,9 @@ def _draw_convolution(rng: random.Random, kind: str) -> Op:
 
 
 def _draw_fully_connected(rng: random.Random, kind: str) -> Op:
-    in_c, out_c = rng.choice(_CHANNELS + (200, 256, 320, 640)), rng.choice(_CHANNELS + (2, 6))
+    # pruned channels leave depths that are no multiple of four, which kernels of their own serve
+    in_c = rng.choice((*_CHANNELS, 200, 256, 320, 640, 22, 45, 61, 131))
+    out_c = rng.choice((*_CHANNELS, 2, 6))
     batches = rng.choice([1, 1, 1, 2, 5])
     weights, bias = _weights(rng, (out_c, in_c), 1, 0)
     bias_data = np.resize(bias.data, out_c)

@@ -15,6 +15,7 @@ import datetime
 import itertools
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
-from tinyfuse.kernels.registry import kernels_of  # noqa: E402
+from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
@@ -48,6 +49,8 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
+#: and for a kernel that accepts few of its kind
+DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500}
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
@@ -74,30 +77,37 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     emulated = [name for name, target in all_targets().items() if target.qemu_machine]
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
-    parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone: writes nothing")
+    parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone, and write nothing")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
+    parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        samples, compiler = measure_all(load_target(name), tree, args.kinds)
-        loop, kernels = fit_all(samples)
+        samples, compiler = measure_all(load_target(name), tree, args.kinds, args.kernels)
+        loop, kernels = fit_all(samples, args.kinds)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
-        if not args.kinds:
+        path, written = args.output / f"{name}.toml", toml(about(tree, compiler), loop, kernels)
+        if args.kinds and args.update:
+            path.write_text(updated(path.read_text(), written))
+        elif not args.kinds:
             args.output.mkdir(parents=True, exist_ok=True)
-            (args.output / f"{name}.toml").write_text(toml(about(tree, compiler), loop, kernels))
+            path.write_text(written)
     return 0
 
 
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None) -> tuple[list[Sample], str]:
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, names: list[str] | None
+) -> tuple[list[Sample], str]:
     """Samples of every kernel, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
-        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind))
+        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if not names or name in names
     ]  # fmt: skip
     samples, compiler = measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
@@ -126,12 +136,19 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
+    drawn = operators(kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    seen, samples, compiler = set(), [], ""
     if name.endswith("_s4"):
         drawn = [of_int4(op) for op in drawn]
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
-        paths = {op: k.path(op, True, context) for op in drawn for k in kernels if k.accepts(op, context)}
+        # the first of several forms that accepts it, as the plan takes it
+        paths = {
+            op: kernel.path(op, True, context)
+            for op in drawn
+            for kernel in reversed(kernels_for(op))
+            if kernel.name == name and kernel.accepts(op, context)
+        }
         ops = [op for op, path in paths.items() if (op, path) not in seen]
         seen.update((op, paths[op]) for op in ops)
         if len(ops) < FEWEST:
@@ -208,13 +225,13 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, then those of every kernel."""
+def fit_all(samples: list[Sample], kinds: list[str] | None) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+    """The factors of the loop from the own code around our kernels, then those of every kernel (of these kinds)."""
     loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
     by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-        if sample.instructions > around:
+        if sample.instructions > around and (not kinds or sample.kind in kinds):
             by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
     kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
     return loop, kernels
@@ -246,6 +263,22 @@ def toml(about: dict[str, str], loop: Fit, kernels: dict[str, tuple[Fit, int]]) 
             f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def updated(table: str, measured: str) -> str:
+    """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
+    What the table says of the row loop stays."""
+    ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
+    if any(ours[tool] != theirs[tool] for tool in ("compiler", "emulator", "cmsis_nn")):
+        raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
+    head, entries = _entries(table)
+    return "\n".join([head, *(text for _, text in sorted((entries | _entries(measured)[1]).items()))])
+
+
+def _entries(table: str) -> tuple[str, dict[str, str]]:
+    """What stands before the kernels' entries, and their texts by name."""
+    head, *texts = table.split('[kernels."')
+    return head.rstrip("\n") + "\n", {text[: text.index('"')]: f'[kernels."{text.rstrip()}\n' for text in texts}
 
 
 def _inline(factors: dict[str, float]) -> str:

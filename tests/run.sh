@@ -10,7 +10,7 @@ me=tests/run.sh
 . examples/debian.sh
 
 install_packages arm-none-eabi-gcc:gcc-arm-none-eabi qemu-system-arm:qemu-system-arm gcc:gcc g++:g++ \
-  clang:clang cmake:cmake make:make ninja:ninja-build
+  clang:clang cmake:cmake make:make ninja:ninja-build chromium:chromium
 make_venv .venv-test verify,test
 case "${1:-}" in
   fast)

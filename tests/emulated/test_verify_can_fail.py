@@ -117,6 +117,7 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
     [
         ("net.h", r"(_SCALE 0\.\d)\d", r"\g<1>", "NET_INPUT_V1_SCALE == 0x"),
         ("net.h", r"(_STACK_BYTES )\d+", r"\g<1>9999", "NET_STACK_BYTES == "),
+        ("net.h", r"(#else\n.*_STACK_BYTES )\d+", r"\g<1>9999", "stack_bytes_otherwise == "),
         ("net.h", r"(_SHAPE \{1, )6", r"\g<1>7", "sizeof shape == sizeof expected"),
         (
             "net.c",
@@ -138,9 +139,27 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
             "    bytes[NET_ARENA_BYTES + 9999] = 1;\n",
             "changed memory that nothing uses",
         ),
+        (
+            "net.c",
+            r"(?=    NET_GROUP_END\(0\);)",
+            # the stack of the fault handlers lies before the arena's guard
+            "    bytes[-9000] = 1;\n",
+            "changed memory that nothing uses",
+        ),
         ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    {static int runs; ++runs;}\n", "changed a static variable"),
     ],
-    ids=["scale", "stack", "shape", "accessor", "size", "output bytes", "multiplier", "far write", "variable"],
+    ids=[
+        "scale",
+        "stack",
+        "stack at other levels",
+        "shape",
+        "accessor",
+        "size",
+        "output bytes",
+        "multiplier",
+        "far write", "far write below",
+        "variable",
+    ],
 )
 def test_broken_promises_are_problems(model, monkeypatch, file: str, old: str, new: str, seen: str) -> None:
     """Where all outputs are right."""

@@ -97,6 +97,14 @@ def test_what_is_left_of_a_batch_normalization_is_told() -> None:
     assert [found.topic for found in advice(plan_of(data, fusion="none"))] == ["batch normalization"] * 2
 
 
+def test_a_tensor_added_to_itself_is_no_batch_normalization() -> None:
+    sketch = Sketch(2)
+    x = sketch.value((1, 8, 8, 8))
+    y = sketch.conv(x, 8, (3, 3))
+    plan = plan_of(sketch.build([x], [sketch.add(y, y)]))
+    assert [found.topic for found in advice(plan)] == []
+
+
 def test_an_activation_that_rescales_is_told() -> None:
     sketch = Sketch(4)
     x = sketch.value((1, 8, 8, 4))

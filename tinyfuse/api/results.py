@@ -70,9 +70,11 @@ class Verification:
     first_mismatch  run, output, index, both values of the first; None where none differs
     problems        a sentence for each broken promise: writes outside the arena, a wrong macro, too deep a stack
     warnings        what limits the proof, such as an output that is the same in all runs
-    runs, frames    inferences; of a model with state, inferences from one reset to the next, else None
+    runs, frames    inferences; of a model with state, inferences from one reset to the next, else None. Of a sliding
+                    window, steps that have a result, and steps from one reset to the next
     seed            of the random inputs
-    instructions    of one inference, counted, never cycles
+    instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
+    instructions_mean of a sliding window's steps with a result; else None
     stack_bytes     the deepest stack
     ram_bytes       linked variables, arena and one state
     code_bytes      linked code and constants of module and CMSIS-NN, without the weights
@@ -95,6 +97,7 @@ class Verification:
     frames: int | None
     seed: int
     instructions: int | None
+    instructions_mean: int | None
     stack_bytes: int | None
     ram_bytes: int | None
     code_bytes: int | None

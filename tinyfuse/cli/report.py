@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,18 @@ import click
 from tinyfuse.arena.svg import arena_svg
 from tinyfuse.cli.flags import generation_flags
 from tinyfuse.cli.planning import make_plan, plan_json
-from tinyfuse.cli.request import Request
+from tinyfuse.cli.request import Request, command_line
 from tinyfuse.cli.terminal import Answer, progress, show
+from tinyfuse.compiler import compile_graph
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
+from tinyfuse.html_report.data import page_data
+from tinyfuse.html_report.page import html_page
+from tinyfuse.plan import Plan
 from tinyfuse.report.costs import costs_json, costs_lines
 from tinyfuse.report.pareto import pareto_json, pareto_lines
 from tinyfuse.report.passes import passes_json, passes_lines
-from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope
 from tinyfuse.report.rows_svg import rows_svg as rows_picture
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule.progress import Progress
@@ -25,6 +30,7 @@ from tinyfuse.schedule.progress import Progress
 _EXAMPLES = """\b
 Examples:
   tinyfuse report kws.tflite --target cortex-m4
+  tinyfuse report kws.tflite --target cortex-m4 --html kws.html
   tinyfuse report kws.tflite --target cortex-m4 --fusion none --json
   tinyfuse report kws.tflite --target cortex-m4 --pareto
   tinyfuse report kws.tflite --target cortex-m4 --svg arena.svg --rows-svg rows.svg
@@ -39,6 +45,12 @@ Examples:
     is_flag=True,
     help="Also every plan that no other one beats in both RAM and instructions, and what --optimize takes.",
 )
+@click.option(
+    "--html",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also one page for a browser with all of it: layers, graph, arena, the rows of each group as an animation.",
+)
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw the arena.")
 @click.option("--rows-svg", type=click.Path(), metavar="FILE", help="Also draw how the largest group streams rows.")
 @click.option(
@@ -50,18 +62,18 @@ Examples:
     "--costs", is_flag=True, help="Also what adds up to the predicted instructions, by the target's cost table."
 )
 def command(request: Request, as_json: bool, **also: Any) -> int:
-    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing but pictures."""
+    """Say what MODEL will cost: arena, flash, MACs, groups; writes nothing but a page and pictures."""
     return show(report(request, progress, **also), as_json)
 
 
 def report(
-    request: Request, progress: Progress, *, pareto: bool = False, svg: str | None = None, rows_svg: str | None = None,
-    dump_passes: bool = False, costs: bool = False,
+    request: Request, progress: Progress, *, pareto: bool = False, html: str | None = None, svg: str | None = None,
+    rows_svg: str | None = None, dump_passes: bool = False, costs: bool = False,
 ) -> Answer:  # fmt: skip
-    """The report of a model, nothing written but pictures, into the files `svg` and `rows_svg`; with `pareto` all
-    plans that no other one beats in both arena and instructions, and those that --optimize takes; with `dump_passes`
-    the graph's way to the plan; with `costs` what adds up to its predicted instructions. DoesNotFit where a limit is
-    broken."""
+    """The report of a model, nothing written but the page `html` and the pictures `svg` and `rows_svg`; with `pareto`
+    all plans that no other one beats in both arena and instructions, and those that --optimize takes; with
+    `dump_passes` the graph's way to the plan; with `costs` what adds up to its predicted instructions. DoesNotFit
+    where a limit is broken."""
     plan, tree = make_plan(request, progress, needs_tree=False)
     data = plan_envelope(plan) | plan_json(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
     lines = report_text(plan, data).splitlines()
@@ -76,8 +88,23 @@ def report(
     if costs:
         data["costs"] = costs_json(plan)
         lines += ["", *costs_lines(data["costs"])]
+    if html:
+        write_file(Path(html), _page(request, plan, data, progress))
     if svg:
         write_file(Path(svg), arena_svg(plan.buffers, plan.placement, plan.arena_bytes, plan.arena_lower_bound))
     if rows_svg:
         write_file(Path(rows_svg), rows_picture(plan))
     return Answer(data, lines)
+
+
+def _page(request: Request, plan: Plan, data: JsonObject, progress: Progress) -> str:
+    """The page of --html. Its front takes a search of its own where --pareto asked for none."""
+    front = data["pareto"]
+    if front is None and plan.options.fusion == "rows":
+        progress("searching for other plans")
+        front = pareto_json(plan, progress)
+    progress("planning --fusion none to compare with")
+    options = replace(plan.options, fusion="none", feed_rows=False, max_ram=None)
+    unfused = compile_graph(plan.source, plan.context.target, options, progress)
+    command = command_line("gen", request.but(optimize="balanced", max_ram=None))
+    return html_page(page_data(plan, unfused, data, front, command))

@@ -59,6 +59,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "max_step": found.max_step,
         "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
         "instructions": found.instructions,
+        "instructions_mean": found.instructions_mean,
         "macs": plan.macs,
         "arena_bytes": plan.arena_bytes,
         "state_bytes": plan.state_bytes,
@@ -83,7 +84,7 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     lines = [
         f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
         f"{data['runs']} runs{_streams(data)} ({data['emulator']} against {data['oracle']})",
-        f"instructions  {figure('instructions')}",
+        f"instructions  {figure('instructions')}{_mean(data)}",
         f"arena         {figure('arena_bytes')} bytes, {_state(data)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
         f"compiler      {data['compiler']} -{data['compiler_opt']}",
@@ -119,6 +120,11 @@ def _bound_lines(data: JsonObject) -> list[str]:
 
 def _streams(data: JsonObject) -> str:
     return f" in streams of {data['frames']}" if data["frames"] else ""
+
+
+def _mean(data: JsonObject) -> str:
+    mean = data["instructions_mean"]
+    return "" if mean is None else f" in the worst step, {mean:,} in the mean one"
 
 
 def _state(data: JsonObject) -> str:

@@ -79,7 +79,9 @@ def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Adv
         affine = all(FAMILIES[kind].affine or FAMILIES[kind].fused_as for kind in op.attributes.kinds)
     if not affine or len(op.activations) != 1:
         return
-    constant = next(t for t in op.inputs if t is not None and t.is_constant)
+    constant = next((t for t in op.inputs if t is not None and t.is_constant), None)
+    if constant is None:  # a tensor with itself
+        return
     tables = constant.shape[:-1] if isinstance(op.attributes, Table) else (constant.elements,)
     maker = plan.graph.producer.get(op.activations[0])
     while maker is not None and FAMILIES[maker.kind].affine and len(maker.activations) == 1:

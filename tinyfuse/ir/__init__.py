@@ -11,7 +11,9 @@ from tinyfuse.ir.graph import (
     Quant,
     Saving,
     Tensor,
+    Window,
     quoted,
+    type_text,
 )
 
 __all__ = [
@@ -26,7 +28,9 @@ __all__ = [
     "Quant",
     "Saving",
     "Tensor",
+    "Window",
     "all_given",
     "given",
     "quoted",
+    "type_text",
 ]

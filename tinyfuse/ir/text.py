@@ -21,7 +21,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
-from tinyfuse.ir.graph import Graph, Op, Quant, Tensor, quoted
+from tinyfuse.ir.graph import Graph, Op, Quant, Tensor, quoted, type_text
 
 #: constants with more elements are told by their range and a checksum of their bytes
 MOST_VALUES = 8
@@ -86,7 +86,7 @@ class _Tensors:
         return f"{name} {self._description(tensor)}"
 
     def _description(self, tensor: Tensor) -> str:
-        words = [f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"]
+        words = [type_text(tensor)]
         if tensor.quant is not None:
             words.append(_quantization(tensor.quant))
         words.append(quoted(tensor.name))

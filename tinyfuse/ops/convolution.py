@@ -58,6 +58,8 @@ class Conv2D(Clamped):
     stride      (rows, columns)
     dilation    (rows, columns)
     quantized_bias_type  of int16 data without a bias: "INT32" if the sums are int32
+    float_scales  of a uint8 model: the scales of input and weights are multiplied in float32, and the weights, less
+                  their zero point, may need int16
     """
 
     padding: str | tuple[int, int, int, int] = "VALID"
@@ -66,6 +68,7 @@ class Conv2D(Clamped):
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
     quantized_bias_type: str = "FLOAT32"
+    float_scales: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,26 @@ def geometry(op: Op) -> ConvGeometry:
     )  # fmt: skip
 
 
+def conv_of_rows(op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op:
+    """`OpFamily.of_rows` of a CONV_2D or DEPTHWISE_CONV_2D: its padding is told row by row."""
+    g = geometry(op)
+    right = max(0, (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1 - g.in_w - g.pad_left)
+    padding = (above, below, g.pad_left, right)
+    attributes = replace(op.attributes_as(Conv2D), padding=padding if any(padding) else "VALID")
+    return replace(op, inputs=inputs, outputs=(output,), attributes=attributes)
+
+
+def turned_conv(op: Op, inputs: tuple[Tensor | None, ...]) -> Op:
+    """`OpFamily.turned` of a CONV_2D or DEPTHWISE_CONV_2D."""
+    a, weights = op.attributes_as(Conv2D), op.operand(1)
+    padding = a.padding if isinstance(a.padding, str) else (*a.padding[2:], *a.padding[:2])
+    attributes = replace(a, stride=a.stride[::-1], dilation=a.dilation[::-1], padding=padding)
+    data = weights.values.swapaxes(1, 2)
+    return replace(
+        op, inputs=(inputs[0], replace(weights, shape=data.shape, data=data), *op.inputs[2:]), attributes=attributes
+    )
+
+
 def is_plain_pointwise(op: Op) -> bool:
     """A 1x1 CONV_2D of one group whose output pixels are its input pixels."""
     g = geometry(op)
@@ -199,13 +222,14 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
     """(multipliers, shifts), int64, one an output channel; read-only, as several kernels and rules ask for the same.
 
     The real multiplier is input scale * weight scale / output scale in double precision; only a
-    FULLY_CONNECTED layer with one weight scale multiplies the first two in float32.
+    FULLY_CONNECTED layer with one weight scale, and a convolution of a uint8 model, multiply the first two in float32.
     """
     weights = op.operand(1)
     per_channel = weights.quantization.per_channel
+    in_floats = op.kind == "FULLY_CONNECTED" or getattr(op.attributes, "float_scales", False)
     products = []
     for scale in weights.quantization.scale:
-        if op.kind == "FULLY_CONNECTED" and not per_channel:
+        if in_floats and not per_channel:
             products.append(float(np.float32(op.input.scale) * np.float32(scale)))
         else:
             products.append(op.input.scale * scale)
@@ -260,6 +284,8 @@ def _bad_data(op: Op) -> Tensor | None:
 def _bad_weights(op: Op) -> Tensor | None:
     weights = op.operand(1)
     dtypes = {"int8": ("int8", INT4), "int16": ("int8",), "float32": ("float32",)}[op.input.dtype]
+    if getattr(op.attributes, "float_scales", False):
+        dtypes += ("int16",)
     return None if weights.is_constant and weights.dtype in dtypes else weights
 
 

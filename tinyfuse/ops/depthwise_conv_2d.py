@@ -15,11 +15,13 @@ from tinyfuse.ops.convolution import (
     TENSOR_RULES,
     ZERO_POINT_RULE,
     DepthwiseConv2D,
+    conv_of_rows,
     conv_options,
     geometry,
     quantized,
     requantize_channels,
     taps,
+    turned_conv,
     weights_scale_rule,
     windows,
 )
@@ -37,6 +39,7 @@ class DepthwiseConv2DOperator(ImageOperator):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
+    computes_uint8 = True
     options_table = "DepthwiseConv2DOptions"
     data_and_weights, channel_axis, convolution, depthwise = (0, 1), 3, True, True
     summary = "convolution of each channel by itself: any kernel, stride, dilation, padding, depth multiplier"
@@ -84,3 +87,9 @@ class DepthwiseConv2DOperator(ImageOperator):
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        return conv_of_rows(op, inputs, output, above, below)
+
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        return turned_conv(op, inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,23 +24,40 @@ from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
 
 @dataclass(frozen=True)
 class Pool2D(Clamped):
-    """padding: "SAME" or "VALID"; filter, stride: (rows, columns); activation: one of ACTIVATIONS;
-    clamp: (low, high) in stored units where a rewrite narrowed it."""
+    """padding: "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right) of a pool over some
+    rows of an image; filter, stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored
+    units where a rewrite narrowed it; halves_up: of a uint8 model, whose averages round halves up."""
 
-    padding: str
+    padding: str | tuple[int, int, int, int]
     filter: tuple[int, int]
     stride: tuple[int, int]
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
+    halves_up: bool = False
 
 
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
     a, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+    rows = a.padding if isinstance(a.padding, str) else a.padding[:2]
+    columns = a.padding if isinstance(a.padding, str) else a.padding[2:]
     return (
-        windows_along(height, a.filter[0], a.stride[0], 1, a.padding),
-        windows_along(width, a.filter[1], a.stride[1], 1, a.padding),
+        windows_along(height, a.filter[0], a.stride[0], 1, rows),
+        windows_along(width, a.filter[1], a.stride[1], 1, columns),
     )
+
+
+def has_even_window(op: Op) -> bool:
+    """Whether some window sees an even number of values, whose mean may be a half."""
+    (rows, top), (columns, left) = pool_extents(op)
+    pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+
+    def even(count: int, extent: int, stride: int, before: int, dim: int) -> bool:
+        starts = [i * stride - before for i in range(count)]
+        return any((min(start + extent, dim) - max(start, 0)) % 2 == 0 for start in starts)
+
+    down, across = pool.filter[0], pool.filter[1]
+    return even(rows, down, pool.stride[0], top, height) or even(columns, across, pool.stride[1], left, width)
 
 
 def _may_overflow(op: Op) -> bool:
@@ -118,15 +135,29 @@ class _Pool(ImageOperator):
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        _, (columns, left) = pool_extents(op)
+        pool, (_, _, width, _) = op.attributes_as(Pool2D), op.input.shape
+        right = max(0, (columns - 1) * pool.stride[1] + pool.filter[1] - width - left)
+        padding = (above, below, left, right)
+        attributes = replace(pool, padding=padding if any(padding) else "VALID")
+        return replace(op, inputs=inputs, outputs=(output,), attributes=attributes)
+
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        pool = op.attributes_as(Pool2D)
+        padding = pool.padding if isinstance(pool.padding, str) else (*pool.padding[2:], *pool.padding[:2])
+        attributes = replace(pool, filter=pool.filter[::-1], stride=pool.stride[::-1], padding=padding)
+        return replace(op, inputs=inputs, attributes=attributes)
+
     def image(self, op: Op, *inputs: Array | None) -> Array:
         data = given(inputs[0])
         if op.output.dtype != "float32":
-            pooled = self.pool(op.output, _taps(op, data.astype(np.int64)))
+            pooled = self.pool(op, _taps(op, data.astype(np.int64)))
             return clamp(pooled, *clamp_range(op), op.output.dtype)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return clamp_real(self.real(op.output, _taps(op, data)), *real_clamp(op))
 
-    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+    def pool(self, op: Op, taps: Iterator[Tap]) -> Array:
         """The stored output, int64 [1, H, W, C], before it is clamped."""
         raise NotImplementedError
 
@@ -174,13 +205,17 @@ def _sums(output: Tensor, taps: Iterator[Tap], dtype: str, squared: bool = False
 
 
 class AveragePoolOperator(_Pool):
-    """The mean of the window's values, padding not counted; stored ones with halves away from zero."""
+    """The mean of the window's values, padding not counted; stored ones with halves away from zero, or up."""
 
     kind = "AVERAGE_POOL_2D"
+    computes_uint8 = True
     summary = "mean of windows of rows and columns"
 
-    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
-        totals, counts = _sums(output, taps, "int64")
+    def pool(self, op: Op, taps: Iterator[Tap]) -> Array:
+        totals, counts = _sums(op.output, taps, "int64")
+        if op.attributes_as(Pool2D).halves_up:
+            up: Array = (totals + counts // 2) // counts
+            return up
         mean: Array = np.sign(totals) * ((np.abs(totals) + counts // 2) // counts)
         return mean
 
@@ -193,10 +228,11 @@ class MaxPoolOperator(_Pool):
     """The greatest of the window's values, padding left out. Floats: NaN is no greater than anything."""
 
     kind = "MAX_POOL_2D"
+    computes_uint8 = True
     summary = "greatest value of windows of rows and columns"
 
-    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
-        return _greatest(np.full(output.shape, RANGE[output.dtype][0], np.int64), taps)
+    def pool(self, op: Op, taps: Iterator[Tap]) -> Array:
+        return _greatest(np.full(op.output.shape, RANGE[op.output.dtype][0], np.int64), taps)
 
     def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
         return _greatest(np.full(output.shape, -FLOAT_MAX, np.float32), taps)

@@ -58,6 +58,7 @@ class UnaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place."""
 
     elementwise = True
+    rows_alike = True
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         data = given(inputs[0])
@@ -69,6 +70,10 @@ class UnaryOperator(OpFamily):
     def function(self, op: Op, values: Array) -> Array:
         """The stored results of stored values, element by element."""
         raise NotImplementedError
+
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        """`function` of a uint8 model, int64: of values and zero points that are 128 less, as LiteRT computes it."""
+        return self.function(op, values.astype(np.int8)).astype(np.int64)
 
     def real(self, op: Op, x: Floats) -> Floats:
         """The same of float32, each operation rounded as TFLM rounds it."""

@@ -9,6 +9,8 @@ that would take one of its kernels away.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -17,6 +19,7 @@ from tinyfuse.ops.base import SAME_ROW
 from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.select import row_kernel, whole_kernel
+from tinyfuse.schedule.variants import Variant
 
 
 def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
@@ -39,6 +42,21 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
         taken.update(group)
         groups.append(group)
     return groups
+
+
+def partition_each(variants: Iterable[Variant], *fusions: str) -> list[tuple[Variant, list[list[list[Op]]]]]:
+    """Each variant with its partition for each level of fusion. Those that can't be computed are left out: what
+    another objective makes of a model may take --feed-rows. CompileError where none can."""
+    found: list[tuple[Variant, list[list[list[Op]]]]] = []
+    refused: CompileError | None = None
+    for variant in variants:
+        try:
+            found.append((variant, [partition(*variant, fusion) for fusion in fusions]))
+        except CompileError as error:
+            refused = error
+    if refused is not None and not found:
+        raise refused
+    return found
 
 
 def _fed_group(graph: Graph, source: Op, legality: Legality) -> list[Op]:

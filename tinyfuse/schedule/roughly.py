@@ -4,12 +4,11 @@ are built. For figures, not for code: what is found is near the best, seldom the
 from __future__ import annotations
 
 from tinyfuse.cost.predict import plan_instructions
-from tinyfuse.errors import CompileError
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.choose import Choices, Plans
-from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.peaks import weigh_at_peaks
 from tinyfuse.schedule.search import Candidate, Weigher, partitions
 from tinyfuse.schedule.variants import Variants
@@ -20,23 +19,15 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
     options = builder.options
     found: list[Candidate] = []
     made: dict[Candidate, Plan] = {}
-    refused: CompileError | None = None
-    for variant in variants.of_every_objective():
-        try:
-            by_rule = tuple(map(tuple, partition(*variant, "rows")))
-        except CompileError as error:  # --feed-rows; what another objective makes of the model may stream
-            refused = error
-            continue
+    for variant, (by_rule,) in partition_each(variants.of_every_objective(), "rows"):
         graph, context = variant
         if context.kernels == "cmsis-nn":  # as in searched.py
             if context.optimize == options.optimize:
-                plan = builder.plan(variant, by_rule)
-                found.append(Candidate(*variant, by_rule, frozenset(), plan.arena_bytes, plan_instructions(plan)))
+                plan, groups = builder.plan(variant, by_rule), tuple(map(tuple, by_rule))
+                found.append(Candidate(*variant, groups, frozenset(), plan.arena_bytes, plan_instructions(plan)))
                 made[found[-1]] = plan
         else:
             ops = tuple(op for op in graph.ops if not is_alias(op))
             weigher = Weigher(graph, ops, context, builder.memo)
             found += partitions(weigher, weigh_at_peaks(weigher))
-    if refused is not None and not found:
-        raise refused
     return Choices(found, Plans(builder.candidate, made)).choose(options.optimize, options.max_ram)

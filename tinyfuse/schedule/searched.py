@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tinyfuse.cost.predict import plan_instructions
-from tinyfuse.errors import CompileError
 from tinyfuse.ir import Graph, Op
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.choose import Choices, Plans
 from tinyfuse.schedule.estimate import better_orders
-from tinyfuse.schedule.partition import partition
+from tinyfuse.schedule.partition import partition_each
 from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.schedule.search import Candidate, Work, pareto_front
 from tinyfuse.schedule.variants import Variant
@@ -39,16 +38,8 @@ class Search:
         self._budgets: dict[Variant, int] = {}  # bytes of RAM, of the variants that were searched
         self._orders: dict[Variant, list[Graph]] = {}
         self._fronts: dict[Variant, _Front] = {}
-        refused: CompileError | None = None
-        for variant in variants:
-            try:
-                by_rule = [partition(*variant, fusion) for fusion in ("basic", "rows")]
-            except CompileError as error:  # --feed-rows; what another objective makes of the model may stream
-                refused = error
-            else:
-                self._in_file_order += self._candidates(variant, by_rule)
-        if refused is not None and not self._in_file_order:
-            raise refused
+        for variant, by_rule in partition_each(variants, "basic", "rows"):
+            self._in_file_order += self._candidates(variant, by_rule)
 
     def choices(self, optimize: str) -> Choices:
         """What there is to choose from, in other orders of the operators too. There is work for some of these alone:

@@ -192,12 +192,12 @@ def build_firmware(
 
 
 def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
-    """The names of the files of the interface's checks, written into `work`."""
+    """The files of the interface's checks, as paths from `work`: what is generated is written there."""
     if interface is None:
         return []
     (work / "interface.c").write_text(interface.source)
     (work / "weights_table.S").write_text(interface.weights_table(".quad" if emulator == "host" else ".word"))
-    return ["interface.c", "weights_table.S"]
+    return ["interface.c", "weights_table.S", str(_FIRMWARE / "other_levels.c")]
 
 
 def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Sequence[Path], work: Path) -> list[Path]:

@@ -44,7 +44,8 @@ class Firmware:
 class Outcome:
     """What a firmware said: outputs[run][index] is the bytes of an output.
 
-    instructions  of one inference, the second; None where they can't be counted
+    instructions  of one inference, the second; None where they can't be counted. Of a sliding window those of the
+                  worst step that has a result, and `instructions_mean` the mean of such steps
     stack_bytes   the deepest stack of NAME_run; None where it can't be measured
     guards        one line for each write outside of the arena or the state that was found, for each
                   call that should have been refused and was not, and for each promise of the header that
@@ -56,6 +57,7 @@ class Outcome:
     stack_bytes: int | None
     guards: list[str]
     log: str = field(repr=False)
+    instructions_mean: int | None = None
 
 
 class Emulator(Protocol):
@@ -75,7 +77,8 @@ _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
-_RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)")
+_RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
+                     r"(?: mean=(none|-?\d+))?")  # fmt: skip
 
 
 def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
@@ -114,7 +117,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
         raise failed("the outputs were damaged on their way (length or CRC differs)", log)
-    ticks, stack = (None if text == "none" else int(text) for text in result.group(4, 5))
+    measured = (None if text in ("none", None) else int(text) for text in result.group(4, 5, 6))
+    ticks, stack, mean = measured
     if ticks is not None and ticks < 0:
         raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
     if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
@@ -123,6 +127,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         outputs=runs[: firmware.runs],
         # the firmware gives thousandths of ticks, and leaves out what a function of one takes
         instructions=None if ticks is None else round(ticks * tick_ns / 1000) + 1,
+        instructions_mean=None if mean is None else round(mean * tick_ns / 1000) + 1,
         stack_bytes=stack,
         guards=guards,
         log=log,

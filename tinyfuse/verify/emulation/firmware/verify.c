@@ -11,7 +11,7 @@
      trying TEXT                        what is called next, which a faulty module may not survive
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
-     result runs=R bytes=N crc=C ticks=T stack=S
+     result runs=R bytes=N crc=C ticks=T stack=S [mean=M]
    with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
    beyond one instruction, and the bytes of stack of the others (decimal, or "none": not measured).
 
@@ -20,6 +20,9 @@
 
    A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and
    then in batches of random length; on the way it is called in ways that it must refuse.
+
+   Of a module with a sliding window all runs with a result are timed, but for every fifth, whose stack is measured: T is
+   the most, M the mean.
 
    Where the module has a state, two instances of it take turns (tinyfuse/verify/streams.py): every second run
    is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
@@ -48,7 +51,15 @@ extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
    that reads beyond its arena computes something else. */
 #define GUARD (513 * ARENA_ALIGN)
 #define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps it from the other variables */
-static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN))) IN_ARENA;
+/* Of what lies there, size and alignment are multiples of this: no byte between is one that nobody looks at. */
+#ifdef FRAMES
+#define UNIT (2 * ARENA_ALIGN * MODULE_MACRO(STATE_ALIGN))
+#else
+#define UNIT (2 * ARENA_ALIGN)
+#endif
+#define WHOLE_UNITS(bytes) (((bytes) + UNIT - 1) / UNIT * UNIT)
+enum { AFTER = GUARD + ARENA_BYTES, END = WHOLE_UNITS(AFTER + GUARD) };
+static uint8_t memory[END] __attribute__((aligned(UNIT))) IN_ARENA;
 static uint8_t *const arena = memory + GUARD;
 
 /* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
@@ -59,9 +70,9 @@ uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
 enum {
     INSTANCES = 2,
     STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
-    STATES = INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD
+    STATES = WHOLE_UNITS(INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD)
 };
-static uint8_t states[STATES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN)))) IN_ARENA;
+static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_ARENA;
 static uint8_t *state; /* of the run */
 uint8_t tinyfuse_state_bytes[STATE_BYTES];
 #define FIRST_STATE (&states[STATE_GUARD])
@@ -376,6 +387,18 @@ static int infer(void *same_arena)
     return status;
 }
 
+#elif MODULE_MACRO(SLIDE_STEP)
+
+static const uint8_t *new_frames; /* what infer() brings */
+
+static int infer(void *same_arena, void *same_state)
+{
+    const int status = MODULE(slide)(same_arena, same_state, (const void *)new_frames);
+
+    __asm volatile(""); /* no tail call: `profile` wants to see it return */
+    return status;
+}
+
 #else
 
 #define infer MODULE(run) /* itself: it is counted to the instruction */
@@ -412,9 +435,11 @@ static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
 
 int main(void)
 {
-    enum { AFTER = GUARD + ARENA_BYTES, END = AFTER + GUARD };
     const uint8_t *input = tinyfuse_inputs;
     int64_t ticks = NOT_MEASURED, stack = NOT_MEASURED;
+#if MODULE_MACRO(SLIDE_STEP)
+    int64_t sum = 0, count = 0;
+#endif
     size_t input_bytes = 0;
     int timed = 1; /* the run whose instructions are counted */
     uintptr_t address;
@@ -437,7 +462,7 @@ int main(void)
         paint(run, memory, 0, GUARD);
         paint(run, memory, AFTER, END);
         port_forbid(memory, GUARD);
-        port_forbid(&memory[AFTER], GUARD);
+        port_forbid(&memory[AFTER], END - AFTER);
         if (run % 2 == 0) {
             paint(run, memory, GUARD, AFTER);
             status = MODULE(init)(arena, ARENA_BYTES);
@@ -448,7 +473,13 @@ int main(void)
         for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
             void *destination = MODULE(input)(arena, i);
 
-#if MODULE_MACRO(FEED_ROWS)
+#if MODULE_MACRO(SLIDE_STEP)
+            if (destination == NULL) {
+                new_frames = input;
+                input += MODULE(input_bytes)(i);
+                continue;
+            }
+#elif MODULE_MACRO(FEED_ROWS)
             if (destination == NULL) {
                 this_run = run;
                 fed_rows = input;
@@ -465,17 +496,35 @@ int main(void)
 #ifdef FRAMES
         enter_state(run);
 #endif
+#if MODULE_MACRO(SLIDE_STEP)
+        (void)timed;
+        if (run % 5 != 0) {
+            int64_t of_run;
+
+            status = port_run_for_ticks(infer, RUN_ARGUMENTS, &of_run);
+            if (status == MODULE_MACRO(OK) && of_run != NOT_MEASURED) {
+                ticks = of_run > ticks ? of_run : ticks;
+                sum += of_run;
+                ++count;
+            }
+        } else {
+            status = run_for_stack(run, RUN_ARGUMENTS, &stack);
+        }
+#else
         if (run == timed) {
             status = port_run_for_ticks(infer, RUN_ARGUMENTS, &ticks);
         } else {
             status = run_for_stack(run, RUN_ARGUMENTS, &stack);
         }
+#endif
 #ifdef AWAITS
         if (status == MODULE_MACRO(NO_RESULT_YET)) {
+#if !MODULE_MACRO(SLIDE_STEP)
             if (run == timed) { /* rather the next one, which may do more */
                 ticks = NOT_MEASURED;
                 ++timed;
             }
+#endif
             none = 1;
             status = MODULE_MACRO(OK);
         }
@@ -507,6 +556,9 @@ int main(void)
     put_hex(~crc, 8);
     put_measured(" ticks=", ticks);
     put_measured(" stack=", stack);
+#if MODULE_MACRO(SLIDE_STEP)
+    put_measured(" mean=", count > 0 ? (sum + count / 2) / count : NOT_MEASURED);
+#endif
     end_line();
     port_exit(0);
 }

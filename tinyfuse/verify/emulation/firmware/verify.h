@@ -23,6 +23,9 @@ WEAK void check_interface(uint8_t *arena, uint8_t *state);
 /* Inferences without an arena or a state: after the runs, as a module that lets them pass may destroy all. */
 WEAK void check_refusals(uint8_t *arena, uint8_t *state);
 
+/* The module's STACK_BYTES without optimization where this is compiled with it, and the reverse (other_levels.c). */
+extern const uintptr_t stack_bytes_otherwise;
+
 /* Every array of NAME_weights.c with the CRC-32 of the plan's bytes; the last one has no start. */
 struct weights {
     const uint8_t *start;

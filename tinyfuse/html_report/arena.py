@@ -1,0 +1,42 @@
+"""The arena by time: each buffer's rectangle, and at which moments of its first step it holds anything."""
+
+from __future__ import annotations
+
+from tinyfuse.arena import Buffer
+from tinyfuse.plan import Plan
+from tinyfuse.report.report_json import JsonObject
+
+
+def arena_data(plan: Plan) -> JsonObject:
+    """`moments`: per step (a group's number) into how many moments it is divided; of each buffer `live` are runs of
+    moments (from, to) of its first step, null for all of it."""
+    shown = [buffer for buffer in plan.buffers if buffer.bytes]
+    moments = [1] * (1 + max((buffer.last_step for buffer in shown), default=0))
+    for buffer in shown:
+        if buffer.live_sets:
+            moments[buffer.first_step] = max(moments[buffer.first_step], 1 + max(buffer.live_sets))
+    return {
+        "bytes": plan.arena_bytes,
+        "lower_bound": plan.arena_lower_bound,
+        "moments": moments,
+        "buffers": [_buffer(plan, buffer) for buffer in shown],
+    }
+
+
+def _buffer(plan: Plan, buffer: Buffer) -> JsonObject:
+    return {
+        "name": buffer.name,
+        "owner": buffer.owner,
+        "offset": plan.placement.offsets[buffer.name],
+        "bytes": buffer.bytes,
+        "first": buffer.first_step,
+        "last": buffer.last_step,
+        "live": runs(buffer.live_sets) if buffer.live_sets else None,
+    }
+
+
+def runs(numbers: frozenset[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of numbers without a gap, in order."""
+    starts = sorted(n for n in numbers if n - 1 not in numbers)
+    ends = sorted(n for n in numbers if n + 1 not in numbers)
+    return list(zip(starts, ends, strict=True))

@@ -1,0 +1,123 @@
+"""What the page of `report --html` shows, as JSON-able data: the page's own script reads it, nobody else, so that its
+keys may change with the script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.emit.header import stack_bound
+from tinyfuse.explain.explain_json import explain_json
+from tinyfuse.html_report.arena import arena_data
+from tinyfuse.html_report.graph import graph_steps
+from tinyfuse.html_report.loops import loops_data
+from tinyfuse.html_report.names import visible
+from tinyfuse.ir import type_text
+from tinyfuse.plan import Group, Plan, Stage
+from tinyfuse.report.report_json import JsonObject, op_name
+
+
+def page_data(
+    plan: Plan, unfused: Plan, figures: JsonObject, pareto: list[JsonObject] | None, command: str
+) -> JsonObject:
+    """All that the page shows of a plan.
+
+    unfused  the plan of the same model under --fusion none, to compare with
+    figures  the JSON of `report`, envelope included
+    pareto   the JSON of `report --pareto`; None where no plans are searched for
+    command  what generates the module, but for --optimize and --max-ram
+    """
+    why = explain_json(plan)
+    steps, left_out = graph_steps(plan)
+    data = {
+        "figures": {key: figures[key] for key in _FIGURES} | {"options": _given_options(figures["options"])},
+        "stack_bytes": stack_bound(plan, optimized=True),
+        "unfused": {
+            "instructions": known_total([value for stages in plan_stages(unfused) for value in stages]),
+            "traffic_bytes": sum(group.traffic_bytes for group in unfused.groups),
+        },
+        "layers": _layers(plan, unfused),
+        "steps": steps,
+        "steps_left_out": left_out,
+        "arena": arena_data(plan),
+        "loops": loops_data(plan),
+        "pareto": pareto,
+        "command": command,
+        "fusions": why["fusions"],
+        "advice": why["advice"],
+    }
+    found: JsonObject = _readable(data)
+    return found
+
+
+_FIGURES = (
+    "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
+    "predicted_instructions", "arena_bytes", "arena_lower_bound", "placement_optimal", "unfused_arena_bytes",
+    "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
+    "fed_input",
+)  # fmt: skip
+
+
+def _given_options(options: JsonObject) -> JsonObject:
+    return {name: value for name, value in options.items() if value not in (None, False, [], ())}
+
+
+def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
+    """The groups with their operators, in the order in which they run."""
+    alone = _of_operators(unfused)
+    return [
+        {
+            "group": group.index,
+            "by_row": group.stages[0].by_row,
+            "traffic_bytes": group.traffic_bytes,
+            "scratch_bytes": group.scratch_bytes,
+            "operators": [
+                _operator(stage, instructions, alone.pop(stage.op.index, None))
+                for stage, instructions in zip(group.stages, costs, strict=True)
+            ],
+        }
+        for group, costs in _costed(plan)
+    ]
+
+
+def _operator(stage: Stage, instructions: float | None, unfused: JsonObject | None) -> JsonObject:
+    """`unfused`: what the same operator takes unfused; None where it isn't there, or a rewrite made several of it, of
+    which the first has it."""
+    op = stage.op
+    return {
+        "kind": op.kind,
+        "index": op.index,
+        "name": op_name(op),
+        "makes": ", ".join(type_text(tensor) for tensor in op.outputs or op.states),
+        "kernel": stage.kernel.name,
+        "macs": stage.macs,
+        "weight_bytes": sum(constant.data.nbytes for constant in stage.constants),
+        "instructions": known_total([instructions]),
+        "unfused": unfused,
+    }
+
+
+def _of_operators(plan: Plan) -> dict[int, JsonObject]:
+    """Predicted instructions and traffic by the operator's place in the file; without those that no file has."""
+    found: dict[int, JsonObject] = {}
+    for group, costs in _costed(plan):
+        for stage, cost in zip(group.stages, costs, strict=True):
+            if stage.op.index >= 0:
+                traffic = sum(tensor.bytes for tensor in stage.op.activations + stage.op.outputs)
+                found[stage.op.index] = {"instructions": known_total([cost]), "traffic_bytes": traffic}
+    return found
+
+
+def _costed(plan: Plan) -> list[tuple[Group, list[float | None]]]:
+    return list(zip(plan.groups, plan_stages(plan), strict=True))
+
+
+def _readable(value: Any) -> Any:
+    """The data with every text as a person can read it, and lists for tuples."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {key: _readable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(each) for each in value]
+    return value

@@ -1,0 +1,47 @@
+"""The graph from the file to the plan, as rows that are drawn with lanes for the tensors between them."""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Graph, type_text
+from tinyfuse.plan import Plan
+from tinyfuse.report.passes import steps
+from tinyfuse.report.report_json import JsonObject, op_name
+
+#: operators of all steps together; where there are more, the steps between the first and the last are left out
+MOST_OPERATORS = 30_000
+
+
+def graph_steps(plan: Plan) -> tuple[list[JsonObject], int]:
+    """The graph after each rewrite that changed it, from the file's to the plan's, whose operators know their groups;
+    and how many steps between these two were left out, because the page would be too large."""
+    groups = {op: group.index for group in plan.groups for op in group.ops}
+    graphs = list(steps(plan))
+    left_out = 0
+    if sum(len(graph.ops) for _, graph in graphs) > MOST_OPERATORS and len(graphs) > 2:
+        left_out = len(graphs) - 2
+        graphs = [graphs[0], graphs[-1]]
+    told = [{"name": name, "operators": _operators(graph)} for name, graph in graphs]
+    last = _operators(plan.graph)
+    for row, op in zip(last, plan.graph.ops, strict=True):
+        row["group"] = groups.get(op)
+    if len(told) > 1:
+        told.pop()
+        name = graphs[-1][0]
+    else:
+        name = "read"
+    return [*told, {"name": name, "operators": last}], left_out
+
+
+def _operators(graph: Graph) -> list[JsonObject]:
+    """Each operator with the places of those whose outputs it reads."""
+    places = {op: place for place, op in enumerate(graph.ops)}
+    return [
+        {
+            "kind": op.kind,
+            "index": op.index,
+            "name": op_name(op),
+            "makes": ", ".join(type_text(tensor) for tensor in op.outputs or op.states),
+            "reads": sorted({places[graph.producer[t]] for t in op.activations if t in graph.producer}),
+        }
+        for op in graph.ops
+    ]

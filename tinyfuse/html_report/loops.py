@@ -1,0 +1,94 @@
+"""The loops of row groups, event by event: what the page plays as an animation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyfuse.cost.predict import group_stream
+from tinyfuse.ir import Tensor
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.plan import Group, Plan
+from tinyfuse.plan.rows import Stream, height, readers, row_bytes
+from tinyfuse.report.report_json import JsonObject
+
+#: events of one group, and of all groups, that a page holds; groups beyond are named, not played
+MOST_EVENTS, MOST_EVENTS_IN_ALL = 20_000, 100_000
+
+
+def loops_data(plan: Plan) -> list[JsonObject]:
+    """Every group of several operators that runs by rows: its `lanes` (tensors read from outside, then what each stage
+    makes), the `order` of the stages that compute, one a row, or null where they are too many to be shown."""
+    found, left = [], MOST_EVENTS_IN_ALL
+    for group in plan.groups:
+        if len(group.stages) < 2:
+            continue
+        stream = group_stream(plan, group)
+        if stream is None:
+            continue
+        shown = stream.events <= min(MOST_EVENTS, left)
+        left -= stream.events if shown else 0
+        found.append(_loop(plan, group, stream) if shown else _too_long(group, stream))
+    return found
+
+
+def _too_long(group: Group, stream: Stream) -> JsonObject:
+    return {"group": group.index, "events": stream.events, "order": None, "outside": 0, "lanes": []}
+
+
+def _loop(plan: Plan, group: Group, stream: Stream) -> JsonObject:
+    made = {stage.op.output for stage in group.stages}
+    outside = list(
+        dict.fromkeys(
+            tensor
+            for stage in group.stages
+            for i, tensor in enumerate(stage.op.inputs)
+            if tensor is not None and tensor not in made and stage.windows[i] is not None
+        )
+    )
+    tensors = [*outside, *(stage.op.output for stage in group.stages)]
+    lanes = [_lane(plan, stream, tensor, number - len(outside)) for number, tensor in enumerate(tensors)]
+    for lane, stage in zip(lanes[len(outside) :], group.stages, strict=True):
+        lane["kind"] = stage.op.kind
+        lane["reads"] = [
+            _reads(tensors.index(tensor), tensor, stage.window(i), height(stage.op.output))
+            for i, tensor in enumerate(stage.op.inputs)
+            if tensor in tensors and stage.windows[i] is not None
+        ]
+    order = stream.loop.order.tolist()
+    return {"group": group.index, "events": stream.events, "order": order, "outside": len(outside), "lanes": lanes}
+
+
+def _lane(plan: Plan, stream: Stream, tensor: Tensor, stage: int) -> JsonObject:
+    """A tensor's rows: how many, of how many bytes, how many are kept (`ring`, null where all are); `needed`: from
+    which event on which row is the oldest that is still read, as [event, row], of rows that leave the group none."""
+    ring, events = stream.rings.get(tensor), np.arange(stream.events + 1)
+    kept = stage >= 0 and ring is None
+    uses = [(use.stage, stream.stages[use.stage].window(use.input)) for use in readers(stream.stages, tensor)]
+    needed = [] if kept else _changes(np.minimum(stream.loop.oldest_needed(uses, events), height(tensor)).tolist())
+    return {
+        "name": tensor.name,
+        "kind": None,
+        "rows": height(tensor),
+        "row_bytes": row_bytes(tensor),
+        "ring": ring,
+        "slides": tensor in stream.sliding,
+        "buffer": plan.storage[tensor].buffer if tensor in plan.storage else None,
+        "needed": needed,
+        "reads": [],
+    }
+
+
+def _changes(values: Sequence[int]) -> list[tuple[int, int]]:
+    """(place, value) of each value that differs from the one before."""
+    return [(at, value) for at, value in enumerate(values) if at == 0 or values[at - 1] != value]
+
+
+def _reads(lane: int, tensor: Tensor, window: RowWindow, rows: int) -> JsonObject:
+    """Which rows of a lane each row of a stage reads: from `first` to before `end`."""
+    return {
+        "lane": lane,
+        "first": [window.first(y) for y in range(rows)],
+        "end": [window.needed(y, height(tensor)) for y in range(rows)],
+    }
