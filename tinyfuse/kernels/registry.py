@@ -118,6 +118,7 @@ from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAd
 from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
+from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
@@ -270,11 +271,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
-        *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+        SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
         *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused), CmsisAdd("int16"),
     ),
     "SUB": (
-        *_binary("SUB", rescaled(add_multipliers)),
+        SumLine(), *_binary("SUB", rescaled(add_multipliers)),
         *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
     ),
     "MUL": (
