@@ -50,7 +50,7 @@ def all_targets() -> dict[str, Target]:
     """Every target, by name: in the order of the file names, each followed by its variants."""
     targets = {}
     for path in sorted(resource_dir("targets").glob("*.toml")):
-        fields = tomllib.loads(path.read_text())
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
         targets[path.stem] = _target(path.stem, fields, {})
         for name, changes in fields.get("variants", {}).items():
             targets[f"{path.stem}+{name}"] = _target(f"{path.stem}+{name}", fields, changes)

@@ -8,16 +8,20 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from documented import ROOT
 from executors import assert_all_exact, assert_exact, plan_of
+from host_program import WARNINGS, compile_c
 from random_graphs import Sketch
 from test_ops_network import network
 from toy_module import toy_inputs, write_toy
 
+from tinyfuse.emit import emit
 from tinyfuse.errors import EmulationFailed, UsageError
-from tinyfuse.targets import all_targets, load_target
+from tinyfuse.targets import all_targets, load_target, target_of_core
 from tinyfuse.toolchain.cmsis_nn import find_cmsis_nn
 from tinyfuse.verify.emulation import build_firmware, find_emulator
 from tinyfuse.verify.emulation.elf import open_elf
@@ -37,6 +41,7 @@ CORES = [
     for name, target in all_targets().items()
     if target.cpu is not None
 ]
+DOCUMENTED = (ROOT / "docs" / "targets.md").read_text()
 _ISA_FLAGS = re.compile(r"-m(cpu|arch|fpu|float-abi)=(.+)")
 
 
@@ -99,6 +104,41 @@ def test_code_for_m0plus_has_no_instruction_that_armv6_m_lacks(tmp_path: Path) -
             tags = open_elf(file).get_section_by_name(".ARM.attributes").subsections[0]
             attributes = {a.tag: a.value for a in tags.subsubsections[0].attributes}
         assert attributes["TAG_CPU_ARCH"] in (11, 12)  # v6-M, v6S-M
+
+
+#: core without a target of its own -> its flags, where GCC 12 has some, and the target whose code it runs
+OTHER_CORES = {
+    "Cortex-M23": ("-mcpu=cortex-m23", "cortex-m0plus"),
+    "Cortex-M35P": ("-mcpu=cortex-m35p", "cortex-m33"),
+    "Cortex-M35P without DSP": ("-mcpu=cortex-m35p+nodsp", "cortex-m33+nodsp"),
+    "Cortex-M52": ("-march=armv8.1-m.main+mve.fp+fp.dp", "cortex-m55"),
+    "SC300": ("-march=armv7-m", "cortex-m3"),
+}
+
+
+@pytest.mark.parametrize("core", OTHER_CORES)
+def test_other_cores_compile_the_code_of_their_target(core: str, tmp_path: Path) -> None:
+    """And docs/targets.md names both."""
+    flag, name = OTHER_CORES[core]
+    rows = (load_target(name).name in row for row in DOCUMENTED.splitlines() if core.split()[0] in row)
+    assert any(rows) and target_of_core(core.split()[0]) == name.split("+")[0]
+    abi = "hard" if "m35p" in flag or "mve" in flag else "soft"
+    command = ["arm-none-eabi-gcc", flag, "-mthumb", f"-mfloat-abi={abi}", "-std=c99", "-O1", *WARNINGS, "-c"]
+    for file, text in emit(plan_of(convolutions(), name, kernels="tinyfuse")).items():
+        (tmp_path / file).write_text(text)
+    compile_c([*command, tmp_path / "net.c", "-o", tmp_path / "net.o"])
+
+
+@pytest.mark.emulated
+def test_code_for_m0plus_is_exact_as_armv8_m_baseline() -> None:
+    """Compiled for Cortex-M23, on a Cortex-M33, which runs all of its instructions; unaligned accesses are trapped."""
+    board = load_target("cortex-m33")
+    target = replace(
+        load_target("cortex-m0plus"), flags=("-mcpu=cortex-m23", "-mthumb", "-mfloat-abi=soft"),
+        qemu_machine=board.qemu_machine, qemu_tick_ns=board.qemu_tick_ns, flash=board.flash, ram=board.ram, bulk=None,
+    )  # fmt: skip
+    plan = plan_of(convolutions(), "cortex-m0plus", kernels="tinyfuse")
+    assert_exact(replace(plan, context=replace(plan.context, target=target)))
 
 
 def test_the_search_for_instructions_finds_them(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         progress(f"running it on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
-        source = (work / "module" / f"{name}.c").read_text()
+        source = (work / "module" / f"{name}.c").read_text(encoding="utf-8")
         image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve)
         outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
         times = timing(core.cpu)

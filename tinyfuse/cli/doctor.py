@@ -85,7 +85,14 @@ def examine() -> list[Check]:
 def _first_line(*command: str) -> str | None:
     """The first line that a program prints, None where it doesn't run."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return next(iter(done.stdout.splitlines()), "") if done.returncode == 0 else None
@@ -123,7 +130,9 @@ def _newlib() -> Check:
 def _qemu(required: bool) -> Check:
     def lacking(path: str) -> str | None:
         try:
-            text = subprocess.run([path, "-machine", "help"], capture_output=True, text=True, timeout=_PATIENCE).stdout
+            text = subprocess.run(
+                [path, "-machine", "help"], capture_output=True, encoding="utf-8", errors="replace", timeout=_PATIENCE
+            ).stdout
         except (OSError, subprocess.TimeoutExpired):
             return "it does not run"
         wanted = {target.qemu_machine for target in all_targets().values() if target.qemu_machine}

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import progress
 from tinyfuse.errors import UsageError
 from tinyfuse.options import Flag, Options, flags
 from tinyfuse.plugin import plugins
+from tinyfuse.targets import all_targets
 from tinyfuse.toolchain.csolution import ENDING, read_request
 from tinyfuse.toolchain.devices import find_device
 
@@ -67,7 +69,7 @@ def _with(parameters: Sequence[Decorator], command: Command) -> Command:
 def _generation_parameters() -> list[Decorator]:
     parameters: list[Decorator] = [
         click.argument("model", type=click.Path()),
-        click.option("--target", metavar="T", help="A core of `tinyfuse targets`."),
+        click.option("--target", metavar="T", help="A core of `tinyfuse targets`.", shell_complete=_targets_from),
         click.option(
             "--device",
             metavar="NAME",
@@ -83,6 +85,13 @@ def _generation_parameters() -> list[Decorator]:
             help = "A model in front of MODEL, whose output is its input (`tinyfuse front-end` makes some)."
             parameters.append(click.option("--front-end", metavar="FILE", type=click.Path(), help=help))
     return [*parameters, json_flag("Print JSON alone on stdout (docs/json.md).")]
+
+
+def _targets_from(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """What a shell offers after --target."""
+    return [
+        CompletionItem(name, help=each.description) for name, each in all_targets().items() if name.startswith(begun)
+    ]
 
 
 def _click_option(name: str, flag: Flag) -> Decorator:

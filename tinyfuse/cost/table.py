@@ -79,6 +79,6 @@ def cost_table(name: str | None) -> CostTable | None:
     path = resource_dir("targets") / "costs" / f"{name}.toml"
     if not path.is_file():
         raise ToolMissing(f"targets/costs/{name}.toml", "this installation of tinyfuse lacks it; install it again")
-    fields = tomllib.loads(path.read_text())
+    fields = tomllib.loads(path.read_text(encoding="utf-8"))
     kernels = {name: entry["factors"] for name, entry in fields["kernels"].items()}
     return CostTable(fields["about"], fields["loop"]["factors"], kernels)

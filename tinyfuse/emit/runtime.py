@@ -39,6 +39,6 @@ def runtime_files(plan: Plan) -> dict[str, str]:
         path = of_plugins.get(name, runtime) / name
         if not path.is_file():
             raise UsageError(f"there is no header {path}, which a kernel of a plugin names")
-        files[name] = path.read_text()
+        files[name] = path.read_text(encoding="utf-8")
         waiting.update(set(_INCLUDE.findall(files[name])) - set(files))
     return dict(sorted(files.items()))

@@ -13,7 +13,7 @@ from tinyfuse.resources import resource_dir
 def c_constant(header: str, name: str) -> int:
     """The value of `enum { name = value };` or `#define name value` in a header of runtime_c/; InternalFault where
     it has none."""
-    text = (resource_dir("runtime_c") / header).read_text()
+    text = (resource_dir("runtime_c") / header).read_text(encoding="utf-8")
     found = re.search(rf"^(?:enum {{ {name} = |#define {name} )(\d+)\b", text, re.MULTILINE)
     if found is None:
         raise InternalFault("the kernels", f"runtime_c/{header} gives {name} no value")

@@ -139,7 +139,7 @@ def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
         raise ToolMissing("arm-none-eabi-objdump", how_to_get("arm-none-eabi-objdump"))
     # without the architecture, binutils 2.40 shows MVE instructions as a coprocessor's
     machine = ["-m", "armv8.1-m.main"] if mve else []
-    done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, text=True)
+    done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
     for address, raw, mnemonic, operands in _LINE.findall(done.stdout):

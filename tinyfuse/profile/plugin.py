@@ -57,7 +57,9 @@ def build_plugin() -> Path:
         os.close(descriptor)
     except OSError as error:
         raise EmulationFailed(f"the plugin can't be kept in {folder}: {error.strerror}") from None
-    done = subprocess.run([compiler, *_FLAGS, _SOURCE, "-o", partial], capture_output=True, text=True)
+    done = subprocess.run(
+        [compiler, *_FLAGS, _SOURCE, "-o", partial], capture_output=True, encoding="utf-8", errors="replace"
+    )
     if done.returncode != 0:
         Path(partial).unlink(missing_ok=True)
         raise EmulationFailed(f"{compiler} failed on the QEMU plugin:\n  {done.stderr[:800]}")
@@ -75,14 +77,14 @@ def run_counted(
     lines += [f"region {index} {start:x} {size:x}" for index, start, size in image.regions]
     lines += [f"border {address:x} {group}" for address, group in image.borders.items()]
     lines += [f"part {address:x} {part}" for address, part in image.part_at.items()]
-    settings.write_text("\n".join(lines) + "\n")
+    settings.write_text("\n".join(lines) + "\n", encoding="utf-8")
     output.unlink(missing_ok=True)
     # QEMU splits a plugin's arguments at commas, and a comma written twice is one
     plugin_option = ",".join(str(p).replace(",", ",,") for p in (plugin, f"settings={settings}"))
     outcome = qemu.run(firmware, time_limit, ("-plugin", plugin_option))
     if not output.exists():
         raise EmulationFailed("QEMU's plugin wrote no counts")
-    return outcome, [_count(line) for line in output.read_text().splitlines()]
+    return outcome, [_count(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
 
 def _count(line: str) -> Count:

@@ -41,7 +41,7 @@ emulated cores (**M4**, **M55**). Random cases, random networks and CMSIS-NN's k
 
 def operators_json() -> JsonObject:
     """The JSON of `tinyfuse operators --json` (docs/json.md)."""
-    counts = json.loads(TESTED_CASES.read_text())
+    counts = json.loads(TESTED_CASES.read_text(encoding="utf-8"))
     families = sorted((f for f in FAMILIES.values() if f.in_files), key=lambda family: family.kind)
     return {
         "schema_version": 1,

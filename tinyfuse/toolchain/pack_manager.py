@@ -50,7 +50,7 @@ def update_descriptions(progress: Progress) -> dict[str, Entry]:
     progress(f"downloading the descriptions of all packs in {url}; the first time takes minutes")
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         vendors = Path(folder, "vendors")
-        vendors.write_text(url)
+        vendors.write_text(url, encoding="utf-8")
         cache = open_cache(folder, str(vendors))
         _quiet(cache.cache_descriptors)
         devices: dict[str, Entry] = cache.index

@@ -64,7 +64,7 @@ class Compiler:
     def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
         """Runs it in `folder`; EmulationFailed with its first messages where it fails on `what`."""
         command = [self.program, *self.flags, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", cwd=folder)
         if done.returncode == 0:
             return
         if re.search(r"string\.h: No such file|nano\.specs", done.stderr):
@@ -95,7 +95,7 @@ def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
     program = find_program(*candidates)
     if program is None:
         raise missing
-    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    version = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace").stdout
     return Compiler(program, version.split("\n", 1)[0], opt, (f"-{opt}", *flags))
 
 
@@ -142,7 +142,7 @@ def build_firmware(
     # The second inference is the one that is measured: there must be one.
     fed = inputs if len(inputs) > 1 else inputs * 2
     (work / "inputs.bin").write_bytes(b"".join(array.tobytes() for run in fed for array in run))
-    (work / "inputs.S").write_text(_INPUTS)
+    (work / "inputs.S").write_text(_INPUTS, encoding="utf-8")
 
     define = [f"-D{text}" for text in defines]
     # a sanitizer's report needs lines alone, and gcc takes four times as long to follow variables
@@ -195,8 +195,10 @@ def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
     """The files of the interface's checks, as paths from `work`: what is generated is written there."""
     if interface is None:
         return []
-    (work / "interface.c").write_text(interface.source)
-    (work / "weights_table.S").write_text(interface.weights_table(".quad" if emulator == "host" else ".word"))
+    (work / "interface.c").write_text(interface.source, encoding="utf-8")
+    (work / "weights_table.S").write_text(
+        interface.weights_table(".quad" if emulator == "host" else ".word"), encoding="utf-8"
+    )
     return ["interface.c", "weights_table.S", str(_FIRMWARE / "other_levels.c")]
 
 
@@ -221,7 +223,7 @@ def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Seque
 
 def _link(compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path) -> None:
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
-    (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)))
+    (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)), encoding="utf-8")
     layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
     unused = ("-Wl,--gc-sections", f"-Wl,-Map={map_of(elf).name}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)

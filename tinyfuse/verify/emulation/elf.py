@@ -25,7 +25,7 @@ def open_elf(file: BinaryIO) -> ELFFile:
 
 def linked_sections(map_file: Path) -> Iterator[tuple[str, int, Path]]:
     """(section, bytes, object file) for each input section in the image, from GNU ld's map."""
-    text = map_file.read_text()
+    text = map_file.read_text(encoding="utf-8")
     memory_map = text.split("Linker script and memory map", 1)[1]
     # A long section name stands on a line of its own.
     entry = re.compile(r"^ (\.[\w.$-]+|COMMON)\s+0x[0-9a-f]+\s+0x([0-9a-f]+) (\S.*)$", re.M)

@@ -25,7 +25,9 @@ class Qemu:
 
     @cached_property
     def version(self) -> str:
-        text = subprocess.run([self.program, "--version"], capture_output=True, text=True).stdout
+        text = subprocess.run(
+            [self.program, "--version"], capture_output=True, encoding="utf-8", errors="replace"
+        ).stdout
         return text.split("\n", 1)[0]
 
     def run(self, firmware: Firmware, time_limit: float, options: tuple[str, ...] = ()) -> Outcome:

@@ -142,8 +142,8 @@ class Renode:
         uart, platform = folder / "uart.txt", folder / "platform.repl"
         resc = folder / "verify.resc"
         uart.unlink(missing_ok=True)
-        platform.write_text(platform_description(firmware.target))
-        resc.write_text(script(firmware.target, firmware.elf, platform, uart))
+        platform.write_text(platform_description(firmware.target), encoding="utf-8")
+        resc.write_text(script(firmware.target, firmware.elf, platform, uart), encoding="utf-8")
 
         def console() -> str:
             return uart.read_text(errors="replace") if uart.exists() else ""
