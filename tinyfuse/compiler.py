@@ -86,7 +86,7 @@ def checked(source: Graph) -> Graph:
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
     """`checked`, with the graphs that operators run planned."""
-    inner = replace(options, feed_rows=False, max_ram=None)
+    inner = replace(options, feed_rows=False, step=False, max_ram=None)
     known: Programs = {}
 
     def plan_of(called: Graph) -> Plan:

@@ -73,6 +73,8 @@ class Verification:
     runs, frames    inferences; of a model with state, inferences from one reset to the next, else None
     seed            of the random inputs
     instructions    of one inference, counted, never cycles
+    least_instructions, most_instructions   of an inference, over all inputs of the runs
+    longest_step    the most instructions of a NAME_step over all inputs; None without the option `step`
     stack_bytes     the deepest stack
     ram_bytes       linked variables, arena and one state
     code_bytes      linked code and constants of module and CMSIS-NN, without the weights
@@ -95,6 +97,9 @@ class Verification:
     frames: int | None
     seed: int
     instructions: int | None
+    least_instructions: int | None
+    most_instructions: int | None
+    longest_step: int | None
     stack_bytes: int | None
     ram_bytes: int | None
     code_bytes: int | None

@@ -207,7 +207,8 @@ class Context:
     "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
     `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
     what the user asked for: the search tries all three. `weights`: "unpacked" lets kernels keep weights
-    in flash as they multiply them, at twice the bytes.
+    in flash as they multiply them, at twice the bytes. `step`: operators that stand alone are called row by row where
+    they can be.
     """
 
     target: Target
@@ -216,6 +217,7 @@ class Context:
     lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
     weights: str = "packed"
+    step: bool = False
 
 
 class Kernel(ABC):

@@ -52,6 +52,7 @@ def summary_lines(data: JsonObject) -> list[str]:
         f"code     {data['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
+        *_step_line(data["longest_step"]),
     ]
 
 
@@ -59,6 +60,13 @@ def _instructions_line(data: JsonObject) -> list[str]:
     if data["predicted_instructions"] is None:
         return []
     return [f"speed    {data['predicted_instructions']:>11,} instructions an inference, predicted"]
+
+
+def _step_line(step: JsonObject | None) -> list[str]:
+    if step is None:
+        return []
+    told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
+    return [f"step     {told:>11} instructions the longest, predicted: group {step['group']}, {step['operator']}"]
 
 
 def reordering_lines(reordering: JsonObject | None) -> list[str]:

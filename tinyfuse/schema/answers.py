@@ -54,6 +54,7 @@ _FIGURES = record(
     reordering=_REORDERING,
     inputs=items(_PORT),
     outputs=items(_PORT),
+    longest_step=none_or(record(predicted_instructions=none_or(COUNT), group=COUNT, operator=TEXT)),
     fed_input=none_or(TEXT),
     groups=items(
         record(
@@ -135,6 +136,9 @@ _VERIFY = record(
     operator_bounds=table(record(ulp=COUNT, bound=COUNT)),
     macs=COUNT,
     instructions=none_or(COUNT),
+    least_instructions=none_or(COUNT),
+    most_instructions=none_or(COUNT),
+    longest_step_instructions=none_or(COUNT),
     arena_bytes=COUNT,
     state_bytes=COUNT,
     ram_bytes=none_or(COUNT),
