@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.row_sum import AverageOfSum
+from tinyfuse.ops.table import Table
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
@@ -163,6 +164,15 @@ def _draw_unary(rng: random.Random, kind: str) -> Op:
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point))
 
 
+def _draw_tables(rng: random.Random, kind: str) -> Op:
+    """One in three gives int16."""
+    shape, dtype = _image(rng), rng.choice(["int8", "int8", "int16"])
+    channels = () if kind == "TABLE" else shape[3:]
+    data = np.random.default_rng(rng.randrange(2**31)).integers(-128, 128, (*channels, 256)).astype(dtype)
+    constant = tensor(data.shape, 0.0, 0, dtype, data)
+    return Op(kind, (tensor(shape), constant), (tensor(shape, dtype=dtype),), Table(()))
+
+
 def _draw_dequantize(rng: random.Random, kind: str) -> Op:
     shape = _image(rng)
     return operator(kind, [tensor(shape)], tensor(shape, 0.0, 0, "float32"))
@@ -243,6 +253,8 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "RELU6": _draw_unary,
     "LOGISTIC": _draw_unary,
     "QUANTIZE": _draw_unary,
+    "TABLE": _draw_tables,
+    "CHANNEL_TABLES": _draw_tables,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

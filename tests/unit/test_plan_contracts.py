@@ -17,6 +17,7 @@ from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
 from hypothesis import HealthCheck, given, settings
 from resizing_graphs import resizing_chains
+from uint8_models import layers_of_uint8
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
@@ -124,7 +125,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
-    ops = [*cases, *convolutions(25), *layers_of_int4()]
+    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8()]
     for optimize in OPTIMIZE:
         context = Context(load_target(target), optimize=optimize)
         for op in ops:

@@ -30,6 +30,7 @@ from tinyfuse.frontend.tensors import (
     numbers,
     text,
 )
+from tinyfuse.frontend.uint8 import as_int8, is_uint8, uint8_problems
 from tinyfuse.frontend.variables import plain_outputs, resolve_variables
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -154,7 +155,13 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
                 problems.require(False, problem.message, problem.hint, op)
     problems.stop(path)
     digest = hashlib.sha256(data).hexdigest()
-    return Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
+    graph = Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
+    if not is_uint8(ops):
+        return graph
+    unfit = list(uint8_problems(ops))
+    if unfit:
+        raise CompileError(path, unfit)
+    return as_int8(graph)
 
 
 #: graphs that run graphs that run graphs ...

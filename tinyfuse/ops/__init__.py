@@ -88,6 +88,7 @@ from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
 from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
 from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
+from tinyfuse.ops.table import ChannelTablesOperator, TableOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
 from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
@@ -228,6 +229,8 @@ FAMILIES: dict[str, OpFamily] = {
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
         RingPushOperator(),
+        TableOperator(),
+        ChannelTablesOperator(),
         FeedRowsOperator(),
     )
 }

@@ -151,7 +151,12 @@ class OpFamily(ABC):
     #: no FlexBuffer, or none of our concern
     option_keys: tuple[str, ...] | None = None
 
+    # in a uint8 model (tinyfuse/frontend/uint8.py):
+    computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
+    takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
+
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
+    pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
     one_image: bool = False  # each image of a batch is computed by itself
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
     pools: bool = False  # each output value lies between stored values of its own channel
@@ -189,6 +194,11 @@ class OpFamily(ABC):
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
         (constants included); shapes and dtypes are those of op's tensors. After the outputs come the
         new values of the states in `updates`; the arrays that were given stay as they are."""
+
+    def reference_beside(self, op: Op, outputs: Sequence[Array], *inputs: Array | None) -> tuple[Array, ...]:
+        """`reference` of an operator that goes on from its own results, where an interpreter's `outputs` stand in for
+        those: so what is compared with them has its own last bits alone, not those of all results before it."""
+        return self.reference(op, *inputs)
 
     def warning(self, op: Op) -> str | None:
         """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""

@@ -22,6 +22,7 @@ from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
+from tinyfuse.rewrite.tabulate import tabulate
 from tinyfuse.rewrite.trim_kernels import trim_kernels
 from tinyfuse.rewrite.views import every_view, views
 
@@ -37,7 +38,9 @@ Rewritten = dict[tuple[Pass, Graph], Graph]
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
-FUSING: tuple[Pass, ...] = (replace_patterns, dilate, fold_pad, fold_activation, drop_identities, share_results)
+FUSING: tuple[Pass, ...] = (
+    replace_patterns, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
+)  # fmt: skip
 
 #: what `rows` adds
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)

@@ -27,11 +27,12 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = [k for k in kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
-    if context.kernels != "cmsis-nn" and context.weights == "packed":
-        # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
-        kernels = [k for k in kernels if k.nibbles] or kernels
     if context.kernels == "tinyfuse":
-        return [k for k in kernels if k.library == "tinyfuse"]
+        kernels = [k for k in kernels if k.library == "tinyfuse"]
+    halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
+    if halved and context.kernels != "cmsis-nn" and context.weights == "packed":
+        # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
+        kernels = [k for k in kernels if k.nibbles]
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return sorted(kernels, key=lambda k: k.library != first)
 
