@@ -77,7 +77,7 @@ def verify_plan(
         instructions=outcome.instructions,
         least_instructions=outcome.spread[0] if outcome.spread else None,
         most_instructions=outcome.spread[1] if outcome.spread else None,
-        longest_step=outcome.longest_step,
+        longest_step_instructions=outcome.longest_step,
         stack_bytes=outcome.stack_bytes,
         ram_bytes=firmware.ram_bytes,
         code_bytes=firmware.code_bytes,

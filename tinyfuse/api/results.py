@@ -74,7 +74,7 @@ class Verification:
     seed            of the random inputs
     instructions    of one inference, counted, never cycles
     least_instructions, most_instructions   of an inference, over all inputs of the runs
-    longest_step    the most instructions of a NAME_step over all inputs; None without the option `step`
+    longest_step_instructions   the most instructions of a NAME_step over all inputs; None without the option `step`
     stack_bytes     the deepest stack
     ram_bytes       linked variables, arena and one state
     code_bytes      linked code and constants of module and CMSIS-NN, without the weights
@@ -99,7 +99,7 @@ class Verification:
     instructions: int | None
     least_instructions: int | None
     most_instructions: int | None
-    longest_step: int | None
+    longest_step_instructions: int | None
     stack_bytes: int | None
     ram_bytes: int | None
     code_bytes: int | None

@@ -30,10 +30,10 @@ class Settings(TypedDict, total=False):
     optimize          "speed", "balanced" (default: the least RAM within 7 % of the fewest instructions), "ram"
     weights           "packed" (default), or "unpacked": int16 in flash, for cores with DSP extension
     feed_rows         the module takes its image row by row (default: False)
+    step              also NAME_step, which makes a part of an inference a call (default: False)
     front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
     plugins           Python files that add operators and patterns (docs/plugins.md); they are run
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
-    step              also NAME_step, which makes a part of an inference a call
     max_step          instructions that a step may be predicted to take, or "200us@80MHz"; `compile` fails where one
                       takes more. It is with `step`
     max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
@@ -46,10 +46,10 @@ class Settings(TypedDict, total=False):
     optimize: Literal["speed", "balanced", "ram"]
     weights: Literal["packed", "unpacked"]
     feed_rows: bool
+    step: bool
     front_end: str | os.PathLike[str] | None
     plugins: Sequence[str | os.PathLike[str]]
     cmsis_nn_version: str | None
-    step: bool
     max_step: int | str | None
     max_ram: int | str | None
     max_flash: int | str | None

@@ -61,7 +61,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "instructions": found.instructions,
         "least_instructions": found.least_instructions,
         "most_instructions": found.most_instructions,
-        "longest_step_instructions": found.longest_step,
+        "longest_step_instructions": found.longest_step_instructions,
         "macs": plan.macs,
         "arena_bytes": plan.arena_bytes,
         "state_bytes": plan.state_bytes,

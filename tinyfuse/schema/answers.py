@@ -113,6 +113,7 @@ _EXPLAIN = record(
             taken=FLAG, groups=items(COUNT), operators=items(_OPERATOR), fused=none_or(_COST), apart=_COST, reason=TEXT
         )
     ),
+    tables=items(record(operator=_OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT)),
     advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),
 )
 
