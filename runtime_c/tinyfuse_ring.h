@@ -18,4 +18,14 @@ TINYFUSE_INLINE void tinyfuse_ring_push(const void *rows, int32_t count, void *r
     }
 }
 
+/* Copies `count` rows of such a ring, from the window's row `first` on, to `rows`. */
+TINYFUSE_INLINE void tinyfuse_ring_rows(const void *ring, int32_t height, int32_t row_bytes, const int32_t *cursor,
+                                        int32_t first, int32_t count, void *rows)
+{
+    const int32_t place = *cursor + first, start = place < height ? place : place - height;
+    const int32_t straight = height - start < count ? height - start : count;
+    memcpy(rows, (const uint8_t *)ring + (ptrdiff_t)start * row_bytes, (size_t)straight * (size_t)row_bytes);
+    memcpy((uint8_t *)rows + (ptrdiff_t)straight * row_bytes, ring, (size_t)(count - straight) * (size_t)row_bytes);
+}
+
 #endif

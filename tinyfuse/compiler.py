@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from tinyfuse.cost.predict import estimated_code_bytes
+from tinyfuse.errors import UsageError
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
@@ -23,6 +25,7 @@ from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
 from tinyfuse.schedule.searched import Search
 from tinyfuse.schedule.variants import Variant, Variants
+from tinyfuse.slide import step_graph
 from tinyfuse.targets import Target
 
 
@@ -47,10 +50,14 @@ class Compilation:
         options: Options,
         progress: Progress = silent,
         graph: Graph | None = None,
+        flash_price: float | None = None,
     ):
-        """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known."""
+        """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known.
+        `flash_price`: as of Variants."""
+        source = stepped(source, options)
         graph = prepared(source, target, options) if graph is None else graph
-        self._variants = Variants(graph, target, options)
+        self._graph, self._target, self._price = graph, target, flash_price
+        self._variants = Variants(graph, target, options, flash_price)
         self._builder = Builder(source, options)
         self._progress = progress
 
@@ -63,8 +70,21 @@ class Compilation:
         """The verified plan for these options: those given at first, or others of --optimize and --max-ram."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
+        if options.weights == "auto" and self._price is None and not _fits_flash(plan):
+            return self._within_flash(options)
         verify_plan(plan)
         return plan
+
+    def _within_flash(self, options: Options) -> Plan:
+        """The plan at the least price of a byte of flash at which --max-flash is enough; else of packed weights."""
+        for price in (*_PRICES, None):
+            self._progress("fitting weights into the flash")
+            tried = replace(options, weights="packed") if price is None else options
+            source, known = self._builder.source, self._graph
+            plan = Compilation(source, self._target, tried, self._progress, known, price).plan(tried)
+            if _fits_flash(plan):
+                break
+        return replace(plan, options=options)
 
     def _best_found(self, builder: Builder) -> Plan:
         options, choices = builder.options, self.search.choices(builder.options.optimize)
@@ -73,6 +93,16 @@ class Compilation:
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
         return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
+
+
+#: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some
+_PRICES = (2.0, 8.0, 32.0, 128.0)
+
+
+def _fits_flash(plan: Plan) -> bool:
+    """Whether weights and estimated code take no more than --max-flash."""
+    limit = plan.options.max_flash
+    return limit is None or plan.weight_bytes + estimated_code_bytes(plan) <= limit
 
 
 def checked(source: Graph) -> Graph:
@@ -84,9 +114,25 @@ def checked(source: Graph) -> Graph:
     return replace(folded, warnings=(*folded.warnings, *told)) if told else folded
 
 
+def stepped(source: Graph, options: Options) -> Graph:
+    """What a plan is made of: the graph as it was read, or with --slide the one that computes a step of it."""
+    if source.window is not None:
+        return source
+    if options.slide is None:
+        if options.slide_axis is not None:
+            raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
+        return source
+    if options.step:
+        raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
+    if options.feed_rows:
+        raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
+    # the step graph's operators are checked too, and then warned of
+    return step_graph(replace(checked(source), warnings=source.warnings), options.slide, options.slide_axis)
+
+
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
     """`checked`, with the graphs that operators run planned."""
-    inner = replace(options, feed_rows=False, step=False, max_ram=None)
+    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None)
     known: Programs = {}
 
     def plan_of(called: Graph) -> Plan:
@@ -109,6 +155,7 @@ def is_searched(options: Options) -> bool:
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
+    source = stepped(source, options)
     return Variants(prepared(source, target, options), target, options).one(options.optimize, with_views)
 
 
@@ -130,4 +177,5 @@ def plan_groups(
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
     that nobody runs."""
+    source = stepped(source, options)
     return by_rule(Variants(prepared(source, target, options), target, options), Builder(source, options)).arena_bytes

@@ -7,7 +7,7 @@ and nothing is verified.
 
 from __future__ import annotations
 
-from tinyfuse.compiler import is_searched, prepared
+from tinyfuse.compiler import is_searched, prepared, stepped
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -24,6 +24,7 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
+    source = stepped(source, options)
     variants, builder = (
         Variants(prepared(source, target, options), target, options),
         Builder(source, options, work_limit=_WORK_LIMIT),

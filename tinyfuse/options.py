@@ -16,8 +16,10 @@ from tinyfuse.errors import UsageError
 
 KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
-WEIGHTS = ("packed", "unpacked")
+WEIGHTS = ("auto", "packed", "unpacked", "winograd")
 OPTIMIZE = ("speed", "balanced", "ram")
+#: predicted instructions of an inference that a byte of flash must save under `--weights auto`
+FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
@@ -144,15 +146,33 @@ class Options:
         choices=OPTIMIZE,
     )
     weights: str = option(
-        "unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.",
-        "packed",
+        "How convolutions' weights lie in flash, on cores with DSP extension: packed: as many bytes as in the file; "
+        "unpacked: int16, twice as many; winograd: 3.6 times as many where windows are 3x3 with stride 1; auto: "
+        "whatever saves predicted instructions, with --optimize speed as far as --max-flash allows, else "
+        f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more.",
+        settled="packed",
         choices=WEIGHTS,
+        otherwise="auto with --optimize speed, else packed",
     )
     feed_rows: bool = option(
         "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
     )
     step: bool = option(
         "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
+    )
+    slide: int | None = option(
+        "Generate NAME_slide: the model over a window of the last frames, which moves by so many in each step; what "
+        "earlier steps computed stays (docs/sliding.md).",
+        None,
+        metavar="FRAMES",
+        limits=(1, None),
+    )
+    slide_axis: int | None = option(
+        "With --slide: the dimension of the input that has the frames, counted from 0.",
+        None,
+        metavar="AXIS",
+        limits=(0, 5),
+        otherwise="1",
     )
     plugins: tuple[str, ...] = option(
         "Python that adds operators and patterns (docs/plugins.md); it is run.",
@@ -208,10 +228,10 @@ class VerifyOptions:
     emulator: str = _emulator()
     oracle: str = option("Who says what is right.", "auto", choices=ORACLES)
     runs: int | None = option(
-        "Inputs: all-min, all-max, all-zero-point, then random ones.",
+        "Inputs: all-min, all-max, all-zero-point, then random ones; with --slide, steps that have a result.",
         None,
         limits=(1, 10000),
-        otherwise="8; 64 for a model with state; four times as many where an output stays the same in those",
+        otherwise="8; 64 for a model with state or with --slide; four times as many where an output stays the same",
     )
     frames: int | None = option(
         "Runs from one reset of the state to the next.", None, limits=(1, None), otherwise="a quarter of --runs"

@@ -149,7 +149,12 @@ C_BLOCKS = [b for page in BLOCKS for b in BLOCKS[page] if b.language == "c" and 
 AROUND = """\
 #include <string.h>
 #include "kws.h"
-#ifdef KWS_FEED_ROWS
+#ifdef KWS_SLIDE_STEP
+static int8_t newest[KWS_INPUT_INPUT_1_BYTES];
+static int steps = 2 * KWS_SLIDE_WINDOW;
+static int next_frames(int8_t *frames) { return frames != NULL && steps-- > 0; }
+static void show(const int8_t *scores) { (void)scores; }
+#elif defined(KWS_FEED_ROWS)
 static int8_t rows[KWS_FEED_ROWS * KWS_FEED_ROWS];
 #else
 static int8_t features[KWS_INPUT_INPUT_1_BYTES];
@@ -161,10 +166,12 @@ enum { count = 1 };
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs cc")
 @pytest.mark.parametrize("block", C_BLOCKS, ids=str)
 def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
-    """A page's C for a module `kws`: fed by rows, with state, or neither."""
-    fed, keeps = "kws_feed_rows" in block.text, "DEFINE_STATE" in block.text
+    """A page's C for a module `kws`: fed by rows, over a sliding window, with state, or none of it."""
+    fed, slides = "kws_feed_rows" in block.text, "kws_slide" in block.text
+    keeps = "DEFINE_STATE" in block.text and not slides
     (tmp_path / "kws.tflite").write_bytes(keyword_stream() if keeps else image_classifier())
-    gen = [sys.executable, "-m", "tinyfuse", "gen", "kws.tflite", "--target", "host", *["--feed-rows"] * fed]
+    gen = [sys.executable, "-m", "tinyfuse", "gen", "kws.tflite", "--target", "host"]
+    gen += [*["--feed-rows"] * fed, *["--slide", "2"] * slides]
     subprocess.run(gen, cwd=tmp_path, env=environment(), check=True, capture_output=True)
     outside = [line for line in block.text.split("\n") if line.startswith(("#include", "static"))]
     inside = [line for line in block.text.split("\n") if line not in outside]

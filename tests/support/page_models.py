@@ -6,6 +6,7 @@ import numpy as np
 from random_graphs import Sketch
 from stream_models import add_svdf
 from test_plugin import standard
+from sliding_models import wake_word
 from tflite_builder import ModelBuilder
 
 
@@ -35,6 +36,7 @@ def write_models(folder) -> None:
     """What a page's commands find in their folder."""
     for name in ("kws.tflite", "model.tflite", "net.tflite"):
         (folder / name).write_bytes(image_classifier())
+    (folder / "wakeword.tflite").write_bytes(wake_word())
     (folder / "stream.tflite").write_bytes(keyword_stream())
     (folder / "shufflenet.tflite").write_bytes(standard())
     np.save(folder / "x.npy", np.random.default_rng(1).integers(-128, 128, (3, 12, 12, 1)).astype(np.int8))

@@ -361,7 +361,7 @@ def networks(draw, most_layers: int = 8) -> bytes:
         x = sketch.add(start, inputs[1], draw(ACTIVATIONS))
     for _ in range(draw(st.integers(1, most_layers))):
         older.append(x)
-        x = _draw_layer(draw, sketch, x, older)
+        x = draw_layer(draw, sketch, x, older)
     outputs = [x]
     tail = draw(st.sampled_from(["none", "fc", "pool", "softmax", "mean"]))
     if tail == "pool":
@@ -377,7 +377,7 @@ def networks(draw, most_layers: int = 8) -> bytes:
     return sketch.build(inputs, list(dict.fromkeys(outputs)))
 
 
-def _draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
+def draw_layer(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     kinds = ["conv", "depthwise", "pointwise", "separable", "relu", "norm", "pool", "pad", "unary", "swish", "gate",
              "concat", "requantize", "grow", "mirror", "crop", "blocks", "transpose"]  # fmt: skip
     twins = [v for v in older[:-1] if v.shape == x.shape]

@@ -25,7 +25,17 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES, QUAD_BYTES, rows_read, scratch_needed
+from tinyfuse.plan.contracts import (
+    _OF_ELEMENTS,
+    _ROWS,
+    _SCRATCH,
+    _TWO_ROWS,
+    POINTER_BYTES,
+    QUAD_BYTES,
+    rows_made,
+    rows_read,
+    scratch_needed,
+)
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
 from tinyfuse.targets import load_target
@@ -126,17 +136,19 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8()]
-    for optimize in OPTIMIZE:
-        context = Context(load_target(target), optimize=optimize)
+    core = load_target(target)
+    contexts = [*(Context(core, optimize=optimize) for optimize in OPTIMIZE), Context(core, weights="winograd")]
+    for context in contexts:
         for op in ops:
             for kernel in candidates(op, context):
                 for by_row in {not kernel.whole, not kernel.whole or (kernel.by_row and op.output.is_image)}:
                     told, needed = kernel.scratch(op, context), scratch_needed(op, kernel, by_row, context)
                     assert told == needed if kernel.library == "tinyfuse" else told >= needed, f"{kernel.name}: {op}"
                     asked.add(kernel.name if needed else None)
-    core = load_target(target)
+                    assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
+    elsewhere |= {name for name in _TWO_ROWS if not core.dsp or core.mve}
     assert set(_SCRATCH) - asked == elsewhere
 
 

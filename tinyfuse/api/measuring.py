@@ -11,7 +11,7 @@ import numpy as np
 from tinyfuse.api.results import Outputs, Verification
 from tinyfuse.api.writing import check_flash
 from tinyfuse.errors import EmulationFailed, UsageError
-from tinyfuse.ir import Tensor
+from tinyfuse.ir import Graph, Tensor, Window
 from tinyfuse.options import RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.run.arrays import ModelInput
@@ -22,8 +22,9 @@ from tinyfuse.verify.comparison import compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle, make_oracle
-from tinyfuse.verify.streams import INSTANCES, default_frames, join, split
+from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
 from tinyfuse.verify.telling_inputs import doubts, telling_inputs
+from tinyfuse.verify.windows import WindowOracle
 
 #: inferences that a verification compares by default, and of a model with state
 RUNS, STREAM_RUNS = 8, 64
@@ -36,21 +37,17 @@ def verify_plan(
     file's bytes.
 
     `runs` None: RUNS, or STREAM_RUNS for a model with state, and more where outputs stay the same; `frames` None:
-    two streams for each of two instances (tinyfuse/verify/streams.py). Errors as `Module.verify`.
+    two streams for each of two instances (tinyfuse/verify/streams.py). Of a sliding window `runs` are steps that have
+    a result. Errors as `Module.verify`.
     """
-    runs, frames = how.runs, how.frames
-    judge = make_oracle(how.oracle, model, plan.source)
-    given = runs is not None or frames is not None
-    if runs is None:
-        runs = STREAM_RUNS if plan.states else RUNS
-    if frames is not None and not plan.states:
-        raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
-    if frames is None and plan.states:
-        frames = default_frames(runs)
-    progress(f"asking {judge.name} for {runs} results")
-    inputs, expected, frames = telling_inputs(plan.source, judge, runs, frames, how.seed, fixed=given)
+    judge, window = make_oracle(how.oracle, model, _interpreted(plan)), plan.source.window
+    given = how.runs is not None or how.frames is not None
+    runs, frames = _runs_and_frames(plan, how)
+    progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
+    oracle = judge if window is None else WindowOracle(window, judge)
+    inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
     firmware, outcome = _build_and_run(
-        plan, tree, inputs, machine, how, frames or 1, len(inputs), progress, spread=True
+        plan, tree, inputs, machine, how, frames or 1, len(inputs), progress, spread=window is None
     )
     comparison = compare(plan, expected, outcome.outputs)
     broken = problems(plan, firmware.opt, outcome)
@@ -71,10 +68,11 @@ def verify_plan(
         first_mismatch=comparison.first,
         problems=tuple(broken),
         warnings=(*judge.warnings, *doubts(plan.source, expected)),
-        runs=len(inputs),
+        runs=len(inputs) if window is None else _results(window, len(inputs), frames),
         frames=frames,
         seed=how.seed,
         instructions=outcome.instructions,
+        instructions_mean=outcome.instructions_mean,
         least_instructions=outcome.spread[0] if outcome.spread else None,
         most_instructions=outcome.spread[1] if outcome.spread else None,
         longest_step_instructions=outcome.longest_step,
@@ -88,6 +86,32 @@ def verify_plan(
         compiler=firmware.compiler,
         compiler_opt=firmware.opt,
     )
+
+
+def _interpreted(plan: Plan) -> Graph:
+    """The graph that an interpreter runs: that of the file."""
+    return plan.source if plan.source.window is None else plan.source.window.whole
+
+
+def _runs_and_frames(plan: Plan, how: VerifyOptions) -> tuple[int, int | None]:
+    """How many inferences are compared, of a sliding window steps; and how many there are from one reset to the next,
+    None where there is no state."""
+    if how.frames is not None and not plan.states:
+        raise UsageError("--frames is for models with state; this one keeps nothing between inferences")
+    runs, window = how.runs or (STREAM_RUNS if plan.states else RUNS), plan.source.window
+    if window is not None:
+        steps, frames = steps_for(runs, window.steps_to_fill)
+        if how.frames is None:
+            return steps, frames
+        if how.frames < window.steps_to_fill:
+            fill = f"{window.steps_to_fill} steps fill the window of {window.frames} frames"
+            raise UsageError(f"--frames {how.frames}: no step would have a result; {fill}")
+        return steps_in_streams(runs, how.frames, window.steps_to_fill), how.frames
+    return runs, default_frames(runs) if plan.states and how.frames is None else how.frames
+
+
+def _results(window: Window, steps: int, frames: int | None) -> int:
+    return with_result(steps, frames or steps, window.steps_to_fill)
 
 
 def _unlike_reference(plan: Plan, inputs: list[list[np.ndarray]], frames: int | None, outcome: Outcome) -> list[str]:

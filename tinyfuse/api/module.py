@@ -25,7 +25,7 @@ from tinyfuse.api.writing import (
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
-from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
+from tinyfuse.cost.predict import estimated_code_bytes, known_total, plan_stages, predicted_total
 from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
@@ -35,7 +35,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plugin import plugins
-from tinyfuse.report.report_json import estimated_code_bytes, op_name
+from tinyfuse.report.report_json import op_name
 from tinyfuse.report.text import report_text
 from tinyfuse.run.arrays import take_inputs
 from tinyfuse.schedule.progress import Progress, silent

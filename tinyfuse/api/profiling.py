@@ -24,7 +24,11 @@ from tinyfuse.verify.emulation import Emulator, find_emulator
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.emulation.qemu import Qemu
+from tinyfuse.verify.streams import INSTANCES, steps_for
+from tinyfuse.verify.telling_inputs import Arrays
 
+#: steps with a result of a sliding window that are timed
+_STEPS = 32
 #: `verify` without options measures the second of this many inputs
 _INPUTS = 8
 
@@ -80,20 +84,30 @@ def profile_plan(
     }
 
 
+def _inputs(plan: Plan) -> tuple[Arrays, int, int]:
+    """The inputs of the runs, how many a stream has, and the number of the run whose instructions are told apart, from
+    1 on: the second, or of a sliding window the first that has a result."""
+    window = plan.source.window
+    if window is None:
+        return input_set(plan.source, _INPUTS, 0)[:2], 1, 2
+    steps, frames = steps_for(_STEPS, window.steps_to_fill)
+    return input_set(plan.source, steps, 0), frames, INSTANCES * (window.steps_to_fill - 1) + 1
+
+
 def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress: Progress) -> Measured:
     (plan, tree), machine = planned, counting.machine
     name, core = plan.options.name, plan.context.target
-    inputs = input_set(plan.source, _INPUTS, 0)[:2]
+    inputs, frames, inference = _inputs(plan)
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work = Path(folder)
         progress(f"compiling for {core.name}, --fusion {plan.options.fusion}")
-        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, work)
+        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, work, frames)
         check_flash(plan, firmware.code_bytes)
         progress(f"running it on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text()
         image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve)
-        outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout)
+        outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
         times = timing(core.cpu)
         return Measured(plan, firmware, outcome, measure(counts, image, times), times.source if times else None)

@@ -70,10 +70,12 @@ class Verification:
     first_mismatch  run, output, index, both values of the first; None where none differs
     problems        a sentence for each broken promise: writes outside the arena, a wrong macro, too deep a stack
     warnings        what limits the proof, such as an output that is the same in all runs
-    runs, frames    inferences; of a model with state, inferences from one reset to the next, else None
+    runs, frames    inferences; of a model with state, inferences from one reset to the next, else None. Of a sliding
+                    window, steps that have a result, and steps from one reset to the next
     seed            of the random inputs
-    instructions    of one inference, counted, never cycles
-    least_instructions, most_instructions   of an inference, over all inputs of the runs
+    instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
+    instructions_mean of a sliding window's steps with a result; else None
+    least_instructions, most_instructions   of an inference, over all inputs of the runs; not of a sliding window
     longest_step_instructions   the most instructions of a NAME_step over all inputs; None without the option `step`
     stack_bytes     the deepest stack
     ram_bytes       linked variables, arena and one state
@@ -97,6 +99,7 @@ class Verification:
     frames: int | None
     seed: int
     instructions: int | None
+    instructions_mean: int | None
     least_instructions: int | None
     most_instructions: int | None
     longest_step_instructions: int | None

@@ -28,9 +28,14 @@ class Settings(TypedDict, total=False):
     fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
                       that stream rows
     optimize          "speed", "balanced" (default: the least RAM within 7 % of the fewest instructions), "ram"
-    weights           "packed" (default), or "unpacked": int16 in flash, for cores with DSP extension
+    weights           how convolutions' weights lie in flash, on cores with DSP extension: "packed" (default unless
+                      for speed); "unpacked": int16; "winograd": transformed, where windows are 3x3 with stride 1;
+                      "auto" (default for speed): whatever saves predicted instructions, as far as max_flash allows
     feed_rows         the module takes its image row by row (default: False)
     step              also NAME_step, which makes a part of an inference a call (default: False)
+    slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,
+                      the whole model at once
+    slide_axis        the dimension of the input that has the frames (default: 1)
     front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
     plugins           Python files that add operators and patterns (docs/plugins.md); they are run
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
@@ -44,9 +49,11 @@ class Settings(TypedDict, total=False):
     kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
-    weights: Literal["packed", "unpacked"]
+    weights: Literal["auto", "packed", "unpacked", "winograd"]
     feed_rows: bool
     step: bool
+    slide: int | None
+    slide_axis: int | None
     front_end: str | os.PathLike[str] | None
     plugins: Sequence[str | os.PathLike[str]]
     cmsis_nn_version: str | None
@@ -78,6 +85,8 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
         choices = _choices(flag)
         if choices and setting in settings and given[setting] not in choices:
             raise UsageError(f"{setting}={given[setting]!r}: choose one of {', '.join(map(repr, choices))}")
+        if flag.limits and given.get(setting) is not None:
+            _check_limits(setting, given[setting], flag.limits)
     core = load_target(target)
     if isinstance(model, (bytes, bytearray, memoryview)):
         options = settled(given, "model")
@@ -113,6 +122,8 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     values |= {key: _step(key, value) for key, value in values.items() if known[key].is_step}
     values["step"] = values.get("step", False) or values.get("max_step") is not None
     values["name"] = module_name(values["name"]) if "name" in values else default_name
+    if values.get("optimize") == "speed":
+        values.setdefault("weights", "auto")
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)
 
@@ -124,9 +135,8 @@ def checked(how: How) -> How:
         value = getattr(how, name)
         if name == "compiler_opt" and value not in flag.choices:
             raise UsageError(f"{name}={value!r}: choose one of {', '.join(flag.choices)}")
-        least, most = flag.limits or (None, None)
-        if value is not None and ((least is not None and value < least) or (most is not None and value > most)):
-            raise UsageError(f"{name}={value!r}: give {least} or more" + (f", at most {most}" if most else ""))
+        if flag.limits and value is not None:
+            _check_limits(name, value, flag.limits)
     return how
 
 
@@ -135,6 +145,14 @@ def _step(setting: str, value: int | str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, int) and value < 1):
         raise UsageError(f"{setting}={value!r} is no length of a step; give instructions, or '200us@80MHz'")
     return value if isinstance(value, int) else parse_step(value)
+
+
+def _check_limits(name: str, value: Any, limits: tuple[int, int | None]) -> None:
+    """UsageError for what is no number, or one that a flag doesn't take."""
+    least, most = limits
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or value < least or (most is not None and value > most):
+        raise UsageError(f"{name}={value!r}: give {least} or more" + (f", at most {most}" if most else ""))
 
 
 def _size(setting: str, value: int | str) -> int | None:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tinyfuse.compiler import arena_bytes_by_rule
+from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
+from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit import emit
 from tinyfuse.emit.forms import PLAIN, Delivery, archives
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
 from tinyfuse.errors import DoesNotFit, ToolMissing
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, estimated_code_bytes, plan_envelope, report_json
+from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest
@@ -47,7 +48,16 @@ def bundled_files(plan: Plan, tree: cmsis_nn.Tree | None) -> dict[str, Path]:
 
 def report(plan: Plan, code_bytes: int | None = None) -> JsonObject:
     """The figures of `tinyfuse report`; `code_bytes`: the code's measured size, None for an estimate."""
-    return report_json(plan, unfused_arena_bytes(plan), code_bytes)
+    return report_json(plan, unfused_arena_bytes(plan), code_bytes, _whole(plan))
+
+
+def _whole(plan: Plan) -> Plan | None:
+    """Of a step of a sliding window, the plan of the whole model."""
+    window = plan.source.window
+    if window is None:
+        return None
+    options = replace(plan.options, slide=None, slide_axis=None, max_ram=None, max_flash=None)
+    return compile_graph(window.whole, plan.context.target, options)
 
 
 def unfused_arena_bytes(plan: Plan) -> int:

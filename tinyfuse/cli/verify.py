@@ -59,6 +59,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "max_step": found.max_step,
         "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
         "instructions": found.instructions,
+        "instructions_mean": found.instructions_mean,
         "least_instructions": found.least_instructions,
         "most_instructions": found.most_instructions,
         "longest_step_instructions": found.longest_step_instructions,
@@ -86,7 +87,7 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     lines = [
         f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
         f"{data['runs']} runs{_streams(data)} ({data['emulator']} against {data['oracle']})",
-        f"instructions  {figure('instructions')}{_spread(data)}",
+        f"instructions  {figure('instructions')}{_mean(data)}{_spread(data)}",
         f"arena         {figure('arena_bytes')} bytes, {_state(data)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
         f"compiler      {data['compiler']} -{data['compiler_opt']}",
@@ -130,6 +131,11 @@ def _spread(data: JsonObject) -> str:
 
 def _streams(data: JsonObject) -> str:
     return f" in streams of {data['frames']}" if data["frames"] else ""
+
+
+def _mean(data: JsonObject) -> str:
+    mean = data["instructions_mean"]
+    return "" if mean is None else f" in the worst step, {mean:,} in the mean one"
 
 
 def _state(data: JsonObject) -> str:

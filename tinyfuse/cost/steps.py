@@ -9,15 +9,15 @@ from tinyfuse.cost.predict import group_stream, stage_instructions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Group, Plan
 
-#: instructions of a step besides the row that it makes, and of each number in its cursor: read, checked, written.
+#: instructions of a step besides the call that it makes, and of each number in its cursor: read, checked, written.
 #: Measured on MLPerf Tiny's kws and vww_96 on a Cortex-M4
 _STEP, _NUMBER = 30, 7
 
 
 @dataclass(frozen=True)
 class Step:
-    """One sort of step. instructions: predicted, the mean over the rows of its operator, None where the kernel was not
-    measured; divided: whether it is one row of several."""
+    """One sort of step. instructions: predicted, the mean over the calls of its operator, None where the kernel was not
+    measured; divided: whether it is one call of several."""
 
     instructions: int | None
     group: int
@@ -34,9 +34,9 @@ def longest_step(plan: Plan) -> Step | None:
 def _steps(plan: Plan, group: Group) -> Iterator[Step]:
     stream = group_stream(plan, group)
     besides = _STEP + _NUMBER * plan.cursor_rows(group)
-    for s, (stage, all_rows) in enumerate(
+    for s, (stage, all_calls) in enumerate(
         zip(group.stages, stage_instructions(group.stages, stream, plan.context), strict=True)
     ):
-        rows = max(1, int(stream.loop.rows_made[s])) if stream else 1
-        each = None if all_rows is None else round(all_rows / rows) + besides
-        yield Step(each, group.index, stage.op, rows > 1)
+        calls = max(1, int(stream.loop.calls[s])) if stream else 1
+        each = None if all_calls is None else round(all_calls / calls) + besides
+        yield Step(each, group.index, stage.op, calls > 1)

@@ -25,7 +25,7 @@ UNOPTIMIZED_KERNEL, UNOPTIMIZED_STAGE_BYTES = 2, 64
 @dataclass(frozen=True)
 class Port:
     """A model input or output as the header shows it; `index`: in the model's order; `offset`: in the
-    arena, None for an input that is fed by rows."""
+    arena, None for an input that is fed by rows, or frame by frame."""
 
     index: int
     symbol: str
@@ -55,6 +55,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "inputs": inputs,
         "outputs": outputs,
         "fed": _feed(plan, inputs),
+        "slid": _slide(plan, inputs),
         "ethos_u": any(not FAMILIES[op.kind].runs_here for group in plan.all_groups for op in group.ops),
         "arena_bytes": plan.arena_bytes,
         "arena_align": ARENA_ALIGN,
@@ -149,6 +150,36 @@ def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
     )
 
 
+@dataclass(frozen=True)
+class Slide:
+    """What the API of a sliding window is printed from.
+
+    frames         of the window
+    step           that each step brings, `bytes` in all, of `ctype`, to `offset` of the arena
+    steps_to_fill  up to the first with a result
+    """
+
+    symbol: str
+    macro: str
+    ctype: str
+    frames: int
+    step: int
+    steps_to_fill: int
+    bytes: int
+    offset: int
+
+
+def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
+    window, tensor = plan.source.window, plan.slid
+    if window is None or tensor is None:
+        return None
+    port = inputs[window.input]
+    return Slide(
+        port.symbol, port.macro, port.ctype, window.frames, window.step, window.steps_to_fill, port.bytes,
+        plan.offset(tensor),
+    )  # fmt: skip
+
+
 def _port(plan: Plan, index: int, tensor: Tensor, symbol: str) -> Port:
     per_tensor = tensor.quant is not None and not tensor.quant.per_channel
     return Port(
@@ -161,7 +192,7 @@ def _port(plan: Plan, index: int, tensor: Tensor, symbol: str) -> Port:
         shape=tensor.shape,
         elements=tensor.elements,
         bytes=tensor.bytes,
-        offset=None if tensor is plan.fed else plan.offset(tensor),
+        offset=None if tensor in (plan.fed, plan.slid) else plan.offset(tensor),
         scale=scalar(float(tensor.scale)) if per_tensor else None,
         zero_point=tensor.zero_point if per_tensor else None,
     )

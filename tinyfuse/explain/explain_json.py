@@ -7,6 +7,7 @@ from dataclasses import asdict
 from tinyfuse.cost.predict import predicted_total
 from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
+from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
 from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
@@ -15,6 +16,7 @@ from tinyfuse.report.report_json import JsonObject, reordering_json
 
 def explain_json(plan: Plan) -> JsonObject:
     """Why the plan is as it is."""
+    sliding = sliding_json(plan)
     return {
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
@@ -41,9 +43,13 @@ def explain_json(plan: Plan) -> JsonObject:
             for op in plan.graph.ops
             if isinstance(op.attributes, Table)
         ],
+        "sliding": sliding,
         "advice": [
-            {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
-            for found in advice(plan)
+            *(
+                {"topic": found.topic, "operator": str(found.op), "message": found.message, "hint": found.hint}
+                for found in advice(plan)
+            ),
+            *(sliding.pop("advice") if sliding else []),
         ],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.ir.graph import quoted
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.text import reordering_lines
@@ -23,6 +24,7 @@ def explain_text(data: JsonObject) -> str:
         lines += _fusion(fusion)
     for table in data["tables"]:
         lines += _wrapped(_table(table), "  ", first="")
+    lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
         lines += _wrapped(f"{advice['topic']}: {advice['operator']} {advice['message']}", "  ")

@@ -11,6 +11,7 @@ from tinyfuse.ir.graph import (
     Quant,
     Saving,
     Tensor,
+    Window,
     quoted,
     type_text,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Quant",
     "Saving",
     "Tensor",
+    "Window",
     "all_given",
     "given",
     "quoted",

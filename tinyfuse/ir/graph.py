@@ -259,11 +259,35 @@ class Saving:
 
 
 @dataclass(frozen=True, eq=False)
+class Window:
+    """What a step graph computes a step of (`tinyfuse.slide`): the graph `whole` over a window of the last frames of
+    one of its inputs.
+
+    input   the number of that input
+    frames  of the window; frame f is the input's f-th part along `axis`, one piece of memory
+    step    frames that are new in each step
+    axis    of the input in the file
+    """
+
+    whole: Graph
+    input: int
+    frames: int
+    step: int
+    axis: int
+
+    @property
+    def steps_to_fill(self) -> int:
+        """Steps up to the first that has a result."""
+        return -(-self.frames // self.step)
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
 
     `path` is the file as the user gave it (for messages only), `sha256` that of its bytes.
     `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
+    `window` is there where it computes a step of another graph over a sliding window.
     """
 
     path: str
@@ -273,6 +297,7 @@ class Graph:
     outputs: tuple[Tensor, ...]
     warnings: tuple[str, ...] = field(default=())
     savings: tuple[Saving, ...] = field(default=())
+    window: Window | None = None
 
     @cached_property
     def producer(self) -> dict[Tensor, Op]:

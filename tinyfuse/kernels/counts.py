@@ -102,6 +102,27 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
 
 
 @_kept
+def winograd_counts(op: Op, by_row: bool) -> Counts:
+    """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
+    out_h, out_w, out_c = op.output.shape[1:]
+    words = op.input.shape[3] // 4
+    calls = _up(out_h, 2)
+    blocks, pairs = calls * _up(out_w, 4), out_c // 2
+    # positions are summed in turns of so many steps, four steps alone without a loop
+    turn = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
+    return {
+        "calls": calls,
+        "blocks": blocks,
+        "block_words": blocks * words,
+        "edge_words": 2 * calls * words,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "block_pair_turns": blocks * pairs * (words // turn) * (words != 4),
+        "clamped_outputs": _clamped(op),
+    }
+
+
+@_kept
 def depthwise_counts(op: Op, by_row: bool) -> Counts:
     """Of a depthwise convolution."""
     calls, g = _calls(op, by_row), geometry(op)

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Constant, Context, proven
+from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import step_line
 
@@ -120,9 +120,8 @@ def unpacked_order(weights: Array) -> Array:
     return np.concatenate([pairs.reshape(-1), halves[even:].reshape(-1)])
 
 
-def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
+def matmul_constants(layer: Matmul) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    layer = proven(matmul_layer(op, context))
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
     if layer.form == UNPACKED:

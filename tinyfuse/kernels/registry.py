@@ -38,6 +38,9 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnRow,
     PointwiseColumnWideRow,
     PointwiseRow,
+    UnpackedConvRow,
+    UnpackedPointwise,
+    UnpackedPointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
@@ -110,12 +113,14 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
@@ -201,8 +206,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             MvePointwise(), MveConvRow(),
-            Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-            PackedConvRow(), ConvRow(),
+            UnpackedPointwise(), Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), UnpackedPointwiseRow(),
+            PointwiseRow(), WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
@@ -356,5 +361,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
+    "RING_ROWS": (CopyRingRows(),),
+    "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

@@ -15,6 +15,7 @@ from tinyfuse.ops.activations import (
 )
 from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
+from tinyfuse.ops.await_window import AwaitWindowOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
@@ -62,6 +63,7 @@ from tinyfuse.ops.resize import ResizeBilinearOperator, ResizeNearestNeighborOpe
 from tinyfuse.ops.reverse import ReverseV2Operator
 from tinyfuse.ops.reverse_sequence import ReverseSequenceOperator
 from tinyfuse.ops.ring_push import RingPushOperator
+from tinyfuse.ops.ring_rows import RingRowsOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
 from tinyfuse.ops.scatter_nd import ScatterNdOperator
@@ -231,6 +233,8 @@ FAMILIES: dict[str, OpFamily] = {
         RingPushOperator(),
         TableOperator(),
         ChannelTablesOperator(),
+        RingRowsOperator(),
+        AwaitWindowOperator(),
         FeedRowsOperator(),
     )
 }

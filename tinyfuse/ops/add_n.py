@@ -31,6 +31,7 @@ class AddNOperator(OpFamily):
 
     kind = "ADD_N"
     pointwise = True
+    rows_alike = True
     summary = "the sum of several tensors of one shape"
     rules = (
         Rule(

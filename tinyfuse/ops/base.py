@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyfuse.errors import Problem
@@ -155,6 +155,7 @@ class OpFamily(ABC):
     computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
     takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
 
+    rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
     one_image: bool = False  # each image of a batch is computed by itself
@@ -257,3 +258,25 @@ class OpFamily(ABC):
         """Which rows of input `index` an output row reads, for a rank-4 output [1, H, W, C]; None
         where an output row needs the whole input, or there are no rows."""
         return None
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        """The operator that computes some neighbouring rows of the output alone: `output` [1, n, W, C] from `inputs`
+        that hold just the rows which these read. `above` and `below`: of these rows' windows, how many input rows lie
+        outside the image. None where that is no operator, or where rows differ in more than their place."""
+        if above or below:
+            return None
+        if self.alias:
+            return Op("RESHAPE", inputs[:1], (output,), index=op.index)
+        if not self.rows_alike or any(t is not None and _has_rows(t) for t in op.inputs):
+            return None
+        return replace(op, inputs=inputs, outputs=(output,))
+
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
+        stand for its inputs [1, H, W, C]; its output is to be turned too. None where that is no operator."""
+        return None
+
+
+def _has_rows(tensor: Tensor) -> bool:
+    """Whether a constant operand, broadcast to an image, has a row of its own for each of the image's."""
+    return tensor.is_constant and len(tensor.shape) >= 3 and tensor.shape[-3] > 1

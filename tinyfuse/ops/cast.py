@@ -19,6 +19,7 @@ class CastOperator(OpFamily):
 
     kind = "CAST"
     elementwise = True
+    rows_alike = True
     summary = "stored numbers as another dtype"
     rules = (
         ONE_INPUT,

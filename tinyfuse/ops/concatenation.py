@@ -52,6 +52,7 @@ class ConcatenationOperator(OpFamily):
 
     kind = "CONCATENATION"
     computes_uint8 = True
+    rows_alike = True
     options_table = "ConcatenationOptions"
     summary = "tensors side by side along any dimension"
     rules = (

@@ -15,11 +15,13 @@ from tinyfuse.ops.convolution import (
     TENSOR_RULES,
     ZERO_POINT_RULE,
     Conv2D,
+    conv_of_rows,
     conv_options,
     geometry,
     quantized,
     requantize_channels,
     taps,
+    turned_conv,
     weights_scale_rule,
     windows,
 )
@@ -96,3 +98,9 @@ class Conv2DOperator(ImageOperator):
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        return conv_of_rows(op, inputs, output, above, below)
+
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        return turned_conv(op, inputs)

@@ -168,6 +168,26 @@ def geometry(op: Op) -> ConvGeometry:
     )  # fmt: skip
 
 
+def conv_of_rows(op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op:
+    """`OpFamily.of_rows` of a CONV_2D or DEPTHWISE_CONV_2D: its padding is told row by row."""
+    g = geometry(op)
+    right = max(0, (g.out_w - 1) * g.stride_w + (g.kernel_w - 1) * g.dilation_w + 1 - g.in_w - g.pad_left)
+    padding = (above, below, g.pad_left, right)
+    attributes = replace(op.attributes_as(Conv2D), padding=padding if any(padding) else "VALID")
+    return replace(op, inputs=inputs, outputs=(output,), attributes=attributes)
+
+
+def turned_conv(op: Op, inputs: tuple[Tensor | None, ...]) -> Op:
+    """`OpFamily.turned` of a CONV_2D or DEPTHWISE_CONV_2D."""
+    a, weights = op.attributes_as(Conv2D), op.operand(1)
+    padding = a.padding if isinstance(a.padding, str) else (*a.padding[2:], *a.padding[:2])
+    attributes = replace(a, stride=a.stride[::-1], dilation=a.dilation[::-1], padding=padding)
+    data = weights.values.swapaxes(1, 2)
+    return replace(
+        op, inputs=(inputs[0], replace(weights, shape=data.shape, data=data), *op.inputs[2:]), attributes=attributes
+    )
+
+
 def is_plain_pointwise(op: Op) -> bool:
     """A 1x1 CONV_2D of one group whose output pixels are its input pixels."""
     g = geometry(op)

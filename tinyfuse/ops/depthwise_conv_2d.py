@@ -15,11 +15,13 @@ from tinyfuse.ops.convolution import (
     TENSOR_RULES,
     ZERO_POINT_RULE,
     DepthwiseConv2D,
+    conv_of_rows,
     conv_options,
     geometry,
     quantized,
     requantize_channels,
     taps,
+    turned_conv,
     weights_scale_rule,
     windows,
 )
@@ -85,3 +87,9 @@ class DepthwiseConv2DOperator(ImageOperator):
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        return conv_of_rows(op, inputs, output, above, below)
+
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        return turned_conv(op, inputs)

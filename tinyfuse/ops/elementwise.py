@@ -103,6 +103,7 @@ class BinaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
     pointwise = True
+    rows_alike = True
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if not (op.output.is_image and op.operand(index).is_image):

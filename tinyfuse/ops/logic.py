@@ -95,6 +95,7 @@ class LogicalNotOperator(OpFamily):
 
     kind = "LOGICAL_NOT"
     elementwise = True
+    rows_alike = True
     summary = "whether it is false"
     rules = (ONE_INPUT, _BOOL, ONE_SHAPE)
 

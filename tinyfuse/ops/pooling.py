@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,11 @@ from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
 
 @dataclass(frozen=True)
 class Pool2D(Clamped):
-    """padding: "SAME" or "VALID"; filter, stride: (rows, columns); activation: one of ACTIVATIONS;
-    clamp: (low, high) in stored units where a rewrite narrowed it; halves_up: of a uint8 model, whose averages
-    round halves up."""
+    """padding: "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right) of a pool over some
+    rows of an image; filter, stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored
+    units where a rewrite narrowed it; halves_up: of a uint8 model, whose averages round halves up."""
 
-    padding: str
+    padding: str | tuple[int, int, int, int]
     filter: tuple[int, int]
     stride: tuple[int, int]
     activation: str = "NONE"
@@ -39,9 +39,11 @@ class Pool2D(Clamped):
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
     """((output rows, padding on top), (output columns, padding on the left))."""
     a, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+    rows = a.padding if isinstance(a.padding, str) else a.padding[:2]
+    columns = a.padding if isinstance(a.padding, str) else a.padding[2:]
     return (
-        windows_along(height, a.filter[0], a.stride[0], 1, a.padding),
-        windows_along(width, a.filter[1], a.stride[1], 1, a.padding),
+        windows_along(height, a.filter[0], a.stride[0], 1, rows),
+        windows_along(width, a.filter[1], a.stride[1], 1, columns),
     )
 
 
@@ -132,6 +134,20 @@ class _Pool(ImageOperator):
         (_, top), _ = pool_extents(op)
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        _, (columns, left) = pool_extents(op)
+        pool, (_, _, width, _) = op.attributes_as(Pool2D), op.input.shape
+        right = max(0, (columns - 1) * pool.stride[1] + pool.filter[1] - width - left)
+        padding = (above, below, left, right)
+        attributes = replace(pool, padding=padding if any(padding) else "VALID")
+        return replace(op, inputs=inputs, outputs=(output,), attributes=attributes)
+
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        pool = op.attributes_as(Pool2D)
+        padding = pool.padding if isinstance(pool.padding, str) else (*pool.padding[2:], *pool.padding[:2])
+        attributes = replace(pool, filter=pool.filter[::-1], stride=pool.stride[::-1], padding=padding)
+        return replace(op, inputs=inputs, attributes=attributes)
 
     def image(self, op: Op, *inputs: Array | None) -> Array:
         data = given(inputs[0])

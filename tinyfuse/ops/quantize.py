@@ -43,6 +43,7 @@ def _rules(pairs: tuple[tuple[str, str], ...]) -> tuple[Rule, ...]:
 
 class _Elementwise(OpFamily):
     elementwise = True
+    rows_alike = True
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         return SAME_ROW if len(op.output.shape) == 4 and op.output.shape[0] == 1 else None

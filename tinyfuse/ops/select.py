@@ -49,6 +49,7 @@ class SelectOperator(OpFamily):
 
     kind = "SELECT_V2"
     pointwise = True
+    rows_alike = True
     summary = "x where a condition holds, y elsewhere, with broadcasting"
     rules = (
         ends(3),

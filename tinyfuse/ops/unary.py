@@ -58,6 +58,7 @@ class UnaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place."""
 
     elementwise = True
+    rows_alike = True
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         data = given(inputs[0])

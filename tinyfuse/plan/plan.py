@@ -193,6 +193,12 @@ class Plan:
         """The input that is fed by rows."""
         return self.fed_group.stages[0].op.output if self.fed_group else None
 
+    @property
+    def slid(self) -> Tensor | None:
+        """The input of which each step brings the new frames (`--slide`)."""
+        window = self.source.window
+        return None if window is None else self.source.inputs[window.input]
+
     @cached_property
     def awaits(self) -> bool:
         """Whether some runs end without a result."""

@@ -2,7 +2,7 @@
 
    Its one argument names a text file, written by plugin.py:
      output PATH          where the counts go
-     entry ADDRESS        the function that is measured, in its second call
+     entry ADDRESS CALL   the function that is measured, and in which of its calls, counted from 1
      region INDEX ADDRESS BYTES      memory that is told apart, INDEX below OTHER; the first one counts
      border ADDRESS GROUP            once this instruction is reached, that group runs (-1: none)
      part ADDRESS PART               an instruction of that part of the module; code without a line,
@@ -72,6 +72,7 @@ struct instruction {
 
 static char output[4096];
 static uint64_t entry;
+static int measured_call;
 static struct region regions[16];
 static struct change *changes;
 static size_t region_count, change_count;
@@ -124,7 +125,7 @@ static void executes(unsigned vcpu, void *data)
 
     (void)vcpu;
     if (!measuring) {
-        if (insn->address == entry && ++calls == 2) {
+        if (insn->address == entry && ++calls == measured_call) {
             measuring = true;
             return_address = previous_end;
             previous = NULL;
@@ -262,7 +263,7 @@ static bool reads_settings(const char *path)
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "output ", 7) == 0 && strlen(line + 7) < sizeof output) {
             strcpy(output, line + 7);
-        } else if (sscanf(line, "entry %" SCNx64, &entry) == 1) {
+        } else if (sscanf(line, "entry %" SCNx64 " %d", &entry, &measured_call) == 2) {
             continue;
         } else if (sscanf(line, "region %d %" SCNx64 " %" SCNx64, &region.index, &region.start,
                           &region.bytes) == 3 &&

@@ -66,12 +66,12 @@ def build_plugin() -> Path:
 
 
 def run_counted(
-    qemu: Qemu, firmware: Firmware, image: Image, plugin: Path, time_limit: float
+    qemu: Qemu, firmware: Firmware, image: Image, plugin: Path, time_limit: float, inference: int = 2
 ) -> tuple[Outcome, list[Count]]:
-    """The firmware's outcome, and the counts of its second inference. Errors as `Emulator.run`."""
+    """The firmware's outcome, and the counts of its inference of that number, from 1 on. Errors as `Emulator.run`."""
     folder = firmware.elf.parent.resolve()
     output, settings = folder / "counts.txt", folder / "plugin.txt"
-    lines = [f"output {output}", f"entry {image.entry:x}"]
+    lines = [f"output {output}", f"entry {image.entry:x} {inference}"]
     lines += [f"region {index} {start:x} {size:x}" for index, start, size in image.regions]
     lines += [f"border {address:x} {group}" for address, group in image.borders.items()]
     lines += [f"part {address:x} {part}" for address, part in image.part_at.items()]

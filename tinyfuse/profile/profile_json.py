@@ -32,11 +32,13 @@ def profile_json(measured: Measured) -> JsonObject:
     return {
         **_usage(profile.total if profile else None, plan.macs, None),
         "instructions": outcome.instructions,
+        "instructions_mean": outcome.instructions_mean,
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
         "macs": plan.macs,
         "predicted_instructions": known_total([each for stages in predicted for each in stages]),
         "cycles_source": measured.cycles_source,
         "arena_bytes": plan.arena_bytes,
+        "state_bytes": plan.state_bytes,
         "ram_bytes": measured.firmware.ram_bytes,
         "stack_bytes": outcome.stack_bytes,
         "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],

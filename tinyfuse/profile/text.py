@@ -52,6 +52,7 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
 
     rows: list[tuple[str, float | None]] = [
         ("instructions", build["instructions"]),
+        *([("instructions, mean step", mean)] if (mean := build["instructions_mean"]) is not None else []),
         ("instructions, predicted", build["predicted_instructions"]),
         ("instructions / MAC", build["instructions_per_mac"]),
         ("cycles, estimated", build["estimated_cycles"]),
@@ -62,7 +63,8 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
             value = bytes_of(region, way)
             if value != 0:
                 rows.append((f"{label}, {region}", value))
-    return [*rows, ("arena bytes", build["arena_bytes"]), ("stack bytes", build["stack_bytes"])]
+    state = [("state bytes", build["state_bytes"])] if build["state_bytes"] else []
+    return [*rows, ("arena bytes", build["arena_bytes"]), *state, ("stack bytes", build["stack_bytes"])]
 
 
 def _saved(value: float | None, plain: float | None) -> str:

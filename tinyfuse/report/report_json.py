@@ -8,12 +8,13 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from tinyfuse import __version__
-from tinyfuse.cost.predict import predicted_total
+from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Storage, constant_key
+from tinyfuse.report.window import window_json
 
 SCHEMA_VERSION = 1
 
@@ -45,8 +46,11 @@ def plan_envelope(plan: Plan) -> JsonObject:
     )
 
 
-def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None) -> JsonObject:
-    """The report of a plan. `measured_code_bytes` is None where no compiler measured it."""
+def report_json(
+    plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int | None, whole: Plan | None = None
+) -> JsonObject:
+    """The report of a plan. `measured_code_bytes` is None where no compiler measured it; `whole`: the plan of the whole
+    model, where the plan is of a step of a sliding window."""
     return {
         "macs": plan.macs,
         "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
@@ -76,6 +80,7 @@ def report_json(plan: Plan, unfused_arena_bytes: int, measured_code_bytes: int |
         "outputs": _ports(plan.source.outputs),
         "longest_step": _longest_step(plan),
         "fed_input": plan.fed.name if plan.fed else None,
+        "window": window_json(plan, whole),
         "groups": [
             {
                 "name": f"{plan.options.name}_group_{group.index}",
@@ -181,16 +186,6 @@ def _operators(ops: tuple[Op, ...]) -> str:
     """Such as "2 CONV_2D, PAD"."""
     counts = Counter(op.kind for op in ops)
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
-
-
-def estimated_code_bytes(plan: Plan) -> int:
-    """Code size without a compiler: a rule of thumb, always called an estimate.
-
-    600 bytes for the API, 250 for each inlined call, 1,200 for each different kernel: averages over
-    the MLPerf Tiny models at -O2.
-    """
-    stages = [stage for group in plan.groups for stage in group.stages]
-    return 600 + 250 * len(stages) + 1200 * len({stage.kernel.name for stage in stages})
 
 
 def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:

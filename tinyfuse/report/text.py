@@ -7,6 +7,7 @@ from tinyfuse.arena import arena_map
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject
+from tinyfuse.report.window import window_lines
 
 
 def report_text(plan: Plan, data: JsonObject) -> str:
@@ -47,6 +48,7 @@ def summary_lines(data: JsonObject) -> list[str]:
     return [
         f"arena    {arena:>11,} bytes   placement {proof}; {unfused:,} with --fusion none",
         *_state_line(data),
+        *window_lines(data),
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes",
         f"code     {data['code_bytes']:>11,} bytes   {measured}",
@@ -59,7 +61,8 @@ def summary_lines(data: JsonObject) -> list[str]:
 def _instructions_line(data: JsonObject) -> list[str]:
     if data["predicted_instructions"] is None:
         return []
-    return [f"speed    {data['predicted_instructions']:>11,} instructions an inference, predicted"]
+    run = "an inference" if data["window"] is None else "a step"
+    return [f"speed    {data['predicted_instructions']:>11,} instructions {run}, predicted"]
 
 
 def _step_line(step: JsonObject | None) -> list[str]:

@@ -16,8 +16,10 @@ from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
+from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
@@ -42,11 +44,14 @@ FUSING: tuple[Pass, ...] = (
     replace_patterns, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
 )  # fmt: skip
 
+#: and these for fewer instructions, which take scratch: unless RAM is all, or CMSIS-NN's kernels are to be used
+FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
+
 #: what `rows` adds
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 
 #: and this, unless CMSIS-NN's kernels are to be used wherever there are some
-STREAMING: tuple[Pass, ...] = (ring_window,)
+STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 
 #: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
 #: makes of a model, and takes the smallest that is fast enough)
@@ -119,6 +124,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool) -> tuple
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
+        passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()
     if fusion == "rows":
         passes += REMOVING
     if fusion == "rows" and kernels != "cmsis-nn":

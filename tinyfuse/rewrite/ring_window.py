@@ -19,7 +19,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import Conv2D, geometry
+from tinyfuse.ops.convolution import geometry, turned_conv
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ def _window(graph: Graph, state: Tensor) -> _Window | None:
         if tensor in graph.outputs:
             return None
     starts = {_start(op, numbers, total) for op in readers}
-    if len(starts) != 1 or not starts <= {0, frame.elements} or not all(map(_streams, readers)):
+    if len(starts) != 1 or not starts <= {0, frame.elements} or not all(map(reads_rings, readers)):
         return None
     first, *others = (_by_rows(op) for op in readers)
     row = first.input.elements // first.input.shape[1]
@@ -123,10 +123,10 @@ def _start(op: Op, numbers: dict[Tensor, Array], total: int) -> int | None:
     return start if np.array_equal(seen[0], np.arange(start, total)) else None
 
 
-def _streams(op: Op) -> bool:
-    """Whether a convolution can read a ring: images of batch 1, no padding above or below, and a row's
+def reads_rings(op: Op) -> bool:
+    """Whether an operator can read a ring: a convolution of images of batch 1, no padding above or below, and a row's
     window begins a row below that of the row before."""
-    if not (op.input.is_image and op.output.is_image):
+    if not FAMILIES[op.kind].convolution or not (op.input.is_image and op.output.is_image):
         return False
     g = geometry(_by_rows(op))
     inside = g.pad_top == 0 and (g.out_h - 1) * g.stride_h + g.window.kernel <= g.in_h
@@ -138,17 +138,7 @@ def _by_rows(op: Op) -> Op:
     weights = op.operand(1)
     if op.input.shape[1] != 1 or weights.shape[1] != 1 or op.output.shape[1] != 1:
         return op
-    a = op.attributes_as(Conv2D)
-    padding = a.padding if isinstance(a.padding, str) else (*a.padding[2:], *a.padding[:2])
-    attributes = replace(a, stride=a.stride[::-1], dilation=a.dilation[::-1], padding=padding)
-    data = weights.values.swapaxes(1, 2)
-    turned = replace(weights, shape=data.shape, data=data)
-    return replace(
-        op,
-        inputs=(_turned(op.input), turned, *op.inputs[2:]),
-        outputs=(_turned(op.output),),
-        attributes=attributes,
-    )
+    return replace(turned_conv(op, (_turned(op.input), *op.inputs[1:])), outputs=(_turned(op.output),))
 
 
 def _turned(tensor: Tensor) -> Tensor:

@@ -11,12 +11,38 @@ from typing import TypeVar
 
 INSTANCES = 2
 
+#: streams of a verification of a sliding window, unless it has few runs
+WINDOW_STREAMS = 4
+
 Run = TypeVar("Run")
 
 
 def default_frames(runs: int) -> int:
     """Frames of a stream, so that each instance has two streams."""
     return max(1, -(-runs // (2 * INSTANCES)))
+
+
+def steps_for(results: int, steps_to_fill: int) -> tuple[int, int]:
+    """(steps, frames) of a verification of a sliding window, such that so many steps have a result: in two streams for
+    each instance, or one where results are few."""
+    streams = WINDOW_STREAMS if results >= 2 * WINDOW_STREAMS else INSTANCES
+    each = -(-results // streams)
+    frames = each + steps_to_fill - 1
+    # the last steps of the last streams, which take turns, are left out
+    return streams * frames - (streams * each - results), frames
+
+
+def steps_in_streams(results: int, frames: int, steps_to_fill: int) -> int:
+    """The fewest steps, in streams of `frames`, of which so many have a result."""
+    steps = results + INSTANCES * (steps_to_fill - 1)
+    while with_result(steps, frames, steps_to_fill) < results:
+        steps += 1
+    return steps
+
+
+def with_result(steps: int, frames: int, steps_to_fill: int) -> int:
+    """How many of the steps in streams of `frames` have a result."""
+    return sum(max(0, len(stream) - steps_to_fill + 1) for stream in _streams(steps, frames))
 
 
 def split(runs: list[Run], frames: int | None) -> list[list[Run]]:

@@ -12,9 +12,23 @@ from tinyfuse.verify.emulation.module import group_hooks, write_module
 
 _OPT = "O2"
 
-#: the module's functions that firmware calls, as firmware/verify.c does; it has some of them only with a state or with
-#: --feed-rows. What none of them needs, the linker drops.
-_CALLED = ("init", "run", "input", "output", "input_bytes", "output_bytes", "reset", "begin", "feed_rows", "finish")
+#: the module's functions that firmware calls, as firmware/verify.c does; it has some of them only with a state, with
+#: --feed-rows or --slide. What none of them needs, the linker drops.
+_CALLED = (
+    *(
+        "init",
+        "run",
+        "input",
+        "output",
+        "input_bytes",
+        "output_bytes",
+        "reset",
+        "begin",
+        "feed_rows",
+        "finish",
+        "slide",
+    ),
+)
 
 
 def measured_code_bytes(plan: Plan, tree: Tree | None, work: Path) -> int:

@@ -44,7 +44,8 @@ class Firmware:
 class Outcome:
     """What a firmware said: outputs[run][index] is the bytes of an output.
 
-    instructions  of one inference, the second; None where they can't be counted
+    instructions  of one inference, the second; None where they can't be counted. Of a sliding window those of the
+                  worst step that has a result, and `instructions_mean` the mean of such steps
     spread        the least and the most instructions of an inference over all inputs, where that was asked for
     longest_step  the most instructions of a step over all inputs, likewise
     stack_bytes   the deepest stack of NAME_run; None where it can't be measured
@@ -58,6 +59,7 @@ class Outcome:
     stack_bytes: int | None
     guards: list[str]
     log: str = field(repr=False)
+    instructions_mean: int | None = None
     spread: tuple[int, int] | None = None
     longest_step: int | None = None
 
@@ -80,7 +82,8 @@ _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
 _SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?\d+)")
-_RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)")
+_RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
+                     r"(?: mean=(none|-?\d+))?")  # fmt: skip
 
 
 def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
@@ -92,7 +95,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     outputs: dict[int, dict[int, bytearray]] = {}
     guards: list[str] = []
     result = None
-    measured: list[int | None] = [None] * 3
+    spread: list[int | None] = [None] * 3
 
     def instructions(ticks: str) -> int | None:
         # the firmware gives thousandths of ticks, and leaves out what a function of one takes
@@ -116,7 +119,7 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         elif line.startswith("weights "):
             guards.append(f"the array {line.removeprefix('weights ')} has other bytes than the plan says")
         elif match := _SPREAD.fullmatch(line):
-            measured = [instructions(ticks) for ticks in match.groups()]
+            spread = [instructions(ticks) for ticks in match.groups()]
         elif match := _RESULT.fullmatch(line):
             result = match
         elif line.startswith(("error ", "crash ")):
@@ -127,15 +130,17 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     written = b"".join(output for run in runs for output in run)
     if len(written) != int(result[2]) or zlib.crc32(written) != int(result[3], 16):
         raise failed("the outputs were damaged on their way (length or CRC differs)", log)
-    ticks, stack = (None if text == "none" else int(text) for text in result.group(4, 5))
+    measured = (None if text in ("none", None) else int(text) for text in result.group(4, 5, 6))
+    ticks, stack, mean = measured
     if ticks is not None and ticks < 0:
         raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
     if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
         guards.append("run 1: the same inputs gave other outputs than in run 0")
-    least, most, longest_step = measured
+    least, most, longest_step = spread
     return Outcome(
         outputs=runs[: firmware.runs],
-        instructions=instructions(result[4]),
+        instructions=None if ticks is None else instructions(str(ticks)),
+        instructions_mean=None if mean is None else instructions(str(mean)),
         stack_bytes=stack,
         guards=guards,
         log=log,

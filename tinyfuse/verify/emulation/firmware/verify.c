@@ -12,7 +12,7 @@
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
      spread least=L most=M step=S       thousandths of ticks over all inputs: of an inference, of a step
-     result runs=R bytes=N crc=C ticks=T stack=S
+     result runs=R bytes=N crc=C ticks=T stack=S [mean=M]
    with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
    beyond one instruction, and the bytes of stack of the others (decimal, or "none": not measured).
 
@@ -21,6 +21,9 @@
 
    A module that is fed rows gets them one at a time in run 0, all at once in run 1, which is timed, and
    then in batches of random length; on the way it is called in ways that it must refuse.
+
+   Of a module with a sliding window all runs with a result are timed, but for every fifth, whose stack is measured: T is
+   the most, M the mean.
 
    Where the module has a state, two instances of it take turns (tinyfuse/verify/streams.py): every second run
    is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
@@ -389,6 +392,20 @@ static int infer(void *same_arena)
 
 #define whole_inference infer
 
+#elif MODULE_MACRO(SLIDE_STEP)
+
+static const uint8_t *new_frames; /* what infer() brings */
+
+static int infer(void *same_arena, void *same_state)
+{
+    const int status = MODULE(slide)(same_arena, same_state, (const void *)new_frames);
+
+    __asm volatile(""); /* no tail call: `profile` wants to see it return */
+    return status;
+}
+
+#define whole_inference infer
+
 #elif MODULE_MACRO(CURSOR_ROWS)
 
 /* Steps, and after each of them all that the module may rely on lies elsewhere. */
@@ -487,7 +504,13 @@ static const uint8_t *load_inputs(int run, const uint8_t *input)
     for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
         void *destination = MODULE(input)(arena, i);
 
-#if MODULE_MACRO(FEED_ROWS)
+#if MODULE_MACRO(SLIDE_STEP)
+        if (destination == NULL) {
+            new_frames = input;
+            input += MODULE(input_bytes)(i);
+            continue;
+        }
+#elif MODULE_MACRO(FEED_ROWS)
         if (destination == NULL) {
             this_run = run;
             fed_rows = input;
@@ -548,6 +571,9 @@ int main(void)
 {
     const uint8_t *input = tinyfuse_inputs;
     int64_t ticks = NOT_MEASURED, stack = NOT_MEASURED;
+#if MODULE_MACRO(SLIDE_STEP)
+    int64_t sum = 0, count = 0;
+#endif
     size_t input_bytes = 0;
     int timed = 1; /* the run whose instructions are counted */
     uintptr_t address;
@@ -582,17 +608,35 @@ int main(void)
 #ifdef FRAMES
         enter_state(run);
 #endif
+#if MODULE_MACRO(SLIDE_STEP)
+        (void)timed;
+        if (run % 5 != 0) {
+            int64_t of_run;
+
+            status = port_run_for_ticks(infer, RUN_ARGUMENTS, &of_run);
+            if (status == MODULE_MACRO(OK) && of_run != NOT_MEASURED) {
+                ticks = of_run > ticks ? of_run : ticks;
+                sum += of_run;
+                ++count;
+            }
+        } else {
+            status = run_for_stack(run, RUN_ARGUMENTS, &stack);
+        }
+#else
         if (run == timed) {
             status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
         } else {
             status = run_for_stack(run, RUN_ARGUMENTS, &stack);
         }
+#endif
 #ifdef AWAITS
         if (status == MODULE_MACRO(NO_RESULT_YET)) {
+#if !MODULE_MACRO(SLIDE_STEP)
             if (run == timed) { /* rather the next one, which may do more */
                 ticks = NOT_MEASURED;
                 ++timed;
             }
+#endif
             none = 1;
             status = MODULE_MACRO(OK);
         }
@@ -627,6 +671,9 @@ int main(void)
     put_hex(~crc, 8);
     put_measured(" ticks=", ticks);
     put_measured(" stack=", stack);
+#if MODULE_MACRO(SLIDE_STEP)
+    put_measured(" mean=", count > 0 ? (sum + count / 2) / count : NOT_MEASURED);
+#endif
     end_line();
     port_exit(0);
 }

@@ -1,0 +1,144 @@
+"""Models over a time axis, and what `--slide` is held to: the whole model over each window."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from random_graphs import Sketch, Value, draw_layer
+
+from tinyfuse.compiler import stepped
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Graph
+from tinyfuse.options import Options
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
+from tinyfuse.verify.windows import WindowOracle
+
+
+def step_of(data: bytes, step: int, axis: int | None = None) -> Graph:
+    """The step graph of a model."""
+    return stepped(read_tflite("model.tflite", data), Options("net", slide=step, slide_axis=axis))
+
+
+def assert_slides(graph: Graph, seed: int = 0, more: int = 6) -> None:
+    """By the references, a stream of steps of the step graph gives what the whole model gives for each window: the
+    first `more` that are full, and after a reset some of them again."""
+    window = graph.window
+    assert window is not None
+    steps = input_set(graph, window.steps_to_fill - 1 + more, seed)
+    streams = [steps, steps[2:]]
+    expected = WindowOracle(window, ReferenceOracle(window.whole)).run_streams(streams)
+    found = ReferenceOracle(graph).run_streams(streams)
+    for wanted, computed in zip(expected, found, strict=True):
+        for step, (outputs, ours) in enumerate(zip(wanted, computed, strict=True)):
+            for a, b in zip(outputs, ours, strict=True):
+                np.testing.assert_array_equal(a, b, err_msg=f"step {step}\n{graph}")
+
+
+@st.composite
+def time_networks(draw, most_layers: int = 7) -> bytes:
+    """A .tflite whose first input has frames: up to `most_layers` layers, most of which slide, and a tail."""
+    sketch = Sketch(draw(st.integers(0, 2**20)))
+    start = sketch.value((1, draw(st.integers(6, 30)), draw(st.integers(1, 4)), draw(st.integers(1, 5))))
+    x, older, inputs = start, [], [start]
+    if draw(st.integers(0, 7)) == 7:
+        inputs.append(sketch.value(draw(st.sampled_from([start.shape, (1, 1, 1, start.shape[3])]))))
+        x = sketch.add(start, inputs[1])
+    for _ in range(draw(st.integers(1, most_layers))):
+        older.append(x)
+        hostile = draw(st.integers(0, 9)) == 9
+        x = draw_layer(draw, sketch, x, older) if hostile else _draw_sliding(draw, sketch, x, older)
+    outputs = [x]
+    tail = draw(st.sampled_from(["none", "fc", "pool", "mean"]))
+    if tail == "pool":
+        outputs = [sketch.pool(x, "AVERAGE_POOL_2D", x.shape[1:3], (1, 1))]
+    elif tail == "mean":
+        outputs = [sketch.mean(x)]
+    elif tail == "fc":
+        outputs = [sketch.fully_connected(x, draw(st.integers(1, 6)))]
+    if draw(st.integers(0, 5)) == 5:
+        outputs.append(draw(st.sampled_from(older)))
+    return sketch.build(inputs, list(dict.fromkeys(outputs)))
+
+
+def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
+    """A layer whose rows may move with the window."""
+    _, height, width, _ = x.shape
+    twins = [v for v in older[:-1] if v.shape == x.shape]
+    kind = draw(
+        st.sampled_from(["conv", "depthwise", "pool", "unary", "concat", "pad", "block"] + ["add"] * 3 * bool(twins))
+    )
+    kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 3)))
+    stride = (draw(st.sampled_from([1, 1, 1, 2])), draw(st.sampled_from([1, 1, 2])))
+    dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1)])) if stride == (1, 1) else (1, 1)
+    inside = (kernel[0] - 1) * dilation[0] + 1 <= height and kernel[1] <= width
+    padding = draw(st.sampled_from(["SAME", "VALID"])) if inside else "SAME"
+    if kind == "conv":
+        return sketch.conv(x, draw(st.integers(1, 8)), kernel, stride, padding, dilation, "RELU")
+    if kind == "depthwise":
+        return sketch.depthwise(x, kernel, stride, padding, dilation)
+    if kind == "pool":
+        size = (min(kernel[0], height), min(kernel[1], width))
+        which = draw(st.sampled_from(["AVERAGE_POOL_2D", "MAX_POOL_2D"]))
+        return sketch.pool(x, which, size, stride, padding)
+    if kind == "add":
+        return sketch.add(x, draw(st.sampled_from(twins)))
+    if kind == "unary":
+        return sketch.unary(x, "LOGISTIC")
+    if kind == "pad":
+        return sketch.pad(x, *(draw(st.integers(0, 2)) for _ in range(4)))
+    if kind == "block":  # branches of different depth
+        y = sketch.depthwise(sketch.depthwise(x, (kernel[0], 1)), (3, 1))
+        return sketch.add(x, y)
+    return sketch.concatenate([x, sketch.relu(x)], 3)
+
+
+def wake_word(height: int = 20, dtype: str = "int8") -> bytes:
+    """Separable layers without padding along time, as a streaming wake word's; a dense layer behind."""
+    s = Sketch(3, dtype=dtype)
+    x = frames = s.value((1, height, 1, 6), name="frames")
+    for kernel in (3, 4):
+        x = s.conv(s.depthwise(x, (kernel, 1), padding="VALID"), 8, (1, 1), activation="RELU")
+    return s.build([frames], [s.fully_connected(x, 3)])
+
+
+def padded(height: int = 21) -> bytes:
+    """SAME padding along time, stride 2 in front, a residual over two layers, an average over all: as kws."""
+    s = Sketch(17)
+    frames = s.value((1, height, 4, 1), name="frames")
+    x = s.conv(frames, 6, (5, 3), (2, 2), activation="RELU")
+    y = s.depthwise(x, (3, 3), activation="RELU")
+    x = s.add(x, s.conv(y, 6, (1, 1)))
+    x = s.depthwise(x, (3, 3))
+    return s.build([frames], [s.fully_connected(s.pool(x, "AVERAGE_POOL_2D", x.shape[1:3], (1, 1)), 4)])
+
+
+def gesture(samples: int = 32, causal: bool = False) -> bytes:
+    """Keras' Conv1D as its converter writes it: EXPAND_DIMS, a convolution over columns, RESHAPE; a mean over time."""
+    s = Sketch(5)
+    frames = s.value((1, samples, 3), name="accelerometer")
+    x, length = frames, samples
+    for kernel, filters in ((5, 6), (3, 8)):
+        if causal:
+            amounts = s.model.tensor(f"pad{kernel}", (3, 2), "int32",
+                                     data=np.array([[0, 0], [kernel - 1, 0], [0, 0]], np.int32))  # fmt: skip
+            padded = s.value((1, length + kernel - 1, x.shape[2]), x.scale, x.zero_point)
+            s.model.op("PAD", [x.index, amounts], [padded.index])
+            x, length = padded, length + kernel - 1
+        image = s.value((1, 1, length, x.shape[2]), x.scale, x.zero_point)
+        axis = s.model.tensor(f"axis{kernel}", (), "int32", data=np.array(1, np.int32))
+        s.model.op("EXPAND_DIMS", [x.index, axis], [image.index])
+        y = s.conv(image, filters, (1, kernel), padding="VALID", activation="RELU")
+        length -= kernel - 1
+        x = s.reshape(y, (1, length, filters))
+    mean = s.value((1, x.shape[2]), x.scale, x.zero_point)
+    along = s.model.tensor("along", (1,), "int32", data=np.array([1], np.int32))
+    s.model.op("MEAN", [x.index, along], [mean.index], keep_dims=False)
+    return s.build([frames], [s.fully_connected(mean, 4)])
+
+
+def dense_first() -> bytes:
+    """Nothing of a window can be used again."""
+    s = Sketch(2)
+    frames = s.value((1, 6, 1, 4), name="frames")
+    return s.build([frames], [s.fully_connected(frames, 3)])

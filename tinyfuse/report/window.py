@@ -1,0 +1,49 @@
+"""What the report says of a sliding window: a step beside the whole model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tinyfuse.cost.predict import predicted_total
+from tinyfuse.emit.identifiers import comment
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import Plan
+
+if TYPE_CHECKING:  # it shows this file's lines too
+    from tinyfuse.report.report_json import JsonObject
+
+
+def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:
+    """The keys of docs/json.md, None without a sliding window; `whole`: the plan of the whole model."""
+    window = plan.source.window
+    if window is None:
+        return None
+    return {
+        "input": plan.source.inputs[window.input].name,
+        "axis": window.axis,
+        "frames": window.frames,
+        "step": window.step,
+        "steps_to_fill": window.steps_to_fill,
+        "whole_macs": sum(FAMILIES[op.kind].macs(op) for op in window.whole.ops),
+        "whole_arena_bytes": None if whole is None else whole.arena_bytes,
+        "whole_predicted_instructions": None if whole is None else predicted_total(whole),
+    }
+
+
+def window_lines(data: JsonObject) -> list[str]:
+    """What a person is shown of it, below the figures of a step."""
+    window = data["window"]
+    if window is None:
+        return []
+    times = f", {window['whole_macs'] / data['macs']:.1f} times as many" if data["macs"] else ""
+    parts = [f"{window['whole_macs']:,} MACs{times}"]
+    if window["whole_arena_bytes"] is not None:
+        parts.append(f"an arena of {window['whole_arena_bytes']:,} bytes")
+    if window["whole_predicted_instructions"] is not None:
+        parts.append(f"{window['whole_predicted_instructions']:,} instructions, predicted")
+    frames = "frame" if window["step"] == 1 else "frames"
+    return [
+        f"window   {window['frames']:>11,} frames  of {comment(window['input'])}; each step brings {window['step']} "
+        f"{frames}, the first {window['steps_to_fill'] - 1} have no result",
+        f"whole    the whole model takes {', '.join(parts)}",
+    ]

@@ -1,0 +1,135 @@
+"""Which rows of each tensor a step needs, which of these it makes, and which it has kept.
+
+From the model's end backwards: an operator that runs whole needs all rows of what it reads; one that makes some rows
+needs those that their windows read. Of the rows of a tensor that a step needs,
+
+    those that see padding are made in each step, at both ends of the window;
+    of the clean ones the newest are made, as many as the window moved by, and kept in a ring, in which they go the way
+    from the window's bottom to its top, as far as a step needs any; or, where nothing is kept, all of them are made.
+
+A tensor whose newest clean rows are all that is needed of it needs no ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.slide.time_rows import Analysis, TimeRows, row_window
+
+#: rows from the first to before the second
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a step does about the rows of a tensor.
+
+    made   the spans that it computes, or is brought, apart from each other
+    fresh  the clean rows among these that are new in the window
+    ring   the rows that are kept, `fresh` at their end; None where none are
+    """
+
+    made: tuple[Span, ...]
+    fresh: Span
+    ring: Span | None
+
+    @property
+    def made_rows(self) -> int:
+        return sum(end - start for start, end in self.made)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Of a span of an operator's output: `rows` of an input that it reads, and how many lie outside of the image."""
+
+    rows: Span
+    above: int
+    below: int
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What a step does about every tensor of `analysis.rows` that it needs; `again`: tensors that are made again where
+    they would be kept."""
+
+    graph: Graph
+    frames: Tensor
+    analysis: Analysis
+    again: Collection[Tensor] = ()
+
+    @cached_property
+    def rows(self) -> dict[Tensor, Rows]:
+        """Per tensor, in the order from the model's end."""
+        known = self.analysis.rows
+        needed: dict[Tensor, list[Span]] = {}
+        found: dict[Tensor, Rows] = {}
+        for tensor in self.graph.outputs:
+            if tensor in known:
+                needed.setdefault(tensor, []).append((0, known[tensor].height))
+        for op in reversed(self.graph.ops):
+            if any(tensor in known for tensor in op.outputs):
+                if op.output not in needed:
+                    continue
+                found[op.output] = self._plan(op.output, needed[op.output])
+                for span in found[op.output].made:
+                    for i, source in enumerate(op.inputs):
+                        if source in known:
+                            needed.setdefault(source, []).append(read(op, i, span).rows)
+            else:
+                for tensor in op.activations:
+                    if tensor in known:
+                        needed.setdefault(tensor, []).append((0, known[tensor].height))
+        if self.frames in needed:
+            found[self.frames] = self._brought(needed[self.frames])
+        return found
+
+    def _plan(self, tensor: Tensor, needed: list[Span]) -> Rows:
+        rows = self.analysis.rows[tensor]
+        clean = list(_within(needed, rows.start, rows.end))
+        if not clean:
+            return Rows(_joined(needed), (0, 0), None)
+        oldest, end = min(start for start, _ in clean), max(end for _, end in clean)
+        fresh = (max(end - rows.shift, rows.start), end)
+        if oldest >= fresh[0] or tensor in self.again:
+            return Rows(_joined(needed), fresh, None)
+        dirty = [*_within(needed, 0, rows.start), *_within(needed, rows.end, rows.height)]
+        return Rows(_joined([fresh, *dirty]), fresh, (oldest, end))
+
+    def _brought(self, needed: list[Span]) -> Rows:
+        """Of the frames: a step brings the newest, whichever it needs."""
+        rows: TimeRows = self.analysis.rows[self.frames]
+        fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
+        return Rows((fresh,), fresh, (oldest, rows.height) if oldest < fresh[0] else None)
+
+
+def read(op: Op, index: int, span: Span) -> Window:
+    """What a span of an operator's output reads of an input."""
+    window, height = row_window(op, index), op.operand(index).shape[1]
+    if window is None:
+        raise InternalFault("the step graph", f"{op} has no rows")
+    start = span[0] * window.stride - window.pad_top
+    end = (span[1] - 1) * window.stride - window.pad_top + window.kernel
+    return Window((max(0, start), min(height, end)), max(0, -start), max(0, end - height))
+
+
+def _within(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
+    """The parts of spans from `start` to before `end`."""
+    for first, after in spans:
+        first, after = max(first, start), min(after, end)
+        if first < after:
+            yield first, after
+
+
+def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Spans apart from each other, in order, that hold the rows of those."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return tuple(found)

@@ -1,0 +1,182 @@
+"""The graph that computes a step of another over a sliding window.
+
+before   in %x[1,10,W,C];  %a[1,8,..] = CONV_2D(%x) 3 rows, VALID;  %b = FULLY_CONNECTED(%a)
+after    in %x[1,1,W,C]
+         RING_PUSH(%x, %ring of 3 rows);  %w = RING_ROWS(%ring);  %c[1,1,..] = CONV_2D(%w)
+         RING_PUSH(%c, %other of 8 rows);  %a = RING_ROWS(%other);  %b = FULLY_CONNECTED(%a)
+         AWAIT_WINDOW()
+
+What an operator that makes some rows reads is put together (`_Builder.rows`) of rows that the step made and of rows
+out of rings: slices and concatenations, most of which become views later. Every ring is pushed once, as soon as the
+rows are made; what comes out of it is read after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Graph, Op, Tensor, Window
+from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.ring_rows import RingRows
+from tinyfuse.rewrite.dilate import dilate
+from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.slide.needs import Needs, Span, read
+from tinyfuse.slide.refusals import check_step, sliding_input, worth
+from tinyfuse.slide.time_rows import time_rows
+from tinyfuse.slide.upright import upright
+
+
+def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
+    """The graph, which was checked, over a window that moves by `step` frames; `axis`: the dimension of its input that
+    has them, None for 1. CompileError where it can't be one."""
+    axis = 1 if axis is None else axis
+    number = sliding_input(graph, axis)
+    given = graph.inputs[number]
+    check_step(graph, given, given.shape[axis], step)
+    window = Window(graph, number, given.shape[axis], step, axis)
+    needs = needs_of(window)
+    told = worth(graph, needs, step)
+    return replace(_Builder(needs).graph(window), warnings=(*graph.warnings, *told))
+
+
+def needs_of(window: Window) -> Needs:
+    """What a step of a window does about the rows of each tensor of the whole graph, which is shown upright."""
+    shown, frames = upright(dilate(window.whole), window.input, window.axis)
+    shown = fold_pad(shown)
+    return Needs(shown, frames, time_rows(shown, frames, window.step))
+
+
+class _Builder:
+    def __init__(self, needs: Needs):
+        self.needs, self.known = needs, needs.analysis.rows
+        self.ops: list[Op] = []
+        self.made: dict[Tensor, list[tuple[Span, Tensor]]] = {}
+        self.rings: dict[Tensor, Tensor] = {}
+        self.put_together: dict[tuple[Tensor, Span], Tensor] = {}
+
+    def graph(self, window: Window) -> Graph:
+        """The step graph."""
+        whole, frames = self.needs.graph, self.needs.frames
+        brought = replace(frames, shape=(1, window.step, *frames.shape[2:]))
+        if frames in self.needs.rows:
+            self._keep(frames, [brought], index=-1)
+        for op in whole.ops:
+            if any(tensor in self.known for tensor in op.outputs):
+                if op.output in self.needs.rows:
+                    self._make(op)
+            else:
+                whole_inputs = {t: self._whole(t, op.index) for t in op.activations if t in self.known}
+                self.ops.append(op.reading(whole_inputs))
+        outputs = tuple(self._whole(t, -1) if t in self.known else t for t in whole.outputs)
+        awaited = np.array([window.steps_to_fill], np.int32)
+        self.ops.append(Op("AWAIT_WINDOW", (Tensor("steps to come", (1,), "int32", initial=awaited),), ()))
+        inputs = tuple(brought if t is frames else t for t in whole.inputs)
+        return replace(whole, ops=tuple(self.ops), inputs=inputs, outputs=outputs, window=window)
+
+    def _make(self, op: Op) -> None:
+        """Some rows of an operator's output, each span by an operator of its own."""
+        made = []
+        for span in self.needs.rows[op.output].made:
+            output = self._part(op.output, span)
+            inputs, above, below = list(op.inputs), 0, 0
+            for i, tensor in enumerate(op.inputs):
+                if tensor in self.known:
+                    seen = read(op, i, span)
+                    inputs[i] = self._rows(tensor, seen.rows, op.index)
+                    above, below = max(above, seen.above), max(below, seen.below)
+            partial = FAMILIES[op.kind].of_rows(op, tuple(inputs), output, above, below)
+            if partial is None:
+                raise InternalFault("the step graph", f"{op} has no rows")
+            self.ops.append(partial)
+            made.append(output)
+        self._keep(op.output, made, op.index)
+
+    def _keep(self, tensor: Tensor, made: list[Tensor], index: int) -> None:
+        """Takes the rows that were made of a tensor, and pushes the new ones into its ring."""
+        rows = self.needs.rows[tensor]
+        self.made[tensor] = list(zip(rows.made, made, strict=True))
+        if rows.ring is None:
+            return
+        fresh = self._of_made(tensor, rows.fresh)
+        height = rows.ring[1] - rows.ring[0]
+        shape = (1, height, *tensor.shape[2:])
+        cursor = Tensor(f"{tensor.name} (cursor)", (1,), "int32", initial=np.zeros(1, np.int32))
+        ring = replace(tensor, name=f"{tensor.name} (kept)", shape=shape, index=-1, initial=_initial(tensor, shape),
+                       cursor=cursor)  # fmt: skip
+        self.rings[tensor] = ring
+        self.ops.append(Op("RING_PUSH", (fresh, ring, cursor), (), index=index))
+
+    def _whole(self, tensor: Tensor, index: int) -> Tensor:
+        return self._rows(tensor, (0, tensor.shape[1]), index)
+
+    def _rows(self, tensor: Tensor, span: Span, index: int) -> Tensor:
+        """The rows of a span, put together for an operator with that index."""
+        if (tensor, span) not in self.put_together:
+            pieces = self._pieces(tensor, span, index)
+            rows = pieces[0]
+            if len(pieces) > 1:
+                rows = self._part(tensor, span)
+                self.ops.append(Op("CONCATENATION", tuple(pieces), (rows,), Concatenation(axis=1), index=index))
+            self.put_together[tensor, span] = rows
+        return self.put_together[tensor, span]
+
+    def _pieces(self, tensor: Tensor, span: Span, index: int) -> list[Tensor]:
+        """Tensors with the rows of a span, in order: out of the ring, where it has them all, else what the step made,
+        and between that what it kept."""
+        ring = self.needs.rows[tensor].ring
+        if any(start <= span[0] and span[1] <= end for (start, end), _ in self.made[tensor]):
+            return [self._of_made(tensor, span)]
+        if ring is not None and ring[0] <= span[0] and span[1] <= ring[1]:
+            return [self._of_ring(tensor, span, index)]
+        pieces, at = [], span[0]
+        for (start, end), _ in self.made[tensor]:
+            start, end = max(start, at), min(end, span[1])
+            if start < end:
+                if at < start:
+                    pieces.append(self._of_ring(tensor, (at, start), index))
+                pieces.append(self._of_made(tensor, (start, end)))
+                at = end
+        if at < span[1]:
+            pieces.append(self._of_ring(tensor, (at, span[1]), index))
+        return pieces
+
+    def _of_ring(self, tensor: Tensor, span: Span, index: int) -> Tensor:
+        ring, kept = self.rings[tensor], self.needs.rows[tensor].ring
+        if kept is None or span[0] < kept[0] or kept[1] < span[1]:
+            raise InternalFault("the step graph", f"{tensor}: rows {span} are not kept")
+        rows = self._part(tensor, span)
+        self.ops.append(Op("RING_ROWS", (ring.cursor, ring), (rows,), RingRows(span[0] - kept[0]), index=index))
+        return rows
+
+    def _of_made(self, tensor: Tensor, span: Span) -> Tensor:
+        """The rows of a span that lies in one of those that the step made."""
+        (start, end), made = next(m for m in self.made[tensor] if m[0][0] <= span[0] and span[1] <= m[0][1])
+        if (start, end) == span:
+            return made
+        rows = self._part(tensor, span)
+        sizes = (1, span[1] - span[0], *tensor.shape[2:])
+        self.ops.append(Op("SLICE", (made, _vector((0, span[0] - start, 0, 0)), _vector(sizes)), (rows,)))
+        return rows
+
+    def _part(self, tensor: Tensor, span: Span) -> Tensor:
+        """A tensor for some rows; for all of them it is the tensor itself, unless that names what a step brings."""
+        whole = span == (0, tensor.shape[1])
+        if whole and tensor is not self.needs.frames:
+            return tensor
+        name = tensor.name if whole else f"{tensor.name} (rows {span[0]} to {span[1] - 1})"
+        return replace(tensor, name=name, shape=(1, span[1] - span[0], *tensor.shape[2:]), index=-1)
+
+
+def _vector(values: tuple[int, ...]) -> Tensor:
+    return Tensor("", (len(values),), "int32", data=np.array(values, np.int32))
+
+
+def _initial(tensor: Tensor, shape: tuple[int, ...]) -> np.ndarray:
+    """What a ring holds before the first frames: nothing that an output depends on."""
+    zero = tensor.zero_point if tensor.dtype in RANGE and tensor.quant is not None else 0
+    return np.broadcast_to(np.array(zero, tensor.dtype), shape)

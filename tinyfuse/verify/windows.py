@@ -1,0 +1,55 @@
+"""What a sliding window's steps must give: the whole model, run over each window by another oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Window
+from tinyfuse.verify.oracle import Oracle
+
+
+class WindowOracle:
+    """Oracle of a step graph (`tinyfuse.slide`). A run's inputs are those of a step: the new frames, and the other
+    inputs of the whole model as they are then. Outputs are zeros until the window is full."""
+
+    def __init__(self, window: Window, oracle: Oracle):
+        """`oracle` knows the whole model, which has no state."""
+        self.name, self.version, self.warnings = oracle.name, oracle.version, oracle.warnings
+        self._window, self._oracle = window, oracle
+
+    def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
+        """As Oracle.run_streams."""
+        whole = [self._windows(stream) for stream in inputs]
+        results = iter(self._oracle.run_all([run for stream in whole for run in stream]))
+        empty = [np.zeros(t.shape, t.dtype) for t in self._window.whole.outputs]
+        return [
+            [empty] * (len(steps) - len(windows)) + [next(results) for _ in windows]
+            for steps, windows in zip(inputs, whole, strict=True)
+        ]
+
+    def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        """As Oracle.run_all."""
+        return [frames[0] for frames in self.run_streams([[run] for run in inputs])]
+
+    def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """As Oracle.run."""
+        return self.run_all([inputs])[0]
+
+    def _windows(self, steps: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        """The inputs of the whole model for each step of a stream that has a result."""
+        number, frames, axis = self._window.input, self._window.frames, self._window.axis
+        shape = self._window.whole.inputs[number].shape
+        found: list[list[np.ndarray]] = []
+        if not steps:
+            return found
+        stream = np.concatenate([step[number].reshape(_frames_first(shape, axis)) for step in steps])
+        for step in range(self._window.steps_to_fill, len(steps) + 1):
+            end = step * self._window.step
+            window = stream[end - frames : end].reshape(shape)
+            found.append([window if i == number else array for i, array in enumerate(steps[step - 1])])
+        return found
+
+
+def _frames_first(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """The shape of some frames one after the other, of an input of that shape whose dimensions before `axis` are 1."""
+    return (-1, *shape[axis + 1 :])
