@@ -131,7 +131,7 @@ def test_every_choice_is_asked_for_by_its_command() -> None:
         words = (
             {"optimize": point["optimize"][0]}
             if point["optimize"]
-            else {"optimize": "speed", "max_ram": point["arena_bytes"] + data["figures"]["state_bytes"]}
+            else {"optimize": "speed", "max_ram": point["arena_bytes"] + point["state_bytes"]}
         )
         found = compile_graph(plan.source, plan.context.target, Options("net", **words))
         assert found.arena_bytes == point["arena_bytes"], point

@@ -103,6 +103,8 @@ _REPORT = record(
         items(
             record(
                 arena_bytes=COUNT,
+                state_bytes=COUNT,
+                macs=COUNT,
                 predicted_instructions=none_or(COUNT),
                 slower=NUMBER,
                 groups=COUNT,
@@ -197,7 +199,8 @@ _PREDICTED = record(predicted_instructions=none_or(COUNT))
 _TOTALS = joined(
     _USAGE, _PREDICTED,
     record(
-        instructions_mean=none_or(COUNT), macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT, state_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT)
+        instructions_mean=none_or(COUNT), macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT,
+        state_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT),
     ),
 )  # fmt: skip
 _PROFILE = joined(
