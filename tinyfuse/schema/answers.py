@@ -64,7 +64,7 @@ _FIGURES = record(
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
             whole_predicted_instructions=none_or(COUNT),
-        )  # fmt: skip
+        )
     ),
     longest_step=none_or(record(predicted_instructions=none_or(COUNT), group=COUNT, operator=TEXT)),
     fed_input=none_or(TEXT),
@@ -143,7 +143,7 @@ _EXPLAIN = record(
                         reason=none_or(TEXT),
                     ),
                 )
-            )  # fmt: skip
+            )
         )
     ),
     tables=items(record(operator=_OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT)),
