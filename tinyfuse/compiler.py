@@ -135,6 +135,8 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
         if options.slide_axis is not None:
             raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
         return [source]
+    if options.step:
+        raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
     if options.feed_rows:
         raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
     # the step graph's operators are checked too, and then warned of
@@ -143,7 +145,7 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
     """`checked`, with the graphs that operators run planned."""
-    inner = replace(options, feed_rows=False, slide=None, slide_axis=None, max_ram=None)
+    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None)
     known: Programs = {}
 
     def plan_of(called: Graph) -> Plan:
