@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from cost_grid import chain, of_int4, operators, rectifier, tensor  # noqa: E402
+from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
@@ -50,10 +50,13 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
 #: and for a kernel that accepts few of its kind
-DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500}
+DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600}
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
+
+#: dtypes of which a RELU makes rows
+_RECTIFIED = ("int8", "int16", "float32")
 
 #: a table with fewer says nothing
 FEWEST = 3
@@ -136,10 +139,8 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn = operators(kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
     seen, samples, compiler = set(), [], ""
-    if name.endswith("_s4"):
-        drawn = [of_int4(op) for op in drawn]
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         # the first of several forms that accepts it, as the plan takes it
@@ -166,8 +167,8 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
     groups = [[op] for op in ops]
     for op in ops:
         # with one row there is no loop
-        if op.input.dtype == "int8" and len(op.output.shape) == 4 and op.output.shape[1] > 1:
-            middle = tensor(op.input.shape, op.input.scale, op.input.zero_point)
+        if op.input.dtype in _RECTIFIED and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+            middle = like(op.input)
             output = replace(op.output, index=-1)
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
             if Legality(_graph([pair]), context).refusal(pair) is None:
@@ -269,7 +270,8 @@ def updated(table: str, measured: str) -> str:
     """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
     What the table says of the row loop stays."""
     ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
-    if any(ours[tool] != theirs[tool] for tool in ("compiler", "emulator", "cmsis_nn")):
+    tools = ["compiler", "emulator", *(["cmsis_nn"] if '"arm_' in measured else [])]
+    if any(ours[tool] != theirs[tool] for tool in tools):
         raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
     head, entries = _entries(table)
     return "\n".join([head, *(text for _, text in sorted((entries | _entries(measured)[1]).items()))])

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import clamp_range, geometry
+from tinyfuse.ops.convolution import clamp_range, geometry, quantized
 from tinyfuse.ops.pooling import Pool2D
 
 Counts = Mapping[str, float]
@@ -37,12 +38,12 @@ def _up(value: int, step: int) -> int:
 
 def _signed(op: Op) -> int:
     """Outputs that may be below the zero point: their requantization takes an instruction more."""
-    return op.output.elements if clamp_range(op)[0] < op.output.zero_point else 0
+    return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
 
 def _clamped(op: Op) -> int:
-    """Outputs whose clamp is narrower than int8: some kernels pass over them once more."""
-    return op.output.elements if clamp_range(op) != (-128, 127) else 0
+    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
+    return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
 @_kept
@@ -118,6 +119,24 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
         "block_pairs": blocks * pairs,
         "block_pair_words": blocks * pairs * words,
         "block_pair_turns": blocks * pairs * (words // turn) * (words != 4),
+        "clamped_outputs": _clamped(op),
+    }
+
+
+@_kept
+def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
+    """Of a pointwise convolution whose channels go over blocks of pixels."""
+    calls, (out_h, out_w, out_c) = _calls(op, by_row), op.output.shape[1:]
+    pixels = out_h * out_w
+    blocks = calls * _up(pixels // calls, block)
+    words = pixels * op.input.shape[3] // 4
+    return {
+        "calls": calls,
+        "words": words,
+        "blocks": blocks,
+        "block_channels": blocks * out_c,
+        "outputs": pixels * out_c,
+        "output_words": words * out_c,
         "clamped_outputs": _clamped(op),
     }
 
