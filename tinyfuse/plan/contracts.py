@@ -229,6 +229,12 @@ def _of_packed_conv(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
 
 
+def _of_packed_conv_w16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of 2 * block_pixels * depth bytes, then `depth` bytes where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    return _of_packed_conv(p, (*args, "TINYFUSE_UNPACKED"))
+
+
 def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     """Columns of block * in_c inputs."""
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
@@ -339,5 +345,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
+    "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_detection": _of_detection,
 }
