@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from other_dtypes import other_dtype
 
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.row_sum import AverageOfSum
+from tinyfuse.ops.table import Table
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 
 #: multiply-accumulates of one operator, where it has any, and elements of its output: enough that its
@@ -50,9 +57,15 @@ def operator(kind: str, inputs, output: Tensor, **options) -> Op:
     return Op(kind, tuple(inputs), (output,), FAMILIES[kind].attributes(options))
 
 
+def like(given: Tensor) -> Tensor:
+    """A tensor of that shape, dtype and quantization, with a name and an index of its own."""
+    number = next(_names)
+    return replace(given, name=f"t{number}", index=number)
+
+
 def rectifier(output: Tensor) -> Op:
     """A RELU that makes `output` of a tensor like it, row by row."""
-    return operator("RELU", [tensor(output.shape, output.scale, output.zero_point)], output)
+    return operator("RELU", [like(output)], output)
 
 
 def chain(length: int) -> list[Op]:
@@ -87,6 +100,28 @@ def _weights(rng: random.Random, shape, channels: int, axis: int) -> list[Tensor
     bias = tensor((channels,), 0.0, 0, "int32", values.integers(-999, 1000, channels).astype(np.int32))
     biased = Quant(tuple(0.05 * s for s in scales), (0,) * channels, 0)
     return [weights, Tensor(bias.name, bias.shape, "int32", biased, bias.data, bias.index)]
+
+
+def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
+    """The operators that a kernel of that name is measured on: in the dtype that its name ends in. Of int16 layers
+    every third has a bias of int32, if it may."""
+    found = operators(kind, count)
+    if kernel.endswith("_s4"):
+        return [of_int4(op) for op in found]
+    if kernel.endswith("_f32"):
+        return _allowed(other_dtype(op, "float32") for op in found)
+    if not kernel.endswith("_s16"):
+        return found
+    if "_s8_" in kernel:
+        return _allowed(replace(op, outputs=other_dtype(op, "int16").outputs) for op in found)
+    narrow = kind in ("CONV_2D", "FULLY_CONNECTED")
+    return _allowed(
+        other_dtype(op, "int16", "int32" if narrow and i % 3 == 2 else "int64") for i, op in enumerate(found)
+    )
+
+
+def _allowed(ops: Iterable[Op]) -> list[Op]:
+    return [op for op in ops if not any(rule.broken(op) for rule in FAMILIES[op.kind].rules)]
 
 
 def of_int4(op: Op) -> Op:
@@ -161,6 +196,15 @@ def _draw_unary(rng: random.Random, kind: str) -> Op:
     shape = _image(rng)
     scale, zero_point = {"LOGISTIC": (1 / 256, -128)}.get(kind, rng.choice([(0.05, -128), (0.07, 3)]))
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point))
+
+
+def _draw_tables(rng: random.Random, kind: str) -> Op:
+    """One in three gives int16."""
+    shape, dtype = _image(rng), rng.choice(["int8", "int8", "int16"])
+    channels = () if kind == "TABLE" else shape[3:]
+    data = np.random.default_rng(rng.randrange(2**31)).integers(-128, 128, (*channels, 256)).astype(dtype)
+    constant = tensor(data.shape, 0.0, 0, dtype, data)
+    return Op(kind, (tensor(shape), constant), (tensor(shape, dtype=dtype),), Table(()))
 
 
 def _draw_dequantize(rng: random.Random, kind: str) -> Op:
@@ -243,6 +287,8 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "RELU6": _draw_unary,
     "LOGISTIC": _draw_unary,
     "QUANTIZE": _draw_unary,
+    "TABLE": _draw_tables,
+    "CHANNEL_TABLES": _draw_tables,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

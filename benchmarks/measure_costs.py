@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from cost_grid import chain, of_int4, operators, rectifier, tensor  # noqa: E402
+from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
@@ -49,9 +49,14 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 #: operators drawn of each kind; more of those with many features
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
+#: and for a kernel that accepts few of its kind
+DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500}
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
+
+#: dtypes of which a RELU makes rows
+_RECTIFIED = ("int8", "int16", "float32")
 
 #: a table with fewer says nothing
 FEWEST = 3
@@ -76,13 +81,14 @@ def main() -> int:
     emulated = [name for name, target in all_targets().items() if target.qemu_machine]
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
     parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone, and write nothing")
+    parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
     parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        samples, compiler = measure_all(load_target(name), tree, args.kinds)
+        samples, compiler = measure_all(load_target(name), tree, args.kinds, args.kernels)
         loop, kernels = fit_all(samples, args.kinds)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
@@ -98,11 +104,13 @@ def main() -> int:
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure_all(target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None) -> tuple[list[Sample], str]:
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, names: list[str] | None
+) -> tuple[list[Sample], str]:
     """Samples of every kernel, with progress on stderr, and the compiler that made them."""
     jobs = [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
-        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind))
+        for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if not names or name in names
     ]  # fmt: skip
     samples, compiler = measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
@@ -131,9 +139,8 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn, seen, samples, compiler = operators(kind, DRAWN.get(kind, DRAWN_OF_OTHERS)), set(), [], ""
-    if name.endswith("_s4"):
-        drawn = [of_int4(op) for op in drawn]
+    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    seen, samples, compiler = set(), [], ""
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         # the first of several forms that accepts it, as the plan takes it
@@ -160,8 +167,8 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
     groups = [[op] for op in ops]
     for op in ops:
         # with one row there is no loop
-        if op.input.dtype == "int8" and len(op.output.shape) == 4 and op.output.shape[1] > 1:
-            middle = tensor(op.input.shape, op.input.scale, op.input.zero_point)
+        if op.input.dtype in _RECTIFIED and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+            middle = like(op.input)
             output = replace(op.output, index=-1)
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
             if Legality(_graph([pair]), context).refusal(pair) is None:

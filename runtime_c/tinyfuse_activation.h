@@ -1,27 +1,149 @@
-/* RELU, RELU6 and LOGISTIC of int8 tensors: a clamp, or a table of all 256 results. */
+/* Functions of one int8 value: a clamp, a table of all 256 results, or such a table a channel. */
 #ifndef TINYFUSE_ACTIVATION_H
 #define TINYFUSE_ACTIVATION_H
 
 #include "tinyfuse_requantize.h"
 
-/* Both go forward, element by element: the output may be the input, or lie below it. */
+/* All go forward, element by element: the output may be the input, or lie below it; where its elements are
+   larger, so far below that each is written behind what was read. The result of a value is at the place of
+   its byte without a sign: first those of 0 to 127, then those of -128 to -1. */
 
 TINYFUSE_INLINE void tinyfuse_activation_clamp_s8(const int8_t *in, int8_t *out, int32_t count,
                                                   int32_t low, int32_t high)
 {
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        out[i] = (int8_t)tinyfuse_clamp(in[i], low, high);
+#if TINYFUSE_MVE
+    const int8x16_t least = vdupq_n_s8((int8_t)low), most = vdupq_n_s8((int8_t)high);
+    for (; count > 0; count -= 16) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)count);
+        vstrbq_p_s8(out, vminq_s8(vmaxq_s8(vldrbq_z_s8(in, lanes), least), most), lanes);
+        in += 16;
+        out += 16;
     }
+#else
+#if TINYFUSE_DSP
+    const uint32_t least = 0x01010101u * (uint8_t)low, most = 0x01010101u * (uint8_t)high;
+    for (; count >= 4; count -= 4) {
+        uint32_t four = tinyfuse_load_u32(in), difference;
+        __asm("ssub8 %1, %0, %2\n\tsel %0, %0, %2\n\tssub8 %1, %0, %3\n\tsel %0, %3, %0"
+              : "+&r"(four), "=&r"(difference)
+              : "r"(least), "r"(most)
+              : "cc");
+        memcpy(out, &four, sizeof four);
+        in += 4;
+        out += 4;
+    }
+#endif
+    for (; count > 0; --count) {
+        *out++ = (int8_t)tinyfuse_clamp(*in++, low, high);
+    }
+#endif
 }
 
-/* `table[v + 128]` is the result of v. */
 TINYFUSE_INLINE void tinyfuse_activation_lookup_s8(const int8_t *table, const int8_t *in, int8_t *out,
                                                    int32_t count)
 {
-    int32_t i;
-    for (i = 0; i < count; ++i) {
-        out[i] = table[in[i] + 128];
+    const uint8_t *bytes = (const uint8_t *)in;
+#if TINYFUSE_MVE
+    for (; count > 0; count -= 16) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)count);
+        vstrbq_p_s8(out, vldrbq_gather_offset_z_s8(table, vldrbq_z_u8(bytes, lanes), lanes), lanes);
+        bytes += 16;
+        out += 16;
+    }
+#else
+    for (; count >= 8; count -= 8) {
+        out[0] = table[bytes[0]];
+        out[1] = table[bytes[1]];
+        out[2] = table[bytes[2]];
+        out[3] = table[bytes[3]];
+        out[4] = table[bytes[4]];
+        out[5] = table[bytes[5]];
+        out[6] = table[bytes[6]];
+        out[7] = table[bytes[7]];
+        bytes += 8;
+        out += 8;
+    }
+    for (; count > 0; --count) {
+        *out++ = table[*bytes++];
+    }
+#endif
+}
+
+TINYFUSE_INLINE void tinyfuse_activation_lookup_s8_s16(const int16_t *table, const int8_t *in, int16_t *out,
+                                                       int32_t count)
+{
+    const uint8_t *bytes = (const uint8_t *)in;
+#if TINYFUSE_MVE
+    for (; count > 0; count -= 8) {
+        const mve_pred16_t lanes = vctp16q((uint32_t)count);
+        const uint16x8_t places = vldrbq_z_u16(bytes, lanes);
+        vstrhq_p_s16(out, vldrhq_gather_shifted_offset_z_s16(table, places, lanes), lanes);
+        bytes += 8;
+        out += 8;
+    }
+#else
+    for (; count >= 4; count -= 4) {
+        out[0] = table[bytes[0]];
+        out[1] = table[bytes[1]];
+        out[2] = table[bytes[2]];
+        out[3] = table[bytes[3]];
+        bytes += 4;
+        out += 4;
+    }
+    for (; count > 0; --count) {
+        *out++ = table[*bytes++];
+    }
+#endif
+}
+
+/* `tables` are those of the channels, one after the other. */
+TINYFUSE_INLINE void tinyfuse_channel_lookup_s8(const int8_t *tables, const int8_t *in, int8_t *out,
+                                                int32_t pixels, int32_t channels)
+{
+    const uint8_t *bytes = (const uint8_t *)in;
+    for (; pixels > 0; --pixels) {
+        const int8_t *table = tables;
+        int32_t left = channels;
+#if TINYFUSE_MVE
+        const uint16x8_t starts = vshlq_n_u16(vidupq_n_u16(0, 1), 8);
+        for (; left > 0; left -= 8) {
+            const mve_pred16_t lanes = vctp16q((uint32_t)left);
+            const uint16x8_t places = vaddq_u16(vldrbq_z_u16(bytes, lanes), starts);
+            const int32_t count = tinyfuse_min(8, left);
+            vstrbq_p_s16(out, vldrbq_gather_offset_z_s16(table, places, lanes), lanes);
+            table += 8 * 256;
+            bytes += count;
+            out += count;
+        }
+#else
+        for (; left >= 4; left -= 4) {
+            out[0] = table[bytes[0]];
+            out[1] = table[bytes[1] + 256];
+            out[2] = table[bytes[2] + 512];
+            out[3] = table[bytes[3] + 768];
+            table += 4 * 256;
+            bytes += 4;
+            out += 4;
+        }
+        for (; left > 0; --left) {
+            *out++ = table[*bytes++];
+            table += 256;
+        }
+#endif
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_channel_lookup_s8_s16(const int16_t *tables, const int8_t *in, int16_t *out,
+                                                    int32_t pixels, int32_t channels)
+{
+    const uint8_t *bytes = (const uint8_t *)in;
+    for (; pixels > 0; --pixels) {
+        const int16_t *table = tables;
+        int32_t left = channels;
+        for (; left > 0; --left) {
+            *out++ = table[*bytes++];
+            table += 256;
+        }
     }
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.reader import read_tflite
@@ -44,9 +45,9 @@ def compile_graph(source: Graph, target: Target, options: Options, progress: Pro
         progress(f"planning a step with {sum(t.bytes for t in step.states):,} bytes of state")
         last = Compilation(step, target, options, progress)
         plans.append(last.plan(options))
-    fastest = (
-        last.plan(replace(options, optimize="speed", max_ram=None)) if options.optimize == "balanced" else plans[-1]
-    )
+    fastest = plans[-1]
+    if options.optimize == "balanced":
+        fastest = last.plan(replace(options, optimize="speed", max_ram=None))
     return choose_step(plans, options, fastest)
 
 
@@ -61,11 +62,14 @@ class Compilation:
         options: Options,
         progress: Progress = silent,
         graph: Graph | None = None,
+        flash_price: float | None = None,
     ):
-        """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known."""
+        """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known.
+        `flash_price`: as of Variants."""
         source = steps_of(source, options)[-1]
         graph = prepared(source, target, options) if graph is None else graph
-        self._variants = Variants(graph, target, options)
+        self._graph, self._target, self._price = graph, target, flash_price
+        self._variants = Variants(graph, target, options, flash_price)
         self._builder = Builder(source, options)
         self._progress = progress
 
@@ -78,8 +82,21 @@ class Compilation:
         """The verified plan for these options: those given at first, or others of --optimize and --max-ram."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
+        if options.weights == "auto" and self._price is None and not _fits_flash(plan):
+            return self._within_flash(options)
         verify_plan(plan)
         return plan
+
+    def _within_flash(self, options: Options) -> Plan:
+        """The plan at the least price of a byte of flash at which --max-flash is enough; else of packed weights."""
+        for price in (*_PRICES, None):
+            self._progress("fitting weights into the flash")
+            tried = replace(options, weights="packed") if price is None else options
+            source, known = self._builder.source, self._graph
+            plan = Compilation(source, self._target, tried, self._progress, known, price).plan(tried)
+            if _fits_flash(plan):
+                break
+        return replace(plan, options=options)
 
     def _best_found(self, builder: Builder) -> Plan:
         options, choices = builder.options, self.search.choices(builder.options.optimize)
@@ -88,6 +105,16 @@ class Compilation:
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
         return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
+
+
+#: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some
+_PRICES = (2.0, 8.0, 32.0, 128.0)
+
+
+def _fits_flash(plan: Plan) -> bool:
+    """Whether weights and estimated code take no more than --max-flash."""
+    limit = plan.options.max_flash
+    return limit is None or plan.weight_bytes + estimated_code_bytes(plan) <= limit
 
 
 def checked(source: Graph) -> Graph:

@@ -16,8 +16,10 @@ from tinyfuse.errors import UsageError
 
 KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
-WEIGHTS = ("packed", "unpacked")
+WEIGHTS = ("auto", "packed", "unpacked", "winograd")
 OPTIMIZE = ("speed", "balanced", "ram")
+#: predicted instructions of an inference that a byte of flash must save under `--weights auto`
+FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
@@ -119,9 +121,13 @@ class Options:
         choices=OPTIMIZE,
     )
     weights: str = option(
-        "unpacked: int16 in flash, twice the bytes and fewer instructions on cores with DSP extension.",
-        "packed",
+        "How convolutions' weights lie in flash, on cores with DSP extension: packed: as many bytes as in the file; "
+        "unpacked: int16, twice as many; winograd: 3.6 times as many where windows are 3x3 with stride 1; auto: "
+        "whatever saves predicted instructions, with --optimize speed as far as --max-flash allows, else "
+        f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more.",
+        settled="packed",
         choices=WEIGHTS,
+        otherwise="auto with --optimize speed, else packed",
     )
     feed_rows: bool = option(
         "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False

@@ -19,7 +19,8 @@ class Target:
 
     name         "cortex-m4"; "cortex-m4+nofp" without its FPU; "host" is the machine that runs tinyfuse
     description  one line for people
-    cpu          -mcpu value, None on the host
+    cpu          -mcpu value; None where the code is for any core, and tests of it run on the host
+    any_compiler the code may meet compilers that are not for Arm or a PC: it checks what it needs of them
     dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
     flags        compiler flags that select core, FPU and float ABI
     cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
@@ -34,6 +35,7 @@ class Target:
     dsp: bool
     mve: bool
     flags: tuple[str, ...]
+    any_compiler: bool = False
     cost_table: str | None = None
     qemu_machine: str | None = None
     qemu_tick_ns: float | None = None
@@ -67,6 +69,7 @@ def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Targe
         dsp=core["dsp"],
         mve=core["mve"],
         flags=tuple(core["flags"]),
+        any_compiler=core.get("any_compiler", False),
         cost_table=(core if same_kernels else changes).get("cost_table"),
         qemu_machine=emulation.get("qemu_machine"),
         qemu_tick_ns=emulation.get("qemu_tick_ns"),

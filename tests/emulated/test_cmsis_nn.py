@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import NAMED, RANDOM
-from cmsis_harness import Case, context_for, run_cases, tree_or_skip
+from cases import NAMED
+from cmsis_harness import Case, cases_of, context_for, drawn, run_cases, tree_or_skip
 from conv_cases import Shape, make_op, random_input, random_shape
 from executors import assert_exact, plan_of
 from families import FAMILIES as NETWORKS
-from hypothesis import HealthCheck, Phase, given, settings
 from random_graphs import Sketch
 from tflite_builder import ModelBuilder
 
@@ -24,7 +23,7 @@ from tinyfuse.cli.verify import verify
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.kernels.base import Context
-from tinyfuse.kernels.registry import kernels_for, kernels_of
+from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.binary import Binary
@@ -211,25 +210,6 @@ def test_the_window_of_a_row_is_that_of_the_plan(tmp_path: Path) -> None:
 # --- exactness -------------------------------------------------------------------------------
 
 
-def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[Case]:
-    """`op` with every kernel of CMSIS-NN that takes it: whole, by rows, through a ring of one row."""
-    family, given = FAMILIES[op.kind], iter(inputs)
-    if any(rule.problem(op) for rule in family.rules):
-        return []
-    values = {tensor: next(given) for tensor in op.activations}
-    operands = [None if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
-    (expected,) = family.reference(op, *operands)
-    cases = []
-    for kernel in kernels_for(op):
-        if kernel.library == "cmsis-nn" and kernel.accepts(op, context):
-            window = family.row_window(op, 0)
-            cases.append(Case(op, kernel, inputs, expected, window))
-            if kernel.by_row and window is not None:
-                ring = window.kernel == 1 and len(op.activations) == 1
-                cases.append(Case(op, kernel, inputs, expected, window, by_row=True, ring=ring))
-    return cases
-
-
 def random_convolutions(rng: np.random.Generator, context: Context, count: int) -> list[Case]:
     cases: list[Case] = []
     while len(cases) < count:
@@ -341,20 +321,6 @@ def named_and_random(rng: np.random.Generator, context: Context, count: int) -> 
     ]
 
 
-def drawn(kind: str, count: int) -> list[Op]:
-    """The first `count` random cases of a kind, the same ones every time."""
-    found: list[Op] = []
-
-    @settings(max_examples=count, derandomize=True, database=None, phases=[Phase.generate], deadline=None,
-              suppress_health_check=list(HealthCheck))  # fmt: skip
-    @given(RANDOM[kind])
-    def collect(op: Op) -> None:
-        found.append(op)
-
-    collect()
-    return found
-
-
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 @pytest.mark.parametrize("wanted", ["4.0", "newest"])
@@ -377,9 +343,9 @@ def test_functions_are_exact(wanted: str, target: str, tmp_path: Path) -> None:
 
 def _kernels(context: Context, tree: Tree) -> set[str]:
     """The functions that tinyfuse calls, of those that the tree has and the target can use. SVDF and LSTM
-    have states: tests/exact/test_streams.py runs them."""
+    have states: tests/exact/test_streams.py runs them; those of int16 and int4 are test_cmsis_dtypes.py's."""
     kernels = [kernel for family in FAMILIES.values() for kernel in kernels_of(family.kind) if not family.updates]
-    names = {kernel.name for kernel in kernels if kernel.library == "cmsis-nn"}
+    names = {kernel.name for kernel in kernels if kernel.library == "cmsis-nn" and kernel.name.endswith("_s8")}
     if tree.version < (7, 0):  # their arguments were others
         names -= {"arm_convolve_s8", "arm_transpose_conv_s8"}
     if context.target.mve and tree.version == (4, 0):

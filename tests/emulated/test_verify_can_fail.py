@@ -139,6 +139,13 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
             "    bytes[NET_ARENA_BYTES + 9999] = 1;\n",
             "changed memory that nothing uses",
         ),
+        (
+            "net.c",
+            r"(?=    NET_GROUP_END\(0\);)",
+            # the stack of the fault handlers lies before the arena's guard
+            "    bytes[-9000] = 1;\n",
+            "changed memory that nothing uses",
+        ),
         ("net.c", r"(?=    NET_GROUP_END\(0\);)", "    {static int runs; ++runs;}\n", "changed a static variable"),
     ],
     ids=[
@@ -151,6 +158,7 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
         "output bytes",
         "multiplier",
         "far write",
+        "far write below",
         "variable",
     ],
 )

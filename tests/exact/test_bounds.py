@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stream_models import STREAM_MODELS
 from tflite_builder import ModelBuilder
 
 import tinyfuse
 from tinyfuse.cli.main import main
-from tinyfuse.ops import FAMILIES
+from tinyfuse.ops import FAMILIES, lstm_real
 from tinyfuse.verify.comparison import ulp_distance
+
+LOGISTIC = lstm_real.logistic
 
 
 def _model(folder: Path, *kinds: str) -> Path:
@@ -72,6 +75,24 @@ def test_the_command_ends_well_within_the_bound(tmp_path: Path, capsys: pytest.C
         main(["verify", str(path), "--target", "host", "--runs", "12"])
     text = capsys.readouterr().out
     assert ended.value.code == 0 and text.startswith("within bound: ") and "LOGISTIC" in text
+
+
+def test_an_lstm_goes_on_from_the_interpreters_results(tmp_path: Path) -> None:
+    """Its state is its own: each step is held against the interpreter's, over several frames against our references."""
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(STREAM_MODELS["lstm of float32"])
+    found = _verified(path)
+    assert (found.within_bound, found.problems) == (True, ())
+    assert [name.split()[2] for name in found.operator_bounds] == ["UNIDIRECTIONAL_SEQUENCE_LSTM"]
+
+
+def test_an_lstm_beyond_its_bound_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lstm_real, "logistic", lambda x: LOGISTIC(x) * np.float32(1 + 2**-17))
+    path = tmp_path / "lstm.tflite"
+    path.write_bytes(STREAM_MODELS["lstm of float32"])
+    found = _verified(path)
+    assert not found.within_bound
+    assert [problem for problem in found.problems if "above its bound of 24" in problem]
 
 
 def test_distances_in_units_of_the_last_place() -> None:

@@ -17,6 +17,7 @@ from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
+from tinyfuse.kernels.winograd import winograd_layer
 from tinyfuse.targets import Target, load_target
 
 #: the host also runs the C twins of what uses the DSP extension and Helium
@@ -151,6 +152,42 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
     assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
 
 
+#: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on
+#: each side, and without any
+WINOGRAD_SHAPES = (
+    Shape("CONV_2D", 5, 4, 4, 2, (3, 3)), Shape("CONV_2D", 4, 7, 8, 4, (3, 3)), Shape("CONV_2D", 3, 9, 12, 6, (3, 3)),
+    Shape("CONV_2D", 6, 8, 16, 8, (3, 3)), Shape("CONV_2D", 4, 6, 32, 2, (3, 3), padding="VALID"),
+    Shape("CONV_2D", 7, 11, 24, 2, (3, 3), padding="VALID"), Shape("CONV_2D", 5, 5, 48, 4, (3, 3), padding=(2, 1, 0, 2)),
+)  # fmt: skip
+
+
+def winograd_cases(target: Target) -> list[Case]:
+    """Layers of both forms, inputs at the ends among them, whole and from rings."""
+    rng = np.random.default_rng(4)
+    context = Context(target, kernels="tinyfuse", weights="winograd")
+    cases: list[Case] = []
+    for shape in WINOGRAD_SHAPES:
+        for extreme in (False, True):
+            plain = make_op(shape, rng, extreme)
+            for zero_point in (-128, 3):
+                output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+                op = replace(plain, outputs=(output,))
+                (kernel,) = (k for k in kernels_for(op) if k.weights == "winograd")
+                if kernel.accepts(op, context):
+                    cases.append(case_of(op, kernel, random_input(op, rng, extreme), ring=extreme, shift=int(extreme)))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_winograd(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = winograd_cases(TARGETS[target])
+    assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
+    assert {case.op.input.shape[3] for case in cases} == {shape.channels for shape in WINOGRAD_SHAPES}
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", weights="winograd")
+
+
 #: flags that take registers from assembly, or move what its operands lie in
 HARD_FLAGS = (
     ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
@@ -173,6 +210,9 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
         folder.mkdir()
         cases = [case for kind in FAMILIES for case in form_cases(kind, TARGETS["cortex-m4"], **choices)]
         assert_exact(cases, TARGETS["cortex-m4"], folder, flags, compiler, **choices)
+    assert_exact(
+        winograd_cases(TARGETS["cortex-m4"]), TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd"
+    )
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)

@@ -7,10 +7,13 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 from random_graphs import Sketch
 from scripts import scripts_of
 from test_emulation import needs_qemu
+
+from tinyfuse.frontend.reader import read_tflite
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 PEERS = json.loads((BENCHMARKS / "peers.json").read_text())
@@ -46,6 +49,44 @@ def test_table_and_plot_have_every_row():
     picture = ElementTree.fromstring(plot(rows))
     titles = list(picture.iter("{http://www.w3.org/2000/svg}title"))
     assert len(titles) == len(PEERS["rows"])  # a row without figures is no point
+
+
+def test_copies_in_other_dtypes_are_models_and_stand_in_a_table():
+    import dtypes
+    from rows import Row
+
+    sketch = Sketch(5)
+    x = sketch.value((1, 6, 6, 3), 0.05, 3)
+    y = sketch.softmax(sketch.fully_connected(sketch.depthwise(sketch.conv(x, 4, (3, 3)), (3, 3)), 5))
+    copies = dtypes.copies(sketch.build([x], [y]))
+    graphs = {dtype: read_tflite("copy", data) for dtype, data in copies.items()}
+    assert [graph.ops[0].input.dtype for graph in graphs.values()] == ["int8", "int16", "int8", "int8"]
+    assert [graph.ops[0].operand(1).dtype for graph in graphs.values()] == ["int8", "int8", "int8", "int4"]
+    coarse, fine = (graphs[dtype].ops[0].operand(1) for dtype in ("int4", dtypes.BESIDE["int4"]))
+    assert (coarse.values == fine.values).all() and np.abs(fine.values).max() <= 7
+    ours = {dtype: Row("tinyfuse", "", "m", "t", 100 + 50 * i, arena_bytes=9) for i, dtype in enumerate(copies)}
+    theirs, failed = Row("tinyfuse", "", "m", "t", 500, arena_bytes=10), Row("tinyfuse", "", "m", "t", failure="no")
+    found = [("m", "t", dtype, row, failed if dtype == "int4" else theirs) for dtype, row in ours.items()]
+    _, _, _, int16, _, int4 = dtypes.table(found)
+    assert int16 == "| m, t | int16 | 150 WRONG | 1.50 | 9 | 500 WRONG | 10 | 0.30 |"
+    assert int4 == "| m, t | int4 | 250 WRONG | 1.25 | 9 | no |  |  |"
+
+
+def test_kernels_are_measured_on_operators_of_their_dtype():
+    import cost_grid
+
+    def dtypes(kernel: str, kind: str) -> set[tuple[str, str, str]]:
+        drawn = cost_grid.drawn_for(kernel, kind, 9)
+        return {(op.input.dtype, op.operand(1).dtype, op.output.dtype) for op in drawn}
+
+    assert dtypes("tinyfuse_pointwise_s8", "CONV_2D") == {("int8", "int8", "int8")}
+    assert dtypes("tinyfuse_pointwise_s4", "CONV_2D") == {("int8", "int4", "int8")}
+    assert dtypes("tinyfuse_dense_s16", "FULLY_CONNECTED") == {("int16", "int8", "int16")}
+    assert dtypes("tinyfuse_dense_f32", "FULLY_CONNECTED") == {("float32", "float32", "float32")}
+    biases = {op.operand(2).dtype for op in cost_grid.drawn_for("tinyfuse_conv_row_s16", "CONV_2D", 9)}
+    assert biases == {"int32", "int64"}
+    mixed = cost_grid.drawn_for("tinyfuse_rescale_s8_s16", "QUANTIZE", 3)
+    assert {(op.input.dtype, op.output.dtype) for op in mixed} == {("int8", "int16")}
 
 
 @needs_qemu

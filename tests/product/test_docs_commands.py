@@ -99,7 +99,15 @@ def test_commands_and_options_in_the_prose_exist() -> None:
 #: names of the checkout's files; virtual environments, of ten times as many, aren't looked through
 KNOWN = {path.name for top in ROOT.iterdir() if not top.name.startswith(".") for path in (top, *top.rglob("*.*"))}
 #: files that pages speak of and no checkout has: the reader's own, what gen writes, what a name stands for
-OTHERS_FILES = {"FILE.py", "arm_nnsupportfunctions.h", "cmsis_compiler.h"}
+OTHERS_FILES = {
+    "FILE.py",
+    "arm_nnsupportfunctions.h",
+    "cmsis_compiler.h",
+    "idf.py",
+    "idf_component.yml",
+    "module.yml",
+    "zephyr_module.py",
+}
 _FILE = re.compile(r"(?<![\w./<*-])(?:[\w-]+/)*[\w-]+\.(?:py|h|toml|j2|md|sh|cmake|yml|robot)\b(?![\w/])")
 _FOLDERS = (ROOT, ROOT / "tinyfuse", ROOT / "tests")
 

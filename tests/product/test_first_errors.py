@@ -130,7 +130,6 @@ def network(data: str, weights: str, layers: int = 40, kind: str = "CONV_2D") ->
     [
         ("float32", "int8", "this is a dynamic-range quantized model"),
         ("float32", "uint8", "this is a dynamic-range quantized model"),
-        ("uint8", "uint8", "this is a uint8 model"),
     ],
 )
 def test_the_sort_of_model_comes_first_and_the_rest_is_short(data: str, weights: str, what: str) -> None:

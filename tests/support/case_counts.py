@@ -29,6 +29,7 @@ import layer_cases
 import signal_models
 import stream_models
 import test_conv_kernels
+import uint8_models
 from cases import NAMED
 from cases.common import inputs_of
 from op_harness import TARGETS, cases_of
@@ -78,6 +79,8 @@ def dtype_counts() -> dict[str, dict[str, int]]:
         for extreme in (False, True):
             for dtype, label in (("int8", "int8"), ("int4", "int8 x int4")):
                 found.setdefault(kind, Counter())[label] += len(conv_cases.tflm_cases(kind, extreme, dtype))
+    for kind, models in uint8_models.CASES.items():  # against LiteRT: tests/exact/test_uint8.py
+        found.setdefault(kind, Counter())["uint8"] += len(models)
     return {kind: dict(sorted(counts.items())) for kind, counts in found.items()}
 
 

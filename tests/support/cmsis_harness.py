@@ -15,9 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import RANDOM
+from hypothesis import HealthCheck, Phase, given, settings
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.c_types import CTYPE
+from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir
 from tinyfuse.targets import Target, load_target
@@ -136,6 +141,39 @@ def context_for(target: str, tree: Tree) -> Context:
     return Context(load_target(target), tree.version, kernels="cmsis-nn")
 
 
+def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[Case]:
+    """`op` with every kernel of CMSIS-NN that takes it: whole, by rows, through a ring of one row."""
+    family, given = FAMILIES[op.kind], iter(inputs)
+    if any(rule.problem(op) for rule in family.rules):
+        return []
+    values = {tensor: next(given) for tensor in op.activations}
+    operands = [None if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
+    (expected,) = family.reference(op, *operands)
+    cases = []
+    for kernel in kernels_for(op):
+        if kernel.library == "cmsis-nn" and kernel.accepts(op, context):
+            window = family.row_window(op, 0)
+            cases.append(Case(op, kernel, inputs, expected, window))
+            if kernel.by_row and window is not None:
+                ring = window.kernel == 1 and len(op.activations) == 1
+                cases.append(Case(op, kernel, inputs, expected, window, by_row=True, ring=ring))
+    return cases
+
+
+def drawn(kind: str, count: int) -> list[Op]:
+    """The first `count` random cases of a kind, the same ones every time."""
+    found: list[Op] = []
+
+    @settings(max_examples=count, derandomize=True, database=None, phases=[Phase.generate], deadline=None,
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(RANDOM[kind])
+    def collect(op: Op) -> None:
+        found.append(op)
+
+    collect()
+    return found
+
+
 # --- C ---------------------------------------------------------------------------------------
 
 PRELUDE = """\
@@ -246,7 +284,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     assert max(scratch, op.output.bytes, *(t.bytes for t in op.activations)) <= _ROOM
     constants = kernel.constants(op, context)
     lines = [array(c.ctype, f"k{index}_{c.name}", c.data, c.align) for c in constants]
-    lines.append(array("int8_t", f"expected_{index}", case.expected))
+    lines.append(array(CTYPE[op.output.dtype], f"expected_{index}", case.expected))
     views: list[TensorAccess | None] = []
     fill = []
     for i, tensor in enumerate(op.inputs):
@@ -254,14 +292,21 @@ def _case(index: int, case: Case, context: Context) -> str:
             views.append(None)
             continue
         place = op.activations.index(tensor)
-        lines.append(array("int8_t", f"input_{index}_{i}", case.inputs[place]))
+        ctype = CTYPE[tensor.dtype]
+        lines.append(array(ctype, f"input_{index}_{i}", case.inputs[place]))
         fill.append(f"memcpy(input_memory[{place}] + GUARD, input_{index}_{i}, {tensor.bytes});")
         height = tensor.shape[1] if len(tensor.shape) == 4 else 1
         memory, ring = ("ring_memory", 1) if case.ring else (f"input_memory[{place}]", height)
-        views.append(TensorAccess(tensor, f"((const int8_t *){memory} + GUARD)", ring))
+        views.append(TensorAccess(tensor, f"((const {ctype} *)(const void *)({memory} + GUARD))", ring))
     site = CallSite(
         inputs=tuple(views),
-        outputs=(TensorAccess(op.output, f"((int8_t *)output_memory + GUARD + y * {op.output.bytes // rows})", rows),),
+        outputs=(
+            TensorAccess(
+                op.output,
+                f"(({CTYPE[op.output.dtype]} *)(void *)(output_memory + GUARD + y * {op.output.bytes // rows}))",
+                rows,
+            ),
+        ),
         row="y" if case.by_row else None,
         scratch="(scratch_memory + GUARD)" if scratch else "NULL",
         constant=lambda name: f"k{index}_{name}",
@@ -281,6 +326,6 @@ def _case(index: int, case: Case, context: Context) -> str:
         f"static void case_{index}(void)\n{{\n    int64_t stack = 0;\n    paint();\n    "
         + "\n    ".join(fill)
         + f"\n    (void)port_run_for_stack(run_{index}, NULL, &stack);\n"
-        f"    finish(expected_{index}, {op.output.bytes}, {scratch}, stack);\n}}"
+        f"    finish((const int8_t *)expected_{index}, {op.output.bytes}, {scratch}, stack);\n}}"
     )
     return "\n".join(lines)

@@ -69,6 +69,7 @@ def modules(target: str) -> list[Plan]:
     return named_apart([
         *(plan_of(side_by_side(part), target, **apart) for part in parts),
         plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
+        plan_of(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan_of(side_by_side(chosen), target, **ram),
         plan_of(side_by_side(layers_of_int4()), target, **apart),
         *(plan_of(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
@@ -102,6 +103,14 @@ def convolutions() -> Iterator[Op]:
         weights = op.inputs[1].data.copy()
         weights.reshape(-1)[0] = -128
         yield replace(op, inputs=(op.input, replace(op.inputs[1], data=weights), *op.inputs[2:]))
+
+
+def layers_by_two() -> Iterator[Op]:
+    """Layers for each loop of Winograd's kernel, in both forms."""
+    rng = np.random.default_rng(6)
+    for channels, zero_point in ((4, -128), (8, 3), (16, -128), (32, 3)):
+        op = make_op(Shape("CONV_2D", 5, 6, channels, 4, (3, 3)), rng)
+        yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_of_int4() -> Iterator[Op]:

@@ -60,8 +60,13 @@ class Case:
 
     @property
     def rows(self) -> int:
-        """How many calls compute the output."""
+        """How many rows the calls compute."""
         return self.op.output.shape[1] if self.by_row else 1
+
+    @property
+    def at_once(self) -> int:
+        """How many of them a call computes, the last one as many as are left."""
+        return self.kernel.rows_a_call if self.by_row else 1
 
 
 def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "-O1", compiler: str = "gcc") -> str:
@@ -137,7 +142,7 @@ _PRELUDE = """\
 enum { ROOM = 1 << 18, GAP = 64, POISON = 0x5A, MOST = 16 };
 
 /* `rows` rows of `row_bytes` at `data`. `distance`: from the output that is written over it, or -1. In a ring of
-   `ring` rows lie, when output row y is computed, those that its window of `kernel` rows reads. */
+   `ring` rows lie, when output rows y to `last` are computed, those that their windows of `kernel` rows read. */
 struct input {
     const uint8_t *data;
     int32_t distance, rows, row_bytes, ring, kernel, stride, spread, pad_top;
@@ -153,7 +158,7 @@ struct test {
     int (*call)(void *const *in, void *const *out, uint8_t *scratch, int32_t y);
     const struct input *inputs;
     const struct output *outputs;
-    int32_t input_count, output_count, calls, rings;
+    int32_t input_count, output_count, rows, at_once, rings;
     size_t scratch, both, shift; /* `both`: bytes of the output and the input below it */
 };
 
@@ -201,13 +206,13 @@ static int kept(void)
     return 1;
 }
 
-/* Puts the rows which output row y needs into the ring, and nothing else. */
-static void fill(uint8_t *memory, const struct input *in, int32_t y)
+/* Puts the rows which output rows y to `last` need into the ring, and nothing else. */
+static void fill(uint8_t *memory, const struct input *in, int32_t y, int32_t last)
 {
-    const int32_t first = y * in->stride - in->pad_top;
+    const int32_t first = y * in->stride - in->pad_top, end = last * in->stride - in->pad_top + in->kernel;
     memset(memory, POISON, (size_t)(in->ring * in->row_bytes));
     for (int32_t r = 0; r < in->rows; ++r) {
-        if (r * in->spread >= first && r * in->spread < first + in->kernel) {
+        if (r * in->spread >= first && r * in->spread < end) {
             memcpy(memory + r % in->ring * in->row_bytes, in->data + r * in->row_bytes, (size_t)in->row_bytes);
         }
     }
@@ -252,9 +257,10 @@ static char verdict(const struct test *t)
         out[o] = both != NULL ? both : take(t->outputs[o].bytes, t->shift);
     }
     scratch = t->scratch > 0 ? take(t->scratch, 0) : NULL;
-    for (int32_t y = 0; y < t->calls; ++y) {
+    for (int32_t y = 0; y < t->rows; y += t->at_once) {
+        const int32_t last = (y + t->at_once < t->rows ? y + t->at_once : t->rows) - 1;
         for (int i = 0; t->rings && i < t->input_count; ++i) {
-            fill((uint8_t *)in[i], &t->inputs[i], y);
+            fill((uint8_t *)in[i], &t->inputs[i], y, last);
         }
         if (t->call(in, out, scratch, y) != 0) {
             return 'e';
@@ -316,7 +322,7 @@ class _Program:
             ring, window = height, (1, 1, 1, 0)
             if case.how == "rings":
                 rows = FAMILIES[op.kind].row_window(op, op.inputs.index(tensor))
-                ring = min(height, -(-rows.kernel // rows.spread))
+                ring = min(height, -(-(rows.kernel + (case.at_once - 1) * rows.stride) // rows.spread))
                 window = (rows.kernel, rows.stride, rows.spread, rows.pad_top)
             rings.append(ring)
             place = distance if tensor is covered else -1
@@ -330,7 +336,7 @@ class _Program:
             self._function(case, rings),
             self._named("static const struct input {}[]", inputs),
             self._named("static const struct output {}[]", outputs),
-            *(len(inputs), len(outputs), case.rows, int(case.how == "rings")),
+            *(len(inputs), len(outputs), case.rows, case.at_once, int(case.how == "rings")),
             *(kernel.scratch(op, self.context), both, case.shift),
         )
         self._tests.append(f"    {{{', '.join(map(str, fields))}}},")
@@ -370,8 +376,10 @@ class _Program:
             ctype = CTYPE[tensor.dtype]
             lines.append(f"{ctype} *const out{o} = ({ctype} *)out[{o}];")
         outputs = [TensorAccess(t, f"out{o}", 1) for o, t in enumerate(op.outputs)]
-        pointer = f"(out0 + y * {op.output.elements // case.rows})" if case.by_row else "out0"
-        outputs[0] = TensorAccess(op.output, pointer, case.rows)
+        row = op.output.elements // case.rows
+        pointer = f"(out0 + y * {row})" if case.by_row else "out0"
+        last = f"(out0 + (y + {case.at_once} < {case.rows} ? y + {case.at_once - 1} : {case.rows - 1}) * {row})"
+        outputs[0] = TensorAccess(op.output, pointer, case.rows, next_row=last if case.at_once > 1 else "")
         site = CallSite(
             inputs=tuple(views.get(t) for t in op.inputs),
             outputs=tuple(outputs),
@@ -392,8 +400,7 @@ def _statement(statement: Statement) -> str:
     if isinstance(statement, Let):
         return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
     if isinstance(statement, Loop):
-        counter, body = statement.counter, " ".join(map(_statement, statement.body))
-        return f"for (int32_t {counter} = 0; {counter} < {statement.count}; ++{counter}) {{ {body} }}"
+        return f"{statement.head} {{ {' '.join(map(_statement, statement.body))} }}"
     call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
     return f"{call};" if statement.status is None else f"if ({call} != {statement.status}) {{ return 1; }}"
 

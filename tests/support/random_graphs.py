@@ -168,14 +168,20 @@ class Sketch:
 
     def scale_channels(self, x: Value, kind: str) -> Value:
         """MUL or ADD by a constant a channel: what is left of a batch normalization; or another kind."""
+        return self.with_constant(x, kind, (x.shape[-1],))
+
+    def with_constant(self, x: Value, kind: str, shape=()) -> Value:
+        """An operator of two inputs whose second one is a random constant of that shape."""
         self.names += 1
-        data = self.rng.integers(-127, 128, (x.shape[-1],)).astype(np.int8)
+        data = self.rng.integers(-127, 128, shape or (1,)).astype(np.int8).reshape(shape)
         zero_point = 3 if x.dtype == "int8" else 0
         like = Value(len(self.model._tensors), data.shape, 0.03, zero_point, x.dtype)
         if x.dtype == "float32":
-            self.model.tensor(f"k{self.names}", data.shape, "float32", data=data * np.float32(0.03))
+            self.model.tensor(
+                f"k{self.names}", data.shape, "float32", data=np.asarray(data * np.float32(0.03), np.float32)
+            )
         else:
-            stored = data if x.dtype == "int8" else data.astype(np.int16) * 256
+            stored = data if x.dtype == "int8" else np.asarray(data.astype(np.int16) * 256, np.int16)
             quantization = {"scale": like.stored_scale, "zero_point": zero_point}
             self.model.tensor(f"k{self.names}", data.shape, x.dtype, **quantization, data=stored)
         return self.add(x, like, kind=kind)

@@ -96,6 +96,8 @@ def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: in
              recurrent: float = 0.02, dtype: str = "int8") -> int:  # fmt: skip
     """An LSTM after tensor `x` of scale 0.05 (of int16, 0.05 / 256) and that shape, [B, T, I] or [T, B, I];
     `recurrent` is the scale of the weights of the hidden state."""
+    if dtype == "float32":
+        return _add_real_lstm(model, x, shape, units, name, time_major, clip)
     wide = dtype == "int16"
     x_scale, bias_dtype = (0.05 / 256, "int64") if wide else (0.05, "int32")
     shown = {"scale": 2.0**-15 if wide else 1 / 128, "zero_point": 0 if wide else 5}
@@ -120,9 +122,32 @@ def add_lstm(model: ModelBuilder, x: int, shape: tuple[int, int, int], units: in
     return y
 
 
+def _add_real_lstm(
+    model: ModelBuilder, x: int, shape: tuple[int, int, int], units: int, name: str, time_major: bool, clip: float
+) -> int:
+    rng = np.random.default_rng(units)
+    first, second, inputs = shape
+
+    def drawn(part: str, of: tuple[int, ...]) -> list[int]:
+        values = [rng.normal(0, 0.4, of).astype(np.float32) for _ in range(4)]
+        return [model.tensor(f"{name}_{part}{i}", of, "float32", data=data) for i, data in enumerate(values)]
+
+    batches = second if time_major else first
+    states = [model.tensor(f"{name}_{s}", (batches, units), "float32", is_variable=True) for s in ("hidden", "cell")]
+    y = model.tensor(f"{name}_out", (first, second, units), "float32")
+    weights, recurrent, biases = drawn("in", (units, inputs)), drawn("rec", (units, units)), drawn("bias", (units,))
+    tensors = [x, *weights, *recurrent, *[-1] * 3, *biases, -1, -1, *states, *[-1] * 4]
+    model.op("UNIDIRECTIONAL_SEQUENCE_LSTM", tensors, [y], fused_activation_function="TANH", cell_clip=clip,
+             time_major=time_major)  # fmt: skip
+    return y
+
+
 def lstm(shape: tuple[int, int, int], units: int, **how) -> bytes:
     model = ModelBuilder()
     dtype = how.get("dtype", "int8")
+    if dtype == "float32":
+        x = model.tensor("x", shape, dtype)
+        return model.build([x], [add_lstm(model, x, shape, units, "lstm", **how)])
     scale, zero_point = (0.05, -7) if dtype == "int8" else (0.05 / 256, 0)
     x = model.tensor("x", shape, dtype, scale=scale, zero_point=zero_point)
     return model.build([x], [add_lstm(model, x, shape, units, "lstm", **how)])
@@ -356,6 +381,8 @@ STREAM_MODELS = {
     "lstm of int16": lstm((2, 3, 6), 5, dtype="int16"),
     "lstm of int16 by time, clipped": lstm((3, 2, 4), 7, time_major=True, clip=1.5, dtype="int16"),
     "lstm of int16 with a coarse cell": lstm((1, 2, 300), 4, cell_scale=2.0**-14, dtype="int16"),
+    "lstm of float32": lstm((2, 5, 7), 6, dtype="float32"),
+    "lstm of float32 by time, clipped": lstm((4, 2, 3), 5, time_major=True, clip=0.3, dtype="float32"),
     "lstm with a clipped cell": lstm((1, 4, 3), 5, cell_scale=2.0**-10, clip=1.5),
     "lstm with a coarse cell": lstm((1, 2, 6), 4, cell_scale=2.0**-14),
     "accumulator from zero points": accumulator(False),

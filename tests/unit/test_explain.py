@@ -92,7 +92,9 @@ def test_what_is_left_of_a_batch_normalization_is_told() -> None:
     sketch = Sketch(3)
     x = sketch.value((1, 8, 8, 4))
     y = sketch.scale_channels(sketch.scale_channels(sketch.conv(x, 8, (3, 3)), "MUL"), "ADD")
-    assert topics(sketch.build([x], [y])) == ["batch normalization"] * 2
+    data = sketch.build([x], [y])
+    assert topics(data) == ["batch normalization"]  # both are one operator, tables of channels
+    assert [found.topic for found in advice(plan_of(data, fusion="none"))] == ["batch normalization"] * 2
 
 
 def test_a_tensor_added_to_itself_is_no_batch_normalization() -> None:
@@ -173,3 +175,20 @@ def test_an_explanation_has_no_unknowns_and_no_negative_savings(target: str, opt
         plan = plan_of(data, target, optimize=optimize)
         text = explain_text(plan_envelope(plan) | explain_json(plan))
         assert "?" not in text and "saves -" not in text and "None" not in text, text
+
+
+def test_tables_are_told() -> None:
+    """The file's operators, and what their table takes."""
+    s = Sketch(3)
+    x = s.value((1, 16, 16, 4))
+    y = s.requantize(s.unary(s.conv(x, 4, (3, 3)), "LOGISTIC"))
+    z = s.scale_channels(s.scale_channels(s.conv(y, 4, (3, 3)), "MUL"), "ADD")
+    plan = plan_of(s.build([x], [z]))
+    data = plan_envelope(plan) | explain_json(plan)
+    assert [(table["kinds"], table["channels"], table["bytes"]) for table in data["tables"]] == [
+        (["LOGISTIC", "QUANTIZE"], 1, 256),
+        (["MUL", "ADD"], 4, 1024),
+    ]
+    text = " ".join(explain_text(data).split())
+    assert "what LOGISTIC + QUANTIZE make of one int8 value is a table of 256 bytes" in text
+    assert "what MUL + ADD make of one int8 value is 4 channels' tables of 1,024 bytes" in text

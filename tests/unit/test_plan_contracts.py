@@ -17,6 +17,7 @@ from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
 from hypothesis import HealthCheck, given, settings
 from resizing_graphs import resizing_chains
+from uint8_models import layers_of_uint8
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
@@ -24,7 +25,17 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, _SCRATCH, POINTER_BYTES, QUAD_BYTES, rows_read, scratch_needed
+from tinyfuse.plan.contracts import (
+    _OF_ELEMENTS,
+    _ROWS,
+    _SCRATCH,
+    _TWO_ROWS,
+    POINTER_BYTES,
+    QUAD_BYTES,
+    rows_made,
+    rows_read,
+    scratch_needed,
+)
 from tinyfuse.resources import resource_dir
 from tinyfuse.schedule.select import candidates
 from tinyfuse.targets import load_target
@@ -124,18 +135,20 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
-    ops = [*cases, *convolutions(25), *layers_of_int4()]
-    for optimize in OPTIMIZE:
-        context = Context(load_target(target), optimize=optimize)
+    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8()]
+    core = load_target(target)
+    contexts = [*(Context(core, optimize=optimize) for optimize in OPTIMIZE), Context(core, weights="winograd")]
+    for context in contexts:
         for op in ops:
             for kernel in candidates(op, context):
                 for by_row in {not kernel.whole, not kernel.whole or (kernel.by_row and op.output.is_image)}:
                     told, needed = kernel.scratch(op, context), scratch_needed(op, kernel, by_row, context)
                     assert told == needed if kernel.library == "tinyfuse" else told >= needed, f"{kernel.name}: {op}"
                     asked.add(kernel.name if needed else None)
-    core = load_target(target)
+                    assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
+    elsewhere |= {name for name in _TWO_ROWS if not core.dsp or core.mve}
     assert set(_SCRATCH) - asked == elsewhere
 
 

@@ -60,11 +60,20 @@ def fed() -> Plan:
     return plan_of(sketch.build([x], [sketch.mean(y)]), feed_rows=True)
 
 
+def by_two() -> Plan:
+    """Rings that are made and read two rows at a time, of an odd count. On the host its C twins run."""
+    sketch = Sketch(8)
+    x = sketch.value((1, 7, 6, 4))
+    y = sketch.conv(sketch.conv(sketch.depthwise(x, (3, 3)), 4, (3, 3)), 4, (3, 3))
+    data = sketch.build([x], [sketch.depthwise(y, (3, 3))])
+    return plan_of(data, "cortex-m4", kernels="tinyfuse", optimize="ram", weights="winograd")
+
+
 def streaming() -> Plan:
     return plan_of(STREAM_MODELS["streaming convolutions"])
 
 
-MODELS = {"sliding": sliding, "branches": branches, "fed": fed, "streaming": streaming}
+MODELS = {"sliding": sliding, "branches": branches, "fed": fed, "streaming": streaming, "by two": by_two}
 
 
 def judged(found: Iterable[Fault], counts: Counter) -> list[Fault]:
@@ -85,10 +94,10 @@ def assert_harmless(survivors: list[Fault]) -> None:
     assert not [f"{fault.kind}: {fault.what}" for fault in survivors if fault.kind in NEVER]
     together = [f for f in survivors if not f.plan.state_bytes and f.plan.fed is None]
     for start in range(0, len(together), 12):
-        assert_all_exact([fault.plan for fault in together[start : start + 12]], runs=3)
+        assert_all_exact([fault.plan for fault in together[start : start + 12]], runs=3, on_host=True)
     for fault in survivors:
         if fault not in together:
-            assert_exact(fault.plan, runs=4)
+            assert_exact(fault.plan, runs=4, on_host=True)
 
 
 def table(counts: Counter) -> str:

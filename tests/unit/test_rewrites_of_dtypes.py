@@ -11,14 +11,18 @@ from layer_cases import DTYPES
 from other_dtypes import graph_in, other_dtype
 
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.real import FLOAT_MAX
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.intervals import channel_intervals
+from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.trim_kernels import trim_kernels
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
 
 
 _SHAPE = Shape("CONV_2D", 6, 6, 4, 4, (3, 3), padding="VALID")
@@ -105,6 +109,35 @@ def test_layers_as_high_as_the_image_stay_one(kind: str, split, dtype: str) -> N
     assert split(graph) is graph
     int8 = graph_of(make_op(shape, np.random.default_rng(1)))
     assert (split(int8) is int8) == ((split is split_full_height) != (kind == "DEPTHWISE_CONV_2D"))
+
+
+@pytest.mark.parametrize("dtype", ("int8", *DTYPES))
+@pytest.mark.parametrize(
+    "shape",
+    (
+        Shape("DEPTHWISE_CONV_2D", 9, 7, 1, 8, (4, 3), (2, 2), multiplier=8),
+        Shape("DEPTHWISE_CONV_2D", 6, 5, 1, 3, (3, 3), (1, 1), (2, 1), "VALID", "RELU", multiplier=3, bias=False),
+        Shape("DEPTHWISE_CONV_2D", 5, 5, 1, 2, (2, 2), (1, 1), padding=(0, 1, 2, 0), multiplier=2, per_channel=False),
+    ),
+)
+def test_a_depthwise_of_one_channel_is_a_convolution(dtype: str, shape: Shape) -> None:
+    graph = graph_of(make_op(shape, np.random.default_rng(3)))
+    graph = graph if dtype == "int8" else graph_in(graph, dtype)
+    after = one_channel_depthwise(graph)
+    assert [op.kind for op in after.ops] == ["CONV_2D"] and not any(
+        r.problem(after.ops[0]) for r in FAMILIES["CONV_2D"].rules
+    )
+    for inputs in input_set(graph, 5, 0):
+        wanted, found = (ReferenceOracle(g).run_all([inputs])[0][0] for g in (graph, after))
+        np.testing.assert_array_equal(wanted.view(np.uint8), found.view(np.uint8))
+
+
+def test_other_depthwise_convolutions_stay() -> None:
+    """Of several channels, and of one into one."""
+    for channels, multiplier in ((2, 2), (1, 1)):
+        shape = Shape("DEPTHWISE_CONV_2D", 5, 5, channels, channels * multiplier, (3, 3), multiplier=multiplier)
+        graph = graph_of(make_op(shape, np.random.default_rng(4)))
+        assert one_channel_depthwise(graph) is graph
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

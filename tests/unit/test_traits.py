@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import NAMED
+from cases.common import inputs_of
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -104,3 +106,21 @@ def test_elementwise_families_take_one_element_after_the_other() -> None:
             window = family.row_window(op, 0)
             assert window is not None, family.kind
             assert np.array_equal([window.first(y) for y in range(2)], [0, 1]), family.kind
+
+
+def test_pointwise_families_take_what_lies_at_one_place() -> None:
+    """Moved places move the results: so a rewrite may try them with any values side by side."""
+    rng = np.random.default_rng(0)
+    pointwise = [family for family in FAMILIES.values() if family.pointwise]
+    for family in pointwise:
+        for op in NAMED[family.kind].values():
+            if op.output.dtype == "bool" or any(t.shape != op.output.shape for t in op.operands):
+                continue
+            values = inputs_of(op)[3]
+            known = dict(zip(op.activations, values, strict=True))
+            arrays = [known.get(t, t.data) for t in op.operands]
+            order = rng.permutation(op.output.elements)
+            moved = [a.reshape(-1)[order].reshape(a.shape) for a in arrays]
+            (before,), (after,) = family.reference(op, *arrays), family.reference(op, *moved)
+            np.testing.assert_array_equal(np.asarray(before).reshape(-1)[order], np.asarray(after).reshape(-1))
+    assert len(pointwise) > 15

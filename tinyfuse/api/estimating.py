@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from tinyfuse.api.settings import Model, Settings, make_request
-from tinyfuse.cost.predict import predicted_total
+from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plugin import plugins
-from tinyfuse.report.report_json import estimated_code_bytes
 
 
 @dataclass(frozen=True)

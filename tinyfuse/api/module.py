@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,8 @@ from tinyfuse.api.writing import (
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
-from tinyfuse.cost.predict import known_total, plan_stages, predicted_total
+from tinyfuse.cost.predict import estimated_code_bytes, known_total, plan_stages, predicted_total
+from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.errors import UsageError
@@ -33,7 +34,7 @@ from tinyfuse.ir import Tensor
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.plugin import plugins
-from tinyfuse.report.report_json import estimated_code_bytes, op_name
+from tinyfuse.report.report_json import op_name
 from tinyfuse.report.text import report_text
 from tinyfuse.run.arrays import take_inputs
 from tinyfuse.schedule.progress import Progress, silent
@@ -190,22 +191,27 @@ class Module:
     # --- files ---------------------------------------------------------------------------------
 
     def files(
-        self, *, selftest: bool = False, bundle: bool = False, cmsis_nn_path: str | None = None
-    ) -> dict[str, bytes]:
+        self, *, selftest: bool = False, bundle: bool = False, cmsis_nn_path: str | None = None,
+        formats: Sequence[str] = (), about: Mapping[str, str] | None = None,
+    ) -> dict[str, bytes]:  # fmt: skip
         """Name -> content of every file of the module's folder; nothing is written.
 
         selftest       with NAME_selftest.c: one input and its outputs' checksum
         bundle         with the CMSIS-NN files that it calls, of the tree at `cmsis_nn_path` or where one is found;
                        ToolMissing where there is none that fits
+        formats        output forms, as "zephyr" (docs/forms.md); UsageError where they don't go together
+        about          what packages say of themselves: version, vendor, author, url, license
         """
+        delivery = delivery_of(formats, about or {})
         tree = tree_of(self.plan, cmsis_nn_path) if bundle else None
         with plugins(self.request.plugins):
             unfused_arena = unfused_arena_bytes(self.plan)
-            return module_files(self.plan, unfused_arena, bundled_files(self.plan, tree), selftest)
+            return module_files(self.plan, unfused_arena, bundled_files(self.plan, tree), selftest, delivery)
 
     def write(
         self, folder: str | os.PathLike[str] | None = None, *, selftest: bool = False, bundle: bool = False,
-        force: bool = False, cmsis_nn_path: str | None = None,
+        force: bool = False, cmsis_nn_path: str | None = None, formats: Sequence[str] = (),
+        about: Mapping[str, str] | None = None,
     ) -> Path:  # fmt: skip
         """Writes the module's folder (default: NAME_tinyfuse), whole or not at all, and gives its path.
 
@@ -215,7 +221,8 @@ class Module:
         if folder is not None and not os.fspath(folder):
             raise UsageError("'' names no folder; leave it out for NAME_tinyfuse")
         place = Path(f"{self.name}_tinyfuse" if folder is None else folder)
-        write_folder(place, self.files(selftest=selftest, bundle=bundle, cmsis_nn_path=cmsis_nn_path), force)
+        files = self.files(selftest=selftest, bundle=bundle, cmsis_nn_path=cmsis_nn_path, formats=formats, about=about)
+        write_folder(place, files, force)
         return place
 
     # --- on an emulated core -------------------------------------------------------------------

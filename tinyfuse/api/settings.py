@@ -28,7 +28,9 @@ class Settings(TypedDict, total=False):
     fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
                       that stream rows
     optimize          "speed", "balanced" (default: the least RAM within 7 % of the fewest instructions), "ram"
-    weights           "packed" (default), or "unpacked": int16 in flash, for cores with DSP extension
+    weights           how convolutions' weights lie in flash, on cores with DSP extension: "packed" (default unless
+                      for speed); "unpacked": int16; "winograd": transformed, where windows are 3x3 with stride 1;
+                      "auto" (default for speed): whatever saves predicted instructions, as far as max_flash allows
     feed_rows         the module takes its image row by row (default: False)
     slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,
                       the whole model at once
@@ -44,7 +46,7 @@ class Settings(TypedDict, total=False):
     kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
-    weights: Literal["packed", "unpacked"]
+    weights: Literal["auto", "packed", "unpacked", "winograd"]
     feed_rows: bool
     slide: int | None
     slide_axis: int | None
@@ -113,6 +115,8 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     values = {key: value for key, value in given.items() if key in known and value is not None}
     values |= {key: _size(key, value) for key, value in values.items() if known[key].is_size}
     values["name"] = module_name(values["name"]) if "name" in values else default_name
+    if values.get("optimize") == "speed":
+        values.setdefault("weights", "auto")
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)
 

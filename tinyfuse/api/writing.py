@@ -7,27 +7,35 @@ from dataclasses import replace
 from pathlib import Path
 
 from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
+from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.emit import emit
+from tinyfuse.emit.forms import PLAIN, Delivery, archives
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
 from tinyfuse.errors import DoesNotFit, ToolMissing
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, estimated_code_bytes, plan_envelope, report_json
+from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest
 
 
-def module_files(plan: Plan, unfused_arena: int, bundled: Mapping[str, Path], selftest: bool) -> dict[str, bytes]:
+def module_files(
+    plan: Plan, unfused_arena: int, bundled: Mapping[str, Path], selftest: bool, delivery: Delivery = PLAIN
+) -> dict[str, bytes]:
     """Name -> content of every file of the folder, the manifest among them. A function of the model and the options:
     no measured figure, and not the place where the model lay.
 
     unfused_arena  `unfused_arena_bytes`, which takes a plan of its own
     bundled        CMSIS-NN's files that go with it: name in the folder -> where it is (`bundled_files`)
+    selftest       with the self-test, which output forms with a program that runs it have wherever there can be one
     """
-    files = {name: text.encode() for name, text in emit(plan, embedded_selftest(plan) if selftest else None).items()}
+    delivery = replace(delivery, bundled=tuple(bundled))
+    test = embedded_selftest(plan) if selftest or (delivery.runs_selftest and not plan.awaits) else None
+    files = {name: text.encode() for name, text in emit(plan, test, delivery).items()}
     files["report.txt"] = report_text(plan, report_json(plan, unfused_arena, None)).encode()
     files |= {name: path.read_bytes() for name, path in bundled.items()}
-    envelope = plan_envelope(plan)
+    files |= archives(plan.options.name, delivery, files)
+    envelope = plan_envelope(plan) | ({"formats": [form.name for form in delivery.forms]} if delivery.forms else {})
     files[MANIFEST] = manifest_text(envelope | {"model": Path(envelope["model"]).name}, files).encode()
     return files
 

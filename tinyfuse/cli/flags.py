@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from tinyfuse.cli.terminal import progress
 from tinyfuse.errors import UsageError
 from tinyfuse.options import Flag, Options, flags
 from tinyfuse.plugin import plugins
+from tinyfuse.toolchain.csolution import ENDING, read_request
 from tinyfuse.toolchain.devices import find_device
 
 Command = Callable[..., int]
@@ -30,8 +32,11 @@ def generation_flags(command: Command) -> Command:
 
     def wrapped(model: str, target: str | None, device: str | None, as_json: bool, **values: Any) -> int:
         given = {name: values.pop(name) for name in (*flags(Options), "front_end", "cmsis_nn_path")}
+        layer = None
+        if model.endswith(ENDING):
+            model, target, layer = _asked_by_csolution(model, target, device, given)
         target = _chosen_target(target, device, given, as_json)
-        request = Request(model, target, **given)
+        request = Request(model, target, layer, **given)
         with plugins(request.plugins):
             return command(request, as_json, **values)
 
@@ -101,6 +106,17 @@ def _click_type(flag: Flag) -> Any:
     if flag.limits is not None:
         return (click.FloatRange if isinstance(flag.default, float) else click.IntRange)(*flag.limits)
     return click.Path() if flag.is_file else click.STRING
+
+
+def _asked_by_csolution(
+    file: str, target: str | None, device: str | None, given: dict[str, Any]
+) -> tuple[str, str, Path]:
+    """Model, target and layer that a *.cbuild-mlops.yml names; the module's name goes into `given`."""
+    if target is not None or device is not None or given["name"] is not None:
+        raise UsageError(f"{file} says for which core and under which name; leave out --target, --device and --name")
+    asked = read_request(Path(file))
+    given["name"] = asked.name
+    return str(asked.model), asked.target, asked.layer
 
 
 def _chosen_target(target: str | None, device: str | None, given: dict[str, Any], as_json: bool) -> str:

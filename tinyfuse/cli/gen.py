@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -12,6 +13,8 @@ from tinyfuse.cli.planning import make_plan, plan_json
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.depfile import depfile_text
+from tinyfuse.emit.forms import FORMS, PLAIN, Delivery, delivery_of
+from tinyfuse.emit.forms.base import About
 from tinyfuse.emit.manifest import MANIFEST, digest
 from tinyfuse.emit.output_folder import write_file, write_folder
 from tinyfuse.errors import UsageError
@@ -23,6 +26,9 @@ _EXAMPLES = """\b
 Examples:
   tinyfuse gen kws.tflite --target cortex-m4
   tinyfuse gen kws.tflite --target cortex-m55 -o third_party/kws --bundle
+  tinyfuse gen kws.tflite --target cortex-m33 --format zephyr -o modules/kws
+  tinyfuse gen kws.tflite --target generic32 --format arduino --format platformio --about version=1.2.0
+  tinyfuse gen project.cbuild-mlops.yml               the layer that CMSIS-Toolbox asks for
   tinyfuse gen kws.tflite --target cortex-m4 --max-ram 20K --json | jq .arena_bytes
 """
 
@@ -35,6 +41,20 @@ Examples:
     "--selftest", is_flag=True, help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board."
 )
 @click.option(
+    "--format",
+    "formats",
+    type=click.Choice(tuple(FORMS)),
+    multiple=True,
+    help="The module for a build system or package manager (docs/forms.md), with README and licence; repeat it for "
+    "several in one folder.  [default: CMakeLists.txt alone]",
+)
+@click.option(
+    "--about",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help=f"What packages say of themselves; KEY is {', '.join(each.name for each in fields(About))}.",
+)
+@click.option(
     "--force", is_flag=True, help="Write into a folder that tinyfuse did not make, and over files changed since."
 )
 @click.option(
@@ -44,15 +64,28 @@ Examples:
     help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.",
 )
 def command(
-    request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, force: bool, depfile: str | None
-) -> int:
+    request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, force: bool,
+    depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...],
+) -> int:  # fmt: skip
     """Generate the C module of MODEL, and print a short report."""
-    return show(generate(request, output, bundle, force, progress, selftest, depfile), as_json)
+    layer = None
+    if request.layer is not None:
+        formats, layer = (*formats, "csolution"), request.layer.name
+        output = str(request.layer.parent) if output is None else output
+    delivery = delivery_of(formats, _keys_and_values(about), layer)
+    return show(generate(request, output, bundle, force, progress, selftest, depfile, delivery), as_json)
+
+
+def _keys_and_values(about: tuple[str, ...]) -> dict[str, str]:
+    for word in about:
+        if "=" not in word:
+            raise UsageError(f"--about {word!a}: write KEY=VALUE")
+    return dict(word.split("=", 1) for word in about)
 
 
 def generate(
     request: Request, output: str | None, bundle: bool, force: bool, progress: Progress, selftest: bool = False,
-    depfile: str | None = None,
+    depfile: str | None = None, delivery: Delivery = PLAIN,
 ) -> Answer:  # fmt: skip
     """Writes the module's folder, and its depfile after it. DoesNotFit, before anything is written, where
     a limit is broken."""
@@ -61,7 +94,7 @@ def generate(
     plan, tree = make_plan(request, progress, needs_tree=bundle)
     data = plan_envelope(plan) | plan_json(plan, tree, progress)
     bundled = bundled_files(plan, tree if bundle else None)
-    files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest)
+    files = module_files(plan, data["unfused_arena_bytes"], bundled, selftest, delivery)
     folder = Path(f"{plan.options.name}_tinyfuse" if output is None else output)
     progress(f"writing {folder}")
     write_folder(folder, files, force)

@@ -51,6 +51,10 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.run import command
     elif name == "profile":
         from tinyfuse.cli.profile import command
+    elif name == "diff":
+        from tinyfuse.cli.diff import command
+    elif name == "schema":
+        from tinyfuse.cli.schema import command
     elif name == "targets":
         from tinyfuse.cli.targets import command
     elif name == "operators":
@@ -73,6 +77,8 @@ _NAMES = (
     "verify",
     "run",
     "profile",
+    "diff",
+    "schema",
     "targets",
     "operators",
     "front-end",

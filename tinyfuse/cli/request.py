@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from tinyfuse.api.settings import settled
@@ -17,18 +18,18 @@ class Request:
 
     model: the file's path; target: its name; given: the options that were given, as their flags give them: plugins
     are paths, sizes as parse_size reads them; `cmsis_nn_path` is the folder of --cmsis-nn, which changes no code;
-    `front_end` the path of a model whose output is the model's input.
+    `front_end` the path of a model whose output is the model's input. layer: where CMSIS-Toolbox asked for a layer.
     """
 
-    def __init__(self, model: str, target: str, **given: Any) -> None:
+    def __init__(self, model: str, target: str, layer: Path | None = None, **given: Any) -> None:
         unknown = given.keys() - flags(Options).keys() - {"cmsis_nn_path", "front_end"}
         if unknown:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}")
-        self.model, self.target, self.given = model, target, given
+        self.model, self.target, self.layer, self.given = model, target, layer, given
 
     def but(self, **given: Any) -> Request:
         """The same with these options."""
-        return Request(self.model, self.target, **{**self.given, **given})
+        return Request(self.model, self.target, self.layer, **{**self.given, **given})
 
     @cached_property
     def options(self) -> Options:

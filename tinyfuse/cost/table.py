@@ -57,12 +57,12 @@ def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:
-    """Of each stage: is it a group's first, how many rows it makes in a loop, how often the loop of
+    """Of each stage: is it a group's first, how often it makes rows in a loop, how often the loop of
     several stages asks whether it can run (from the last stage to the one that can), and what sliding
     rings take after its rows: looks, and bytes moved."""
     if stream is None or len(stages) == 1:
         return [{"groups": 1, "rows": stream.events if stream else 0}]
-    rows, slides = stream.loop.rows_made.tolist(), stream.slides
+    rows, slides = stream.loop.calls.tolist(), stream.slides
     found: list[Counts] = []
     for s, checks in enumerate(accumulate(rows)):
         looks, moved = slides.get(s, (0, 0))

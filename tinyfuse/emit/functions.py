@@ -13,7 +13,7 @@ from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import Branch, CallSite, Let, Loop, Repeat, Statement, TensorAccess
+from tinyfuse.kernels.base import Branch, CallSite, Let, Loop, Repeat, Statement, TensorAccess, rows_after
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
@@ -164,10 +164,10 @@ class _Writer:
                 self._line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
-            ctype, offset = self._countertype_text(), self.plan.placement.offsets[self.group.counters]
+            ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
             self._line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
 
-    def _countertype_text(self) -> str:
+    def _counter_type(self) -> str:
         return f"uint{8 * self.group.counter_bytes}_t"
 
     def _is_ring(self, tensor: Tensor) -> bool:
@@ -193,7 +193,7 @@ class _Writer:
     def _single_loop(self, stage: Stage) -> None:
         row = self.rows[stage.op.output]
         self._line()
-        self._line(f"for (int32_t {row} = 0; {row} < {height(stage.op.output)}; ++{row}) {{")
+        self._line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
         self.depth += 1
         self._call(stage, row)
         self.depth -= 1
@@ -219,7 +219,7 @@ class _Writer:
             self._line(f"if ({' && '.join(self._conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
-            self._line(f"++{row};")
+            self._line(f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self._after(stage)};")
             for tensor in stage.op.activations:
                 if tensor in self.first:
                     self._slide(tensor)
@@ -232,7 +232,7 @@ class _Writer:
         if fed:
             self._line("}")
             for s, stage in enumerate(self.group.stages[1:]):
-                self._line(f"made[{s}] = ({self._countertype_text()}){self.rows[stage.op.output]};")
+                self._line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
         left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         self._line(f"}} while ({' || '.join(left)});")
@@ -280,9 +280,15 @@ class _Writer:
     def _needed(self, stage: Stage, i: int) -> str:
         """C for RowWindow.needed: the input rows that must exist before the stage's next row."""
         window, row = stage.window(i), self.rows[stage.op.output]
+        if stage.kernel.rows_a_call > 1:
+            row = f"({self._after(stage)} - 1)"
         if self._reads_same_row(stage, i):
             return f"{row} + 1"
         return window.needed_c(row, height(stage.op.operand(i)))
+
+    def _after(self, stage: Stage) -> str:
+        """C for how many rows there are after a stage's next call."""
+        return rows_after(self.rows[stage.op.output], stage.kernel, height(stage.op.output))
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
         """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution
@@ -295,7 +301,7 @@ class _Writer:
     def _call(self, stage: Stage, row: str | None) -> None:
         site = CallSite(
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
-            outputs=tuple(self._output(tensor, row) for tensor in stage.op.outputs),
+            outputs=tuple(self._output(stage, tensor, row) for tensor in stage.op.outputs),
             row=self._ring_row(stage, row),
             scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
             constant=lambda name: self._symbol(stage, name),
@@ -324,14 +330,21 @@ class _Writer:
         cursors = [self.states[t.cursor] for t in stage.op.states if t.cursor is not None]
         return f"({cursors[0]}[0] + {row})" if cursors and row is not None else row
 
-    def _output(self, tensor: Tensor, row: str | None) -> TensorAccess:
+    def _output(self, stage: Stage, tensor: Tensor, row: str | None) -> TensorAccess:
+        ring, following = self.plan.storage[tensor].ring_rows, ""
+        if row is not None and stage.kernel.rows_a_call > 1:
+            following = self._row_pointer(tensor, f"({self._after(stage)} - 1)")
+        return TensorAccess(tensor, self._row_pointer(tensor, row), ring, next_row=following)
+
+    def _row_pointer(self, tensor: Tensor, row: str | None) -> str:
+        """C for where a row of an output goes; for the whole output, its start."""
         pointer, ring = self._pointer(tensor), self.plan.storage[tensor].ring_rows
-        if row is not None and ring > 1:
-            slot = row if ring >= height(tensor) else f"({row} % {ring})"
-            if tensor in self.first:
-                slot = f"({row} - {self.first[tensor]})"
-            pointer = f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
-        return TensorAccess(tensor, pointer, ring)
+        if row is None or ring == 1:
+            return pointer
+        slot = row if ring >= height(tensor) else f"({row} % {ring})"
+        if tensor in self.first:
+            slot = f"({row} - {self.first[tensor]})"
+        return f"{pointer} + {slot} * {tensor.elements // height(tensor)}"
 
     def _symbol(self, stage: Stage, name: str) -> str:
         for constant in stage.constants:
@@ -353,8 +366,7 @@ class _Writer:
                 self._line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};")
             return
         if isinstance(statement, Loop):
-            counter = statement.counter
-            self._line(f"for (int32_t {counter} = 0; {counter} < {statement.count}; ++{counter}) {{")
+            self._line(f"{statement.head} {{")
             self._block(statement.body)
             self._line("}")
             return

@@ -36,6 +36,10 @@ _HEADERS = frozenset(
     signal stdalign stdarg stdbool stddef stdint stdio stdlib stdnoreturn string strings time unistd
     wchar wctype""".split()
 )
+#: what CMake and Meson call targets of their own, in lower case
+_OTHER_TARGETS = frozenset(
+    "all benchmark clean dist distcheck help install package package_source phony reconfigure test uninstall".split()
+)
 _HEADER_PREFIXES = ("tinyfuse_", "arm_", "cmsis_")
 
 
@@ -82,6 +86,11 @@ def module_name(text: str) -> str:
     if _hides_a_header(text):
         raise UsageError(f"--name {text!r} would hide the header {text.lower()}.h: use another name")
     return text
+
+
+def library_target(name: str) -> str:
+    """What build systems call the module `name`: as it is called, where they have no target of their own so."""
+    return f"{name}_model" if name.lower() in _OTHER_TARGETS else name
 
 
 def default_module_name(model_path: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.fold_pad import why_pad_stays
 from tinyfuse.schedule.partition import is_pointwise_function
@@ -72,16 +73,20 @@ def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
 
 
 def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
-    """MUL or ADD by a constant of one value a channel, after a layer with weights."""
-    if not FAMILIES[op.kind].affine or len(op.activations) != 1:
+    """MUL or ADD by a constant of one value a channel, after a layer with weights; or the tables of such ones."""
+    affine = FAMILIES[op.kind].affine
+    if isinstance(op.attributes, Table):
+        affine = all(FAMILIES[kind].affine or FAMILIES[kind].fused_as for kind in op.attributes.kinds)
+    if not affine or len(op.activations) != 1:
         return
     constant = next((t for t in op.inputs if t is not None and t.is_constant), None)
     if constant is None:  # a tensor with itself
         return
+    tables = constant.shape[:-1] if isinstance(op.attributes, Table) else (constant.elements,)
     maker = plan.graph.producer.get(op.activations[0])
     while maker is not None and FAMILIES[maker.kind].affine and len(maker.activations) == 1:
         maker = plan.graph.producer.get(maker.activations[0])
-    if constant.elements == op.output.shape[-1] and maker is not None and _is_layer(maker):
+    if tables == op.output.shape[-1:] and maker is not None and _is_layer(maker):
         yield Advice(
             "batch normalization", op, f"is left of a batch normalization behind {maker}{_takes(instructions)}",
             "fold it into the weights before quantizing: int8 weights can't take it exactly",

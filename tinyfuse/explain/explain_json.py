@@ -9,6 +9,7 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
+from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, reordering_json
 
@@ -31,6 +32,16 @@ def explain_json(plan: Plan) -> JsonObject:
                 "reason": fusion.reason,
             }
             for fusion in fusions(plan)
+        ],
+        "tables": [
+            {
+                "operator": _operator(op),
+                "kinds": list(op.attributes.kinds),
+                "channels": len(op.operand(1).values) if op.operand(1).values.ndim > 1 else 1,
+                "bytes": op.operand(1).bytes,
+            }
+            for op in plan.graph.ops
+            if isinstance(op.attributes, Table)
         ],
         "sliding": sliding,
         "advice": [

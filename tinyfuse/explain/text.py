@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from tinyfuse.explain.sliding import sliding_lines
+from tinyfuse.ir.graph import quoted
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.text import reordering_lines
 
@@ -15,12 +16,14 @@ def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
     lines = [
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
-        f"{data['arena_bytes']:,} bytes, {_instructions(data['predicted_instructions'])} predicted",
+        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}",
         *reordering_lines(data["reordering"]),
         "",
     ]
     for fusion in data["fusions"]:
         lines += _fusion(fusion)
+    for table in data["tables"]:
+        lines += _wrapped(_table(table), "  ", first="")
     lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
@@ -37,6 +40,13 @@ def _fusion(fusion: JsonObject) -> list[str]:
     if fusion["fused"]:
         lines.append(f"           fused {_cost(fusion['fused'])}; apart {_cost(fusion['apart'])}")
     return lines + _wrapped(fusion["reason"], "           ")
+
+
+def _table(table: JsonObject) -> str:
+    what, where = " + ".join(table["kinds"]), f"op {table['operator']['index']} {quoted(table['operator']['name'])}"
+    size = f"{table['bytes']:,} bytes"
+    tables = f"a table of {size}" if table["channels"] == 1 else f"{table['channels']} channels' tables of {size}"
+    return f"table    {where}: what {what} make of one int8 value is {tables}"
 
 
 def _operators(operators: list[JsonObject]) -> str:

@@ -21,7 +21,6 @@ _AGAIN = f"convert the float model with {SETTINGS}"
 _SORTS = {
     ("float32", "int8"): "a dynamic-range quantized model: its weights are int8, its data float32",
     ("float32", "uint8"): "a dynamic-range quantized model: its weights are uint8, its data float32",
-    ("uint8", "uint8"): "a uint8 model, as TensorFlow 1 quantized it",
 }
 
 
@@ -45,9 +44,6 @@ def sort_of(ops: Sequence[Op]) -> Problem | None:
             return Problem(f"this is {what}", hint=_AGAIN)
         share = f"{len(others)} of its {len(pairs)} layers are of {what}"
         return Problem(f"this model is only partly of one sort: {share}", hint=_AGAIN)
-    dtypes = [t.dtype for op in ops for t in op.outputs]
-    if not pairs and "uint8" in dtypes and "int8" not in dtypes:
-        return Problem(f"this is {_SORTS['uint8', 'uint8']}", hint=_AGAIN)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Our kernels of int8 functions of one value (runtime_c/tinyfuse_activation.h).
+"""Our kernels of functions of one int8 value (runtime_c/tinyfuse_activation.h).
 
 An int8 activation is a function of 256 values, so its exact reference gives the whole of it at
 compile time. Where that function is a clamp of the stored value, nothing else is needed.
@@ -12,10 +12,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.rows import element_count, input_pointer
-
-#: every stored value, in the order of the table
-ALL_VALUES = np.arange(-128, 128, dtype=np.int8)
+from tinyfuse.ops.table import TABLE_VALUES
 
 
 class _Tabled(Kernel):
@@ -24,12 +23,9 @@ class _Tabled(Kernel):
     def __init__(self, function: Callable[[Op, Array], Array]):
         self._function = function
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "int8"
-
     def table(self, op: Op) -> Array:
-        """The result of each stored value, int8[256]."""
-        return self._function(op, ALL_VALUES)
+        """The results of TABLE_VALUES, int8[256] or int16[256]."""
+        return self._function(op, TABLE_VALUES)
 
 
 class Clamp(_Tabled):
@@ -41,28 +37,61 @@ class Clamp(_Tabled):
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        if not super().accepts(op, context):
+        if not op.input.dtype == op.output.dtype == "int8":
             return False
         table = self.table(op)
-        return np.array_equal(table, np.clip(ALL_VALUES, table[0], table[-1]))
+        return np.array_equal(table, np.clip(TABLE_VALUES, table.min(), table.max()))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         table = self.table(op)
         pointers = (input_pointer(site, 0), site.output.pointer)
-        return (Call(self.name, (*pointers, element_count(op.output, site), int(table[0]), int(table[-1]))),)
+        return (Call(self.name, (*pointers, element_count(op.output, site), int(table.min()), int(table.max()))),)
 
 
 class Lookup(_Tabled):
     """Any function of one stored value."""
 
-    name = "tinyfuse_activation_lookup_s8"
+    name, result = "tinyfuse_activation_lookup_s8", "int8"
     headers = ("tinyfuse_activation.h",)
     by_row, rings = True, True
     in_place = (0,)
 
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "int8" and op.output.dtype == self.result
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("table", self.table(op), "int8_t"),)
+        return (Constant("table", self.table(op), CTYPE[self.result]),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointers = (input_pointer(site, 0), site.output.pointer)
         return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)
+
+
+class WideLookup(Lookup):
+    """The same with results of int16."""
+
+    name, result = "tinyfuse_activation_lookup_s8_s16", "int16"
+
+
+class ChannelLookup(Kernel):
+    """A function of one stored value a channel."""
+
+    headers = ("tinyfuse_activation.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def __init__(self, result: str):
+        self.result = result
+        self.name = f"tinyfuse_channel_lookup_s8{'' if result == 'int8' else '_' + SUFFIX[result]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.output.dtype == self.result
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("tables", op.operand(1).values, CTYPE[self.result]),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        channels = op.output.shape[-1]
+        pixels = element_count(op.output, site) // channels
+        args = (site.constant("tables"), input_pointer(site, 0), site.output.pointer, pixels, channels)
+        return (Call(self.name, args),)

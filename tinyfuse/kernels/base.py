@@ -45,11 +45,18 @@ class Call:
 
 @dataclass(frozen=True)
 class Loop:
-    """`for (int32_t counter = 0; counter < count; ++counter) { body }`"""
+    """`for (int32_t counter = 0; counter < count; counter += step) { body }`"""
 
     counter: str
     count: int
     body: tuple[Statement, ...]
+    step: int = 1
+
+    @property
+    def head(self) -> str:
+        """The C before its body."""
+        step = f"++{self.counter}" if self.step == 1 else f"{self.counter} += {self.step}"
+        return f"for (int32_t {self.counter} = 0; {self.counter} < {self.count}; {step})"
 
 
 @dataclass(frozen=True)
@@ -100,12 +107,15 @@ class TensorAccess:
     elements and no more: the tensor may be a part of another one.
     `endless`: the tensor is a state that is a ring, and `CallSite.row` counts from the ring's start, so
     that rows up to twice its height are asked for.
+    `next_row`: of an output, for a kernel that computes two rows a call, where the row after goes; where the tensor has
+    none, the same row.
     """
 
     tensor: Tensor
     pointer: str
     ring_rows: int
     endless: bool = False
+    next_row: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,8 +216,9 @@ class Context:
     `kernels` is the user's choice: "auto", "cmsis-nn" (ours only where CMSIS-NN has nothing) or
     "tinyfuse" (never CMSIS-NN). `lacks` names functions that a copy of CMSIS-NN left out.
     `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
-    what the user asked for: the search tries all three. `weights`: "unpacked" lets kernels keep weights
-    in flash as they multiply them, at twice the bytes.
+    what the user asked for: the search tries all three. `weights`: "unpacked" and "winograd" prefer kernels whose
+    weights take more flash (`Kernel.weights`), "auto" takes one where each byte more than the packed weights' saves
+    `flash_price` predicted instructions.
     """
 
     target: Target
@@ -216,6 +227,13 @@ class Context:
     lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
     weights: str = "packed"
+    flash_price: float = 0.0
+
+
+def rows_after(row: str, kernel: Kernel, height: int) -> str:
+    """C for how many rows there are after a call by rows for row `row`, of a tensor of so many."""
+    after = f"{row} + {kernel.rows_a_call}"
+    return after if height % kernel.rows_a_call == 0 else f"tinyfuse_min({after}, {height})"
 
 
 class Kernel(ABC):
@@ -225,13 +243,15 @@ class Kernel(ABC):
     library    "tinyfuse" or "cmsis-nn"
     headers    what the generated file includes for it: files of runtime_c/, or arm_nnfunctions.h
     folder     where its headers lie that are neither (a plugin's)
-    by_row     `call` accepts a site with a row: computes one output row
+    by_row     `call` accepts a site with a row: computes that output row, and `rows_a_call` - 1 after it, as far as
+               there are so many
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
     nibbles    its constants have weights of int4 two to a byte
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
+    weights    the --weights that its constants are in
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -240,12 +260,14 @@ class Kernel(ABC):
     headers: tuple[str, ...] = ()
     folder: Path | None = None
     by_row: bool = False
+    rows_a_call: int = 1
     whole: bool = True
     rings: bool = False
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
     nibbles: bool = False
     costs_as: str | None = None
+    weights: str = "packed"
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

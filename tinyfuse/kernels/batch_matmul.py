@@ -49,11 +49,12 @@ class BatchMatMulWhole(Kernel):
 
     def _scaling(self, op: Op) -> dict[str, int]:
         """The fields of zero points and rescaling."""
+        no_zero_points = dict.fromkeys(("left_zero_point", "right_zero_point", "out_zero_point"), 0)
         if self.dtype == "float32":
-            return {}
+            return no_zero_points | {"multiplier": 0, "shift": 0}
         multiplier, shift = matmul_multiplier(op)
         if self.dtype == "int16":  # by its upper 16 bits, as tinyfuse_requantize_s64 takes it
-            return {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
+            return no_zero_points | {"multiplier": int(reduced_multiplier(multiplier)), "shift": 15 - shift}
         return {
             "left_zero_point": op.operand(0).zero_point, "right_zero_point": op.operand(1).zero_point,
             "out_zero_point": op.output.zero_point, "multiplier": multiplier, "shift": shift,

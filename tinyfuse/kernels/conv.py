@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
+    UNPACKED,
+    Matmul,
     block_pixels,
     column_bytes,
     form_name,
@@ -48,7 +51,32 @@ class ConvRow(Kernel):
         return conv_row_call(self, op, site)
 
 
-class PackedConvRow(Kernel):
+class MatmulKernel(Kernel):
+    """What multiplies by tinyfuse_matmul.h, its weights packed or unpacked."""
+
+    def layer(self, op: Op, context: Context) -> Matmul | None:
+        """The layer in the kernel's fastest form that is proven exact; None where there is none."""
+        if self.weights != "packed" and context.weights not in ("auto", self.weights):
+            return None
+        found = matmul_layer(op, replace(context, weights=self.weights))
+        is_other = found is not None and (found.form == UNPACKED) != (self.weights == "unpacked")
+        return None if is_other else found
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_constants(proven(self.layer(op, context)))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{form_name(self.form(op, context))}, blocks of {block_pixels(context)}"
+
+    def form(self, op: Op, context: Context) -> str:
+        """The C's argument `form`."""
+        return proven(self.layer(op, context)).form
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
+class PackedConvRow(MatmulKernel):
     """Convolution of one group by im2col and tinyfuse_matmul.h.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
@@ -60,10 +88,7 @@ class PackedConvRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and matmul_layer(op, context) is not None
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(op, context)
+        return geometry(op).groups == 1 and self.layer(op, context) is not None
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
@@ -71,19 +96,17 @@ class PackedConvRow(Kernel):
         columns = block_pixels(context) * column_bytes(context)
         return matmul_depth(op) * (columns + by_bytes) + rows
 
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(
-            self, op, site, site.scratch, block_pixels(context), proven(matmul_layer(op, context)).form
-        )
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context), self.form(op, context))
 
 
-class Pointwise(Kernel):
+class UnpackedConvRow(PackedConvRow):
+    """The same with weights of int16."""
+
+    weights = "unpacked"
+
+
+class Pointwise(MatmulKernel):
     """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
     its outputs are written."""
 
@@ -91,32 +114,23 @@ class Pointwise(Kernel):
     headers = ("tinyfuse_pointwise.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
         return {0: AccessOrder(g.in_c, g.out_c)}  # of a pixel; a block has read even more
 
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(op, context)
-
     def scratch(self, op: Op, context: Context) -> int:
         return block_pixels(context) * column_bytes(context) * op.input.shape[3]
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return f"{form_name(proven(matmul_layer(op, context)).form)}, blocks of {block_pixels(context)}"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c, "block": block_pixels(context)} | output_fields(op)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": block_pixels(context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
-             site.constant("channels"), site.scratch, proven(matmul_layer(op, context)).form),
+             site.constant("channels"), site.scratch, self.form(op, context)),
         )  # fmt: skip
 
 
@@ -127,6 +141,18 @@ class PointwiseRow(Pointwise):
     """
 
     by_row, whole, rings = True, False, True
+
+
+class UnpackedPointwise(Pointwise):
+    """`Pointwise` with weights of int16."""
+
+    weights = "unpacked"
+
+
+class UnpackedPointwiseRow(PointwiseRow):
+    """`PointwiseRow` with weights of int16."""
+
+    weights = "unpacked"
 
 
 class _ColumnRow(Dense):

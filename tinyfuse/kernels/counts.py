@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import clamp_range, geometry
+from tinyfuse.ops.convolution import clamp_range, geometry, quantized
 from tinyfuse.ops.pooling import Pool2D
 
 Counts = Mapping[str, float]
@@ -37,12 +38,12 @@ def _up(value: int, step: int) -> int:
 
 def _signed(op: Op) -> int:
     """Outputs that may be below the zero point: their requantization takes an instruction more."""
-    return op.output.elements if clamp_range(op)[0] < op.output.zero_point else 0
+    return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
 
 def _clamped(op: Op) -> int:
-    """Outputs whose clamp is narrower than int8: some kernels pass over them once more."""
-    return op.output.elements if clamp_range(op) != (-128, 127) else 0
+    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
+    return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
 @_kept
@@ -98,6 +99,27 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
         "two_quads": twos * quads,
         "two_quad_vectors": twos * quads * (depth // 16),
         "two_quad_rests": twos * quads * (depth % 16 > 0),
+    }
+
+
+@_kept
+def winograd_counts(op: Op, by_row: bool) -> Counts:
+    """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
+    out_h, out_w, out_c = op.output.shape[1:]
+    words = op.input.shape[3] // 4
+    calls = _up(out_h, 2)
+    blocks, pairs = calls * _up(out_w, 4), out_c // 2
+    # positions are summed in turns of so many steps, four steps alone without a loop
+    turn = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
+    return {
+        "calls": calls,
+        "blocks": blocks,
+        "block_words": blocks * words,
+        "edge_words": 2 * calls * words,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "block_pair_turns": blocks * pairs * (words // turn) * (words != 4),
+        "clamped_outputs": _clamped(op),
     }
 
 

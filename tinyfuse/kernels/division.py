@@ -36,7 +36,7 @@ class _WithReciprocals(Kernel):
         statements = super().call(op, site, context)  # type: ignore[safe-super]
         table = {"reciprocals": site.constant("reciprocals")}
         return tuple(
-            replace(s, value={**s.value, **table})
+            replace(s, value={**table, **s.value})
             if isinstance(s, Let) and s.name == "p" and not isinstance(s.value, int | float | str)
             else s
             for s in statements

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Loop, Statement, TensorAccess, rows_after
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops.images import image_op
 
@@ -18,7 +18,8 @@ class EachImage(Kernel):
     def __init__(self, kernel: Kernel):
         self.kernel = kernel
         self.name, self.library = kernel.name, kernel.library
-        self.headers, self.stack_bytes, self.nibbles = kernel.headers, kernel.stack_bytes, kernel.nibbles
+        self.headers, self.stack_bytes = kernel.headers, kernel.stack_bytes
+        self.nibbles, self.weights = kernel.nibbles, kernel.weights
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.kernel.accepts(image_op(op), context)
@@ -41,11 +42,13 @@ class EachImage(Kernel):
                           ((site.input(0), image.input), (site.output, image.output)))  # fmt: skip
         row = None
         if not self.kernel.whole:
-            row = "y"
-            result = replace(result, pointer=f"({result.pointer} + y * {image.output.elements // rows})")
+            row, start, size = "y", result.pointer, image.output.elements // rows
+            last = f"({start} + ({rows_after(row, self.kernel, rows)} - 1) * {size})"
+            result = replace(result, pointer=f"({start} + y * {size})", next_row=last)
         inner = CallSite((source, *site.inputs[1:]), (result,), row, site.scratch, site.constant)
         body = self.kernel.call(image, inner, context)
-        return (Loop("image", op.input.shape[0], body if row is None else (Loop("y", rows, body),)),)
+        by_row = body if row is None else (Loop("y", rows, body, self.kernel.rows_a_call),)
+        return (Loop("image", op.input.shape[0], by_row),)
 
 
 @lru_cache(maxsize=8192)

@@ -100,7 +100,7 @@ class Int4Pointwise(Pointwise):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c, "block": block_pixels(context)} | output_fields(op)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": block_pixels(context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),

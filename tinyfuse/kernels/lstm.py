@@ -24,7 +24,7 @@ from tinyfuse.ops.lstm_scaling import (
 
 
 class LstmWhole(Kernel):
-    """Any LSTM. The output must not overlap the input."""
+    """Any LSTM of integers. The output must not overlap the input."""
 
     def __init__(self, dtype: str):
         self.dtype, suffix = dtype, "" if dtype == "int8" else "_s16"
@@ -46,22 +46,10 @@ class LstmWhole(Kernel):
         )
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        first, second, inputs = op.input.shape
-        units = op.output.shape[2]
-        time_major = op.attributes_as(Lstm).time_major
-        batches, steps = (second, first) if time_major else (first, second)
-
-        def strides(width: int) -> tuple[int, int]:
-            """(between batches, between steps)"""
-            return (width, second * width) if time_major else (second * width, width)
-
         forget, entry = cell_multipliers(op)
         multiplier, shift = tanh_input(op)
         pairs = [gate_multipliers(op, gate) for gate in GATES]
-        params = Let("tinyfuse_lstm", "p", {
-            "batches": batches, "steps": steps, "inputs": inputs, "units": units,
-            "in_batch": strides(inputs)[0], "in_step": strides(inputs)[1],
-            "out_batch": strides(units)[0], "out_step": strides(units)[1],
+        params = Let("tinyfuse_lstm", "p", _sizes(op) | {
             "hidden_zero_point": op.operand(HIDDEN).zero_point, "cell_clip": cell_clip(op),
             "tanh_multiplier": multiplier, "tanh_shift": shift,
             "of_input": _initializer([self._gate_scale(pair[0]) for pair in pairs]),
@@ -78,6 +66,48 @@ class LstmWhole(Kernel):
     def _gate_scale(self, multiplier: tuple[int, int]) -> tuple[int, int]:
         """As the C rescales a gate's sums: of int16 by the upper 16 bits (tinyfuse_requantize_s64)."""
         return multiplier if self.dtype == "int8" else (int(reduced_multiplier(multiplier[0])), 15 - multiplier[1])
+
+
+class LstmReal(Kernel):
+    """Any LSTM of float32. The output must not overlap the input."""
+
+    name = "tinyfuse_lstm_f32"
+    headers = ("tinyfuse_lstm_f32.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32"
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
+        rows = np.stack([np.concatenate([w, r], axis=1) for w, r, _ in gates], axis=1)
+        bias = np.stack([bias for _, _, bias in gates], axis=1)
+        return Constant("weights", rows.reshape(-1), "float"), Constant("bias", bias.reshape(-1), "float")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        clip = float(np.float32(max(op.attributes_as(Lstm).cell_clip, 0.0)))
+        params = Let("tinyfuse_lstm_f32_params", "p", _sizes(op) | {"cell_clip": clip})
+        return params, Call(
+            self.name,
+            ("&p", site.input(0).pointer, site.input(HIDDEN).pointer, site.input(CELL).pointer,
+             site.output.pointer, site.constant("weights"), site.constant("bias")),
+        )  # fmt: skip
+
+
+def _sizes(op: Op) -> dict[str, int]:
+    """The fields of the parameters that say how much there is, and where."""
+    first, second, inputs = op.input.shape
+    units, time_major = op.output.shape[2], op.attributes_as(Lstm).time_major
+    batches, steps = (second, first) if time_major else (first, second)
+
+    def strides(width: int) -> tuple[int, int]:
+        """(between batches, between steps)"""
+        return (width, second * width) if time_major else (second * width, width)
+
+    return {
+        "batches": batches, "steps": steps, "inputs": inputs, "units": units,
+        "in_batch": strides(inputs)[0], "in_step": strides(inputs)[1],
+        "out_batch": strides(units)[0], "out_step": strides(units)[1],
+    }  # fmt: skip
 
 
 def folded_biases(op: Op, gate: str) -> tuple[Array, Array]:

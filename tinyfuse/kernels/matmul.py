@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Constant, Context, proven
+from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import step_line
 
@@ -111,17 +111,22 @@ def block_pixels(context: Context) -> int:
     return 2 if context.optimize == "ram" else 3
 
 
-def matmul_constants(op: Op, context: Context) -> tuple[Constant, ...]:
+def unpacked_order(weights: Array) -> Array:
+    """int16 [out_c, depth] as runtime_c/tinyfuse_matmul.h takes unpacked weights, in one dimension."""
+    out_c, depth = weights.shape
+    even = out_c // 2 * 2
+    halves = weights.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2)  # inputs 0 2, 1 3
+    pairs = halves[:even].reshape(-1, 2, depth // 4, 2, 2).transpose(0, 2, 3, 1, 4)
+    return np.concatenate([pairs.reshape(-1), halves[even:].reshape(-1)])
+
+
+def matmul_constants(layer: Matmul) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    layer = proven(matmul_layer(op, context))
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
     if layer.form == UNPACKED:
-        halves = layer.weights.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2)  # inputs 0 2, 1 3
-        pairs = halves[:even].reshape(-1, 2, depth // 4, 2, 2).transpose(0, 2, 3, 1, 4)
-        last = halves[even:]
+        weights = unpacked_order(layer.weights)
     else:
         pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-        last = layer.weights[even:]
-    weights = np.concatenate([pairs.reshape(-1), last.reshape(-1)])
+        weights = np.concatenate([pairs.reshape(-1), layer.weights[even:].reshape(-1)])
     return Constant("weights", weights.view(np.int8), "int8_t"), layer.constant

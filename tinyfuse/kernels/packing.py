@@ -74,12 +74,13 @@ def conv_params(op: Op, site: CallSite) -> Let:
 
 
 def conv_row_call(
-    kernel: Kernel, op: Op, site: CallSite, *more: Expr, channels: str = "channels"
+    kernel: Kernel, op: Op, site: CallSite, *more: Expr, channels: str = "channels", rows: tuple[str, ...] | None = None
 ) -> tuple[Statement, ...]:
-    """The call of a kernel that makes a row of a (depthwise) convolution from its input, weights and channels; `more`
-    are the arguments after these, `channels` the constant that has them."""
+    """The call of a kernel that makes a row of a (depthwise) convolution, or several to `rows`, from its input, weights
+    and channels; `more` are the arguments after these, `channels` the constant that has them."""
     constants = site.constant("weights"), site.constant(channels)
-    args = ("&p", site.input(0).pointer, site.output_row, site.output.pointer, *constants, *more)
+    to = rows or (site.output.pointer,)
+    args = ("&p", site.input(0).pointer, site.output_row, *to, *constants, *more)
     return conv_params(op, site), Call(kernel.name, args)
 
 

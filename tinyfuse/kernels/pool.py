@@ -25,11 +25,13 @@ class PoolRow(_PoolRow):
 
     headers = ("tinyfuse_pool.h",)
 
-    def __init__(self, sort: str):
-        self.name = f"tinyfuse_{sort}_pool_row_s8"
+    def __init__(self, sort: str, up: bool = False):
+        self.name, self.up = f"tinyfuse_{sort}_pool_{'up_' if up else ''}row_s8", up
+        if up:
+            self.headers = ("tinyfuse_pool_up.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.output.dtype == "int8"
+        return op.output.dtype == "int8" and op.attributes_as(Pool2D).halves_up == self.up
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = clamp_range(op)

@@ -9,6 +9,24 @@ from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import element_count, input_pointer
 
 
+class InvertSign(Kernel):
+    """Between int8 and uint8 of one scale whose zero points are 128 apart, going forward."""
+
+    name = "tinyfuse_invert_sign"
+    headers = ("tinyfuse_invert_sign.h",)
+    by_row, rings = True, True
+    in_place = (0,)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if {op.input.dtype, op.output.dtype} != {"int8", "uint8"} or op.input.scale != op.output.scale:
+            return False
+        apart = op.output.zero_point - op.input.zero_point
+        return apart == (128 if op.output.dtype == "uint8" else -128)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
+
+
 class Convert(Kernel):
     """One pair of dtypes, element by element, going forward."""
 

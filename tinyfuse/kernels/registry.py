@@ -7,7 +7,7 @@ computes it, unless the cost table finds another surely faster (tinyfuse/schedul
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.activation import Clamp, Lookup
+from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
@@ -20,10 +20,12 @@ from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
 from tinyfuse.kernels.cmsis.fully_connected import CmsisFullyConnected, CmsisFullyConnectedPerChannel
+from tinyfuse.kernels.cmsis.layers_s4 import CmsisConvS4, CmsisDepthwiseS4, CmsisFullyConnectedS4
+from tinyfuse.kernels.cmsis.layers_s16 import CmsisConvS16, CmsisDepthwiseS16, CmsisFullyConnectedS16
 from tinyfuse.kernels.cmsis.lstm import CmsisLstm
 from tinyfuse.kernels.cmsis.pad import CmsisPad
 from tinyfuse.kernels.cmsis.pool import CmsisAveragePool, CmsisMaxPool
-from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax
+from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
@@ -36,10 +38,14 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnRow,
     PointwiseColumnWideRow,
     PointwiseRow,
+    UnpackedConvRow,
+    UnpackedPointwise,
+    UnpackedPointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.elementwise import (
@@ -73,8 +79,9 @@ from tinyfuse.kernels.layers_f32 import (
     TransposeConvRowF32,
 )
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16
 from tinyfuse.kernels.logic import Not
-from tinyfuse.kernels.lstm import LstmWhole
+from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
@@ -90,7 +97,7 @@ from tinyfuse.kernels.places import (
     scatter_kernels,
 )
 from tinyfuse.kernels.pool import PoolRow, WidePoolRow
-from tinyfuse.kernels.quantize import Convert
+from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
@@ -114,6 +121,7 @@ from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
 from tinyfuse.ops.cast import CASTS
@@ -123,6 +131,7 @@ from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
 from tinyfuse.ops.signal_fft import ARITHMETIC
+from tinyfuse.ops.table import TableOperator
 from tinyfuse.ops.unary import UnaryOperator
 from tinyfuse.ops.unary_math import FloatFunction
 
@@ -137,10 +146,16 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     one image in a loop."""
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
-        kernels = _LAYERS[op.kind].get(op.output.dtype, ())
+        kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
     return kernels
+
+
+def _layer_dtype(op: Op) -> str:
+    """The key of a layer's kernels: its dtype, or "int8 x int16" where its weights are wider than its data."""
+    wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
+    return "int8 x int16" if wide else op.output.dtype
 
 
 def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
@@ -165,6 +180,7 @@ _MOVED = {
     if isinstance(family, Movement)
 }
 
+_TABLE = TableOperator()
 _TABLED = {
     kind: (Clamp(family.function), Lookup(family.function))
     for kind, family in FAMILIES.items()
@@ -185,32 +201,37 @@ _WIDE: dict[str, tuple[Kernel, ...]] = {
 }
 _UNARY = {kind: (*_TABLED.get(kind, ()), *_WIDE.get(kind, ())) for kind in (*_TABLED, *_WIDE)}
 
-#: kind -> dtype of the data -> kernels of layers, which no other dtype's operator is offered to
+#: kind -> `_layer_dtype` -> kernels of layers, which no other dtype's operator is offered to
 _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             MvePointwise(), MveConvRow(),
-            Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), PointwiseRow(),
-            PackedConvRow(), ConvRow(),
-            CmsisConv(),
+            UnpackedPointwise(), Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), UnpackedPointwiseRow(),
+            PointwiseRow(), WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
+            CmsisConvS4(), CmsisConv(),
         ),
-        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16()),
+        "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
+        "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
         "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(), CmsisDepthwise(),
+            MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
-        "int16": (MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16()),
+        "int16": (
+            MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
+        ),
+        "int8 x int16": (DepthwiseRowW16(), ConvRowW16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
         "int8": (
             Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
-            CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
+            CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
-        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16()),
+        "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
         "float32": (DenseF32(),),
     },
     "TRANSPOSE_CONV": {
@@ -226,13 +247,20 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_UNARY,
     **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
-    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), CmsisBatchMatMul()),
+    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), *map(CmsisBatchMatMul, ("int8", "int16"))),
     "AVERAGE_POOL_2D": (
-        PoolRow("average"), WidePoolRow("average", "int16"), WidePoolRow("average", "float32"), CmsisAveragePool(),
+        PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
+        WidePoolRow("average", "float32"), CmsisAveragePool(), CmsisAveragePool("int16"),
     ),
-    "MAX_POOL_2D": (PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"), CmsisMaxPool()),
+    "MAX_POOL_2D": (
+        PoolRow("max"), WidePoolRow("max", "int16"), WidePoolRow("max", "float32"),
+        CmsisMaxPool(), CmsisMaxPool("int16"),
+    ),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
-    "SOFTMAX": (SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(), CmsisSoftmax()),
+    "SOFTMAX": (
+        SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(),
+        CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
+    ),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),
     "L2_NORMALIZATION": (L2Normalize(), Floats("tinyfuse_l2_normalization_f32", "tinyfuse_l2_f32.h")),
     "RESHAPE": (Copy(),),
@@ -240,7 +268,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
         *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
-        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused),
+        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused), CmsisAdd("int16"),
     ),
     "SUB": (
         *_binary("SUB", rescaled(add_multipliers)),
@@ -248,7 +276,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "MUL": (
         *_binary("MUL", product, CmsisMul(), header=COMMON),
-        *int16_kernels("MUL", product), *float_kernels("MUL", fused),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused), CmsisMul("int16"),
     ),
     **{
         kind: (
@@ -274,7 +302,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
     "LOGICAL_NOT": (Not(),),
     "CAST": tuple(Cast(*pair) for pair in CASTS),
-    "QUANTIZE": tuple(Convert(*pair) for pair in QUANTIZES),
+    "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
     "DEQUANTIZE": tuple(Convert(*pair) for pair in DEQUANTIZES),
     "MEAN": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
     "SUM": (ReduceSum("int8"), ReduceSum("int16"), ReduceFloatSum()),
@@ -305,7 +333,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "PACK": (PackWhole(),),
     "TRANSPOSE": (*_MOVED["TRANSPOSE"], CmsisTranspose()),
     "SVDF": (SvdfWhole(), SvdfReal(), CmsisSvdf(), CmsisSvdfInt8()),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), CmsisLstm()),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmReal(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
@@ -323,6 +351,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM SignalStacker": (StackerKernel(),),
     "CUSTOM SignalDelay": (DelayKernel(),),
     "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    "CUSTOM TFLite_Detection_PostProcess": (DetectionKernel(),),
     "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),
@@ -332,6 +361,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "RING_PUSH": (RingPush(),),
+    "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
+    "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
     "RING_ROWS": (CopyRingRows(),),
     "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),

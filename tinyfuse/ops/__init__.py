@@ -28,6 +28,7 @@ from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.detection import DetectionOperator
 from tinyfuse.ops.division import DivOperator, FloorDivOperator, FloorModOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
@@ -90,6 +91,7 @@ from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
 from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
 from tinyfuse.ops.squeeze import ExpandDimsOperator, SqueezeOperator
 from tinyfuse.ops.svdf import SvdfOperator
+from tinyfuse.ops.table import ChannelTablesOperator, TableOperator
 from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
 from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
@@ -223,6 +225,7 @@ FAMILIES: dict[str, OpFamily] = {
         EthosUOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
+        DetectionOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),
@@ -230,6 +233,8 @@ FAMILIES: dict[str, OpFamily] = {
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
         RingPushOperator(),
+        TableOperator(),
+        ChannelTablesOperator(),
         RingRowsOperator(),
         AwaitWindowOperator(),
         FeedRowsOperator(),

@@ -27,6 +27,7 @@ from tinyfuse.ir.fixedpoint import (
 from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.sigmoid import SIGMOID_RULES, interpolated, sigmoid_scaling
+from tinyfuse.ops.uint8_functions import by_floats, clamped, logistic, rescaled
 from tinyfuse.ops.unary import MOST_RATIO, RATIO_RULE, UnaryOperator, saturate, scale_ratio, unary_rules
 
 _THREE = ("int8", "int16", "float32")
@@ -37,6 +38,7 @@ class ReluOperator(UnaryOperator):
     """Rescales to the output's quantization, then clamps at its zero point."""
 
     kind = "RELU"
+    computes_uint8 = True
     fused_as = "RELU"
     summary = "max(x, 0)"
     rules = (*unary_rules(*_THREE), RATIO_RULE)
@@ -48,6 +50,9 @@ class ReluOperator(UnaryOperator):
         low, high = activation_range("RELU", op.output.scale, op.output.zero_point, op.output.dtype)
         return np.clip(rescaled + op.output.zero_point, low, high).astype(op.output.dtype)
 
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        return clamped(op, values, None)
+
     def real(self, op: Op, x: Floats) -> Floats:
         return np.where(x < _ZERO, _ZERO, x)
 
@@ -57,6 +62,7 @@ class Relu6Operator(UnaryOperator):
     quantization, so here too a different one changes nothing."""
 
     kind = "RELU6"
+    computes_uint8 = True
     fused_as = "RELU6"
     summary = "min(max(x, 0), 6)"
     rules = (
@@ -69,6 +75,9 @@ class Relu6Operator(UnaryOperator):
 
     def function(self, op: Op, values: Array) -> Array:
         return np.clip(values, *activation_range("RELU6", op.input.scale, op.input.zero_point, op.input.dtype))
+
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        return clamped(op, values, 6.0)
 
     def real(self, op: Op, x: Floats) -> Floats:
         return np.where(x > _SIX, _SIX, np.where(x < _ZERO, _ZERO, x))
@@ -91,6 +100,7 @@ class LeakyReluOperator(UnaryOperator):
     of its magnitude, and the result is negated."""
 
     kind = "LEAKY_RELU"
+    computes_uint8 = True
     options_table = "LeakyReluOptions"
     summary = "x, or alpha * x where x is negative"
     rules = (
@@ -112,6 +122,10 @@ class LeakyReluOperator(UnaryOperator):
         negative = -negative if alpha < 0 else negative
         return saturate(np.where(data >= 0, positive, negative) + op.output.zero_point, op.output.dtype)
 
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        alpha = op.attributes_as(LeakyRelu).alpha
+        return np.where(values >= op.input.zero_point, rescaled(op, values), rescaled(op, values, alpha))
+
     def real(self, op: Op, x: Floats) -> Floats:
         return np.where(x > _ZERO, x, x * np.float32(op.attributes_as(LeakyRelu).alpha))
 
@@ -131,6 +145,7 @@ class HardSwishOperator(UnaryOperator):
     at -3 to 1 at 3 (TFLM, reference/hard_swish.h)."""
 
     kind = "HARD_SWISH"
+    computes_uint8 = True
     summary = "x * min(max(x + 3, 0), 6) / 6"
     rules = (
         *unary_rules("int8", "float32"),
@@ -252,6 +267,7 @@ class LogisticOperator(UnaryOperator):
     that Q4.27 can hold, the result saturates."""
 
     kind = "LOGISTIC"
+    computes_uint8 = True
     summary = "1 / (1 + exp(-x))"
     rules = (*unary_rules(*_THREE), _output_rule(1 / 256, -128), _INPUT_RULE, *SIGMOID_RULES)
 
@@ -267,6 +283,9 @@ class LogisticOperator(UnaryOperator):
         result = np.clip(rounding_divide_by_pot(logistic, 31 - 8) + low, low, high)
         return np.where(side == 0, result, np.where(side > 0, high, low)).astype(np.int8)
 
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        return by_floats(op, values, logistic)
+
     def real(self, op: Op, x: Floats) -> Floats:
         middle = _ONE / (_ONE + float_math.exp(-x))
         return np.where(x > _LOGISTIC_ONE, _ONE, np.where(x < np.float32(-9), float_math.exp(x), middle))
@@ -279,6 +298,7 @@ class TanhOperator(UnaryOperator):
     """The same with gemmlowp's (1 - exp(-2x)) / (1 + exp(-2x)), of the magnitude."""
 
     kind = "TANH"
+    computes_uint8 = True
     summary = "hyperbolic tangent"
     rules = (*unary_rules(*_THREE), _output_rule(1 / 128, 0), _INPUT_RULE, *SIGMOID_RULES)
 
@@ -292,6 +312,9 @@ class TanhOperator(UnaryOperator):
         size = one_minus_x_over_one_plus_x(exp_on_negative_values(-np.abs(x), _INPUT_BITS + 1))
         result = np.clip(rounding_divide_by_pot(np.sign(x) * size, 31 - 7), low, high)
         return np.where(side == 0, result, np.where(side > 0, high, low)).astype(np.int8)
+
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        return by_floats(op, values, math.tanh)
 
     def real(self, op: Op, x: Floats) -> Floats:
         return float_math.tanh(x)

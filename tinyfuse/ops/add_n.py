@@ -30,6 +30,7 @@ class AddNOperator(OpFamily):
     with the zero point's negative, once too often: so TFLM does it."""
 
     kind = "ADD_N"
+    pointwise = True
     rows_alike = True
     summary = "the sum of several tensors of one shape"
     rules = (

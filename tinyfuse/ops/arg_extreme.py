@@ -55,6 +55,7 @@ class ArgMaxOperator(_ArgExtreme):
     """int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MAX"
+    computes_uint8 = True
     summary = "index of the greatest value along a dimension"
 
 
@@ -62,4 +63,5 @@ class ArgMinOperator(_ArgExtreme):
     """int8 or float32 [...] -> int32, the shape without the axis."""
 
     kind = "ARG_MIN"
+    computes_uint8 = True
     summary = "index of the least value along a dimension"

@@ -51,6 +51,7 @@ class ConcatenationOperator(OpFamily):
     """Any number of tensors of one dtype, alike but for the axis, in their order."""
 
     kind = "CONCATENATION"
+    computes_uint8 = True
     rows_alike = True
     options_table = "ConcatenationOptions"
     summary = "tensors side by side along any dimension"

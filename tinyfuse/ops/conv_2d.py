@@ -41,6 +41,7 @@ class Conv2DOperator(ImageOperator):
     reads the input channels of group c // (out_c / groups)."""
 
     kind = "CONV_2D"
+    computes_uint8 = True
     options_table = "Conv2DOptions"
     data_and_weights, channel_axis, convolution = (0, 1), 0, True
     summary = "convolution over rows and columns: any kernel, stride, dilation, padding, groups"

@@ -58,6 +58,8 @@ class Conv2D(Clamped):
     stride      (rows, columns)
     dilation    (rows, columns)
     quantized_bias_type  of int16 data without a bias: "INT32" if the sums are int32
+    float_scales  of a uint8 model: the scales of input and weights are multiplied in float32, and the weights, less
+                  their zero point, may need int16
     """
 
     padding: str | tuple[int, int, int, int] = "VALID"
@@ -66,6 +68,7 @@ class Conv2D(Clamped):
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
     quantized_bias_type: str = "FLOAT32"
+    float_scales: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,13 +222,14 @@ def channel_multipliers(op: Op) -> tuple[Array, Array]:
     """(multipliers, shifts), int64, one an output channel; read-only, as several kernels and rules ask for the same.
 
     The real multiplier is input scale * weight scale / output scale in double precision; only a
-    FULLY_CONNECTED layer with one weight scale multiplies the first two in float32.
+    FULLY_CONNECTED layer with one weight scale, and a convolution of a uint8 model, multiply the first two in float32.
     """
     weights = op.operand(1)
     per_channel = weights.quantization.per_channel
+    in_floats = op.kind == "FULLY_CONNECTED" or getattr(op.attributes, "float_scales", False)
     products = []
     for scale in weights.quantization.scale:
-        if op.kind == "FULLY_CONNECTED" and not per_channel:
+        if in_floats and not per_channel:
             products.append(float(np.float32(op.input.scale) * np.float32(scale)))
         else:
             products.append(op.input.scale * scale)
@@ -280,6 +284,8 @@ def _bad_data(op: Op) -> Tensor | None:
 def _bad_weights(op: Op) -> Tensor | None:
     weights = op.operand(1)
     dtypes = {"int8": ("int8", INT4), "int16": ("int8",), "float32": ("float32",)}[op.input.dtype]
+    if getattr(op.attributes, "float_scales", False):
+        dtypes += ("int16",)
     return None if weights.is_constant and weights.dtype in dtypes else weights
 
 

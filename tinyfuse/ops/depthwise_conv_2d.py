@@ -39,6 +39,7 @@ class DepthwiseConv2DOperator(ImageOperator):
     """Weights are [1, kernel_h, kernel_w, out_c] with out_c = in_c * depth_multiplier."""
 
     kind = "DEPTHWISE_CONV_2D"
+    computes_uint8 = True
     options_table = "DepthwiseConv2DOptions"
     data_and_weights, channel_axis, convolution, depthwise = (0, 1), 3, True, True
     summary = "convolution of each channel by itself: any kernel, stride, dilation, padding, depth multiplier"

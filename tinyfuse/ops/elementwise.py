@@ -102,6 +102,7 @@ _ARITHMETIC_RULES = (
 class BinaryOperator(OpFamily):
     """Elementwise: streams by rows, works in place on an operand that is not repeated."""
 
+    pointwise = True
     rows_alike = True
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
@@ -171,6 +172,7 @@ class AddOperator(_Arithmetic):
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
+    computes_uint8 = True
     options_table = "AddOptions"
     summary = "a + b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
@@ -188,6 +190,7 @@ class SubOperator(_Arithmetic):
     """As ADD. Some releases of TFLM divide SUB's scales in float32; the oracle of our tests does not."""
 
     kind = "SUB"
+    computes_uint8 = True
     options_table = "SubOptions"
     summary = "a - b, with broadcasting"
     rules = (*_ARITHMETIC_RULES, _SUM_RULE)
@@ -205,6 +208,7 @@ class MulOperator(_Arithmetic):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
+    computes_uint8 = True
     options_table = "MulOptions"
     summary = "a * b, with broadcasting"
     rules = (
@@ -270,6 +274,7 @@ class MaximumOperator(_Choice):
     """The second operand where both are equal: of zeros its sign counts."""
 
     kind = "MAXIMUM"
+    computes_uint8 = True
     summary = "the greater of two stored values, with broadcasting"
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
@@ -280,6 +285,7 @@ class MinimumOperator(_Choice):
     """Likewise."""
 
     kind = "MINIMUM"
+    computes_uint8 = True
     summary = "the lesser of two stored values, with broadcasting"
 
     def function(self, op: Op, a: Array, b: Array) -> Array:

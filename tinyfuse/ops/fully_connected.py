@@ -71,6 +71,7 @@ class FullyConnectedOperator(OpFamily):
     [batches, channels]."""
 
     kind = "FULLY_CONNECTED"
+    computes_uint8 = True
     options_table = "FullyConnectedOptions"
     data_and_weights, channel_axis = (0, 1), 0
     summary = "matrix times vectors, plus a bias"

@@ -79,6 +79,7 @@ class GatherOperator(OpFamily):
     TFLM reads what lies there."""
 
     kind = "GATHER"
+    takes_uint8 = True
     options_table = "GatherOptions"
     summary = "slices of a dimension, picked by indexes"
     rules = (

@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM, int8 or int16 with a cell of int16."""
+"""UNIDIRECTIONAL_SEQUENCE_LSTM, int8 or int16 with a cell of int16, or float32."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, multiply_by_quantized_multiplier, multiply_by_reduced_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.lstm_real import real_step
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
@@ -40,6 +41,8 @@ def batches_and_steps(op: Op) -> tuple[int, int]:
 
 def _bad_dtype(op: Op) -> Tensor | None:
     data = op.input.dtype
+    if data == "float32":
+        return next((t for t in (*(op.operand(i) for i in PRESENT), op.output) if t.dtype != data), None)
     if data not in _BIAS_DTYPE:
         return op.input
 
@@ -68,12 +71,29 @@ def _bad_shape(op: Op) -> Tensor | None:
     return wrong or (op.output if op.output.shape != (*op.input.shape[:2], units) else None)
 
 
+def _is_real(op: Op) -> bool:
+    return op.input.dtype == "float32"
+
+
 def _unquantized(op: Op) -> Tensor | None:
+    if _is_real(op):
+        return None
     tensors = [op.operand(i) for i in PRESENT if i not in _BIASES]
     return next((t for t in tensors if t.quant is None or t.quant.per_channel), None)
 
 
+def _nonzero_point(op: Op) -> Tensor | None:
+    symmetric = () if _is_real(op) else (*_WEIGHTS, CELL)
+    return next((op.operand(i) for i in symmetric if op.operand(i).zero_point), None)
+
+
+def _bad_cell_scale(op: Op) -> Tensor | None:
+    return None if _is_real(op) or -40 <= cell_power(op) <= 2 else op.operand(CELL)
+
+
 def _shift_too_large(op: Op) -> bool:
+    if _is_real(op):
+        return False
     of_gates = max(shift for gate in GATES for _, shift in gate_multipliers(op, gate))
     of_cell = max(shift for _, shift in (*cell_multipliers(op), hidden_multiplier(op)))
     return of_gates > (30 if op.input.dtype == "int8" else 7) or of_cell > 30
@@ -113,17 +133,16 @@ class LstmOperator(OpFamily):
              lambda op: next((t for i, t in enumerate(op.inputs) if t is not None and i not in PRESENT), None),
              "TensorFlow Lite Micro refuses it too: use a plain LSTM layer"),
         Rule("input, output and hidden state are int8 with biases of int32, or int16 with biases of int64; weights are "
-             "int8, the cell int16", _bad_dtype, "quantize the model to int8 (full integer quantization)"),
+             "int8, the cell int16; or all are float32", _bad_dtype,
+             "quantize the model to int8 (full integer quantization)"),
         Rule("weights and biases are constant",
              lambda op: next((op.operand(i) for i in (*_WEIGHTS, *_BIASES) if not op.operand(i).is_constant), None)),
         Rule("shapes agree: input [B, T, I] or [T, B, I], weights [S, I] and [S, S], biases [S], hidden state "
              "[B, S], a cell as large, output [B, T, S] or [T, B, S]", _bad_shape),
-        Rule("every tensor but the biases has one scale and one zero point", _unquantized),
-        Rule("weights and cell have zero point 0",
-             lambda op: next((op.operand(i) for i in (*_WEIGHTS, CELL) if op.operand(i).zero_point), None)),
+        Rule("every quantized tensor but the biases has one scale and one zero point", _unquantized),
+        Rule("quantized weights and cells have zero point 0", _nonzero_point),
         Rule("the cell gate's activation is TANH", lambda op: op.attributes_as(Lstm).activation != "TANH"),
-        Rule("the cell's scale is from 2^-40 to 4",
-             lambda op: None if -40 <= cell_power(op) <= 2 else op.operand(CELL)),
+        Rule("a quantized cell's scale is from 2^-40 to 4", _bad_cell_scale),
         Rule("a requantization multiplier is below 2^31; of a gate's sums of int16, below 2^7", _shift_too_large),
     )  # fmt: skip
 
@@ -135,18 +154,35 @@ class LstmOperator(OpFamily):
         )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        return self._sequence(op, None, inputs)
+
+    def reference_beside(self, op: Op, outputs: Sequence[Array], *inputs: Array | None) -> tuple[Array, ...]:
+        return self._sequence(op, outputs[0], inputs)
+
+    def _sequence(self, op: Op, shown: Array | None, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        """Output, hidden state and cell after all steps; `shown`: the hidden states that steps go on from, instead of
+        what is computed here."""
         batches, steps = batches_and_steps(op)
-        x = given(inputs[0]).astype(np.int64) - op.input.zero_point
-        hidden = given(inputs[HIDDEN]).reshape(batches, -1).astype(np.int64)
-        cell = given(inputs[CELL]).reshape(batches, -1).astype(np.int64)
+        axis = 0 if op.attributes_as(Lstm).time_major else 1
+        x, hidden, cell = (given(inputs[i]) for i in (0, HIDDEN, CELL))
+        hidden, cell = hidden.reshape(batches, -1), cell.reshape(batches, -1)
+        if not _is_real(op):
+            x, hidden, cell = x.astype(np.int64) - op.input.zero_point, hidden.astype(np.int64), cell.astype(np.int64)
         found = []
         for step in range(steps):
-            column = x[step] if op.attributes_as(Lstm).time_major else x[:, step]
-            hidden, cell = self._step(op, column, hidden, cell, inputs)
+            advance = real_step if _is_real(op) else self._step
+            hidden, cell = advance(op, x.take(step, axis), hidden, cell, inputs)
             found.append(hidden)
-        output = np.stack(found, axis=0 if op.attributes_as(Lstm).time_major else 1).astype(op.output.dtype)
-        hidden_shape, cell_shape = op.operand(HIDDEN).shape, op.operand(CELL).shape
-        return output, hidden.astype(op.output.dtype).reshape(hidden_shape), cell.astype(np.int16).reshape(cell_shape)
+            hidden = hidden if shown is None else shown.take(step, axis)
+        states = (hidden, op.operand(HIDDEN)), (cell, op.operand(CELL))
+        kept = (values.astype(tensor.dtype).reshape(tensor.shape) for values, tensor in states)
+        return np.stack(found, axis=axis).astype(op.output.dtype), *kept
+
+    def ulp(self, op: Op) -> int | None:
+        # of 1, for a cell may be the difference of two; each step's are added to those of the cell before
+        return 4 + 4 * batches_and_steps(op)[1] if _is_real(op) else None
+
+    ulp_of = 1.0
 
     @staticmethod
     def _step(op: Op, x: Array, hidden: Array, cell: Array, inputs: Sequence[Array | None]) -> tuple[Array, Array]:

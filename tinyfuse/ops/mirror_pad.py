@@ -88,6 +88,7 @@ class MirrorPadOperator(OpFamily):
     """int8 or float32 of rank 1 to 6, and how much goes before and after each dimension."""
 
     kind = "MIRROR_PAD"
+    takes_uint8 = True
     options_table = "MirrorPadOptions"
     summary = "a tensor continued by its own reflection"
     rules = (

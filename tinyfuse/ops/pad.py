@@ -97,6 +97,7 @@ class PadOperator(OpFamily):
     zero point (int8), or 0."""
 
     kind = "PAD"
+    computes_uint8 = True
     pads = True
     summary = "zero points around a tensor"
     rules: tuple[Rule, ...] = (
@@ -117,6 +118,7 @@ class PadV2Operator(PadOperator):
     """The same with a third input: the value that is put around, a constant of the data's dtype."""
 
     kind = "PADV2"
+    computes_uint8 = True
     summary = "a constant around a tensor"
     rules: tuple[Rule, ...] = (
         Rule(

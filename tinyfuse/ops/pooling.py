@@ -26,13 +26,14 @@ from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
 class Pool2D(Clamped):
     """padding: "SAME" or "VALID" as in the file, or rows and columns (top, bottom, left, right) of a pool over some
     rows of an image; filter, stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored
-    units where a rewrite narrowed it."""
+    units where a rewrite narrowed it; halves_up: of a uint8 model, whose averages round halves up."""
 
     padding: str | tuple[int, int, int, int]
     filter: tuple[int, int]
     stride: tuple[int, int]
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
+    halves_up: bool = False
 
 
 def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -44,6 +45,19 @@ def pool_extents(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
         windows_along(height, a.filter[0], a.stride[0], 1, rows),
         windows_along(width, a.filter[1], a.stride[1], 1, columns),
     )
+
+
+def has_even_window(op: Op) -> bool:
+    """Whether some window sees an even number of values, whose mean may be a half."""
+    (rows, top), (columns, left) = pool_extents(op)
+    pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+
+    def even(count: int, extent: int, stride: int, before: int, dim: int) -> bool:
+        starts = [i * stride - before for i in range(count)]
+        return any((min(start + extent, dim) - max(start, 0)) % 2 == 0 for start in starts)
+
+    down, across = pool.filter[0], pool.filter[1]
+    return even(rows, down, pool.stride[0], top, height) or even(columns, across, pool.stride[1], left, width)
 
 
 def _may_overflow(op: Op) -> bool:
@@ -138,12 +152,12 @@ class _Pool(ImageOperator):
     def image(self, op: Op, *inputs: Array | None) -> Array:
         data = given(inputs[0])
         if op.output.dtype != "float32":
-            pooled = self.pool(op.output, _taps(op, data.astype(np.int64)))
+            pooled = self.pool(op, _taps(op, data.astype(np.int64)))
             return clamp(pooled, *clamp_range(op), op.output.dtype)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return clamp_real(self.real(op.output, _taps(op, data)), *real_clamp(op))
 
-    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
+    def pool(self, op: Op, taps: Iterator[Tap]) -> Array:
         """The stored output, int64 [1, H, W, C], before it is clamped."""
         raise NotImplementedError
 
@@ -191,13 +205,17 @@ def _sums(output: Tensor, taps: Iterator[Tap], dtype: str, squared: bool = False
 
 
 class AveragePoolOperator(_Pool):
-    """The mean of the window's values, padding not counted; stored ones with halves away from zero."""
+    """The mean of the window's values, padding not counted; stored ones with halves away from zero, or up."""
 
     kind = "AVERAGE_POOL_2D"
+    computes_uint8 = True
     summary = "mean of windows of rows and columns"
 
-    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
-        totals, counts = _sums(output, taps, "int64")
+    def pool(self, op: Op, taps: Iterator[Tap]) -> Array:
+        totals, counts = _sums(op.output, taps, "int64")
+        if op.attributes_as(Pool2D).halves_up:
+            up: Array = (totals + counts // 2) // counts
+            return up
         mean: Array = np.sign(totals) * ((np.abs(totals) + counts // 2) // counts)
         return mean
 
@@ -210,10 +228,11 @@ class MaxPoolOperator(_Pool):
     """The greatest of the window's values, padding left out. Floats: NaN is no greater than anything."""
 
     kind = "MAX_POOL_2D"
+    computes_uint8 = True
     summary = "greatest value of windows of rows and columns"
 
-    def pool(self, output: Tensor, taps: Iterator[Tap]) -> Array:
-        return _greatest(np.full(output.shape, RANGE[output.dtype][0], np.int64), taps)
+    def pool(self, op: Op, taps: Iterator[Tap]) -> Array:
+        return _greatest(np.full(op.output.shape, RANGE[op.output.dtype][0], np.int64), taps)
 
     def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
         return _greatest(np.full(output.shape, -FLOAT_MAX, np.float32), taps)

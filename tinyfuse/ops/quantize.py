@@ -54,6 +54,7 @@ class QuantizeOperator(_Elementwise):
     TFLM leaves undefined, becomes the lowest value, as does minus infinity."""
 
     kind = "QUANTIZE"
+    takes_uint8 = True
     summary = "from float, or from one quantization to another"
     rules = (
         *_rules(QUANTIZES),
@@ -92,6 +93,7 @@ class DequantizeOperator(_Elementwise):
     """scale * (value - zero point), rounded once to float32; of float16 the same value."""
 
     kind = "DEQUANTIZE"
+    takes_uint8 = True
     summary = "to float"
     rules = _rules((*DEQUANTIZES, _WIDENED))
 

@@ -131,6 +131,7 @@ class MeanOperator(_Sum):
     """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "MEAN"
+    computes_uint8 = True
     summary = "mean over any dimensions"
     rules = (
         *_Sum.rules,
@@ -150,6 +151,7 @@ class SumOperator(_Sum):
     """int8, int16 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "SUM"
+    computes_uint8 = True
     summary = "sum over any dimensions"
 
 
@@ -177,6 +179,7 @@ class ReduceMaxOperator(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MAX"
+    computes_uint8 = True
     summary = "greatest value over any dimensions"
 
 
@@ -184,6 +187,7 @@ class ReduceMinOperator(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MIN"
+    computes_uint8 = True
     summary = "least value over any dimensions"
 
 

@@ -90,6 +90,7 @@ class ResizeNearestNeighborOperator(_Resize):
     """Places are computed in float32 (TFLM, reference/resize_nearest_neighbor.h)."""
 
     kind = "RESIZE_NEAREST_NEIGHBOR"
+    takes_uint8 = True
     options_table = "ResizeNearestNeighborOptions"
     summary = "rows and columns repeated or left out"
     rules = (*_Resize.rules, one_dtype(("int8", "int16", "float32")))

@@ -48,6 +48,7 @@ class SelectOperator(OpFamily):
     """A bool condition and two operands of one dtype, which all broadcast, -> that dtype."""
 
     kind = "SELECT_V2"
+    pointwise = True
     rows_alike = True
     summary = "x where a condition holds, y elsewhere, with broadcasting"
     rules = (

@@ -76,6 +76,7 @@ class SoftmaxOperator(OpFamily):
     """
 
     kind = "SOFTMAX"
+    computes_uint8 = True
     options_table = "SoftmaxOptions"
     summary = "exp over the sum of exps, along the last dimension"
     rules = (

@@ -71,6 +71,10 @@ class UnaryOperator(OpFamily):
         """The stored results of stored values, element by element."""
         raise NotImplementedError
 
+    def function_of_uint8(self, op: Op, values: Array) -> Array:
+        """`function` of a uint8 model, int64: of values and zero points that are 128 less, as LiteRT computes it."""
+        return self.function(op, values.astype(np.int8)).astype(np.int64)
+
     def real(self, op: Op, x: Floats) -> Floats:
         """The same of float32, each operation rounded as TFLM rounds it."""
         raise NotImplementedError

@@ -28,7 +28,7 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
-from tinyfuse.plan.contracts import rows_read, scratch_needed
+from tinyfuse.plan.contracts import rows_made, rows_read, scratch_needed
 
 #: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
 _PART = 1 << 20
@@ -284,8 +284,10 @@ class _Player:
                 raise _fault(f"{op} overwrites {source} before iteration {iteration} has read it")
 
     def _play_rows(self, group: Group) -> None:
-        """Iteration by iteration, the stage nearest to the end that can makes a row, as the generated loop does."""
+        """Iteration by iteration, the stage nearest to the end that can makes a row, or as many as its kernel makes in
+        a call, as the generated loop does."""
         done = [0] * len(group.stages)
+        at_once = [rows_made(stage.op, stage.kernel, self.plan.context) for stage in group.stages]
         maker = {stage.op.output: s for s, stage in enumerate(group.stages)}
         consumers = {
             s: [
@@ -299,13 +301,17 @@ class _Player:
 
         reads = [self._reads(stage) for stage in group.stages]
 
+        def makes(s: int) -> range:
+            """The rows that the stage makes next."""
+            return range(done[s], min(done[s] + at_once[s], group.stages[s].op.output.shape[1]))
+
         def window(s: int, i: int) -> range:
-            """The rows that the plan says: what the generated loop goes by."""
+            """The rows for them that the plan says: what the generated loop goes by."""
             rows = group.stages[s].window(i)
             height = group.stages[s].op.operand(i).shape[1]
-            start = done[s] * rows.stride - rows.pad_top
+            first, last = ((y * rows.stride - rows.pad_top) for y in (done[s], max(makes(s), default=done[s])))
             places = range(0, height * rows.spread, rows.spread)  # of the input's rows
-            return range(bisect_left(places, start), bisect_left(places, start + rows.kernel))
+            return range(bisect_left(places, first), bisect_left(places, last + rows.kernel))
 
         def lacks(s: int) -> bool:
             return any(
@@ -328,11 +334,12 @@ class _Player:
                 break
             s = ready[-1]
             windows = {
-                tensor: window(s, i) if rows is None else rows[done[s]] for tensor, (i, rows) in reads[s].items()
+                tensor: window(s, i) if rows is None else _hull([rows[y] for y in makes(s)])
+                for tensor, (i, rows) in reads[s].items()
             }
-            self._play_row(group, s, done[s], windows)
+            self._play_call_of_rows(group, s, makes(s), windows)
             self._play_feed_state(group)
-            done[s] += 1
+            done[s] = makes(s).stop
             for tensor in windows:
                 if self.plan.storage[tensor].slides:
                     waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
@@ -359,30 +366,39 @@ class _Player:
             for row, found in enumerate(rows, oldest):
                 self.bytes[self._span(tensor, row)] = found
 
-    def _play_row(self, group: Group, s: int, row: int, windows: dict[Tensor, range]) -> None:
-        """Stage `s` reads its windows, writes row `row`, and its windows must have survived that; but for the
+    def _play_call_of_rows(self, group: Group, s: int, made: range, windows: dict[Tensor, range]) -> None:
+        """Stage `s` reads its windows, writes the rows `made`, and its windows must have survived that; but for the
         first row of one that its kernel goes through at an access order."""
         stage = group.stages[s]
         self._scribble_scratch(group, s)
-        if stage.kernel.accumulates and row > 0:
-            self._read(stage.op.output, row - 1, f"{stage.op} (its own last row)")
+        if stage.kernel.accumulates and made.start > 0:
+            self._read(stage.op.output, made.start - 1, f"{stage.op} (its own last row)")
         reader, access_orders = str(stage.op), stage.kernel.access_orders(stage.op)
         for tensor, rows in windows.items():
             for r in rows:
                 self._read(tensor, r, reader)
-        self._write(stage.op.output, row)
+        for row in made:
+            self._write(stage.op.output, row)
+        for row in made:
+            self._read(stage.op.output, row, f"{reader} (its own output)")
         self._keep_scratch(group, s)
         for tensor, rows in windows.items():
             uses = [i for i, other in enumerate(stage.op.inputs) if other is tensor]
             access_order = access_orders.get(uses[0]) if len(uses) == 1 else None
             for r in rows:
                 if access_order is not None and r == rows.start:
-                    spans = self._span(tensor, r), self._span(stage.op.output, row)
+                    spans = self._span(tensor, r), self._span(stage.op.output, made.start)
                     self._check_access_order(
                         stage.op, tensor, access_order, *(range(span.start, span.stop) for span in spans)
                     )
                 else:
                     self._read(tensor, r, f"{reader} (while it writes)")
+
+
+def _hull(rows: Sequence[range]) -> range:
+    """From the first of all these rows to the last."""
+    there = [each for each in rows if each]
+    return range(min((r.start for r in there), default=0), max((r.stop for r in there), default=0))
 
 
 def _fault(what: str) -> InternalFault:

@@ -47,10 +47,10 @@ def _inside(first: int, after: int, height: int) -> range:
 
 #: operators each of whose elements follows from the elements at its place, or of its row
 _ELEMENTWISE = (
-    "ABS ADD ADD_N CAST CEIL CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD GREATER "
-    "GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC MAXIMUM "
-    "MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROUND ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN SQRT SQUARE "
-    "SQUARED_DIFFERENCE SUB TANH"
+    "ABS ADD ADD_N CAST CEIL CHANNEL_TABLES CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD "
+    "GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC "
+    "MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROUND ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN SQRT "
+    "SQUARE SQUARED_DIFFERENCE SUB TABLE TANH"
 )
 _OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
@@ -179,6 +179,16 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 
 _SCRATCH_NAME = "the_scratch"
 
+#: functions whose call for row y makes row y + 1 as well, where there is one
+_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8"})
+
+
+@lru_cache(maxsize=4096)
+def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
+    """How many rows a call of the kernel by rows makes, at most."""
+    functions = {s.function for s in called(kernel.call(op, _site(op, True), context)) if isinstance(s, Call)}
+    return 2 if functions & _TWO_ROWS else 1
+
 
 def _site(op: Op, by_row: bool) -> CallSite:
     """Where a call might stand; all memory is whole."""
@@ -191,13 +201,19 @@ def _site(op: Op, by_row: bool) -> CallSite:
 
     inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
     outputs = tuple(
-        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1) for i, t in enumerate(op.outputs)
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, next_row=f"next{i}")
+        for i, t in enumerate(op.outputs)
     )
     return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
 
 
 def _fours(count: int) -> int:
     return (count + 3) // 4 * 4
+
+
+def _of_winograd(p: _Fields, args: _Arguments) -> int:
+    """65 * in_c bytes."""
+    return int(65 * p["in_c"])
 
 
 def _input_bytes(form: object) -> int:
@@ -283,6 +299,11 @@ def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
+def _of_detection(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
+    return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
+
+
 def _leaves(p: _Fields, axis: str, side: str) -> bool:
     """Whether any window of a tinyfuse_conv leaves the image."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
@@ -295,6 +316,7 @@ POINTER_BYTES, QUAD_BYTES = 4, 156
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
     "tinyfuse_conv_row_s4": _of_packed_conv,
+    "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_dense_wide_s8": _of_dense,
@@ -311,4 +333,5 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_detection": _of_detection,
 }

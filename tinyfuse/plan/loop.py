@@ -27,6 +27,7 @@ class StageRows:
     """What a loop knows of a stage.
 
     height       rows that it makes
+    at_once      how many of them an event makes; the last one as many as are left
     reads        (stage, window) of each input that a stage of the group makes
     leaves       its output is kept whole
     accumulates  it makes a row from the row before
@@ -36,6 +37,12 @@ class StageRows:
     reads: tuple[tuple[int, RowWindow], ...]
     leaves: bool
     accumulates: bool
+    at_once: int = 1
+
+    def rows_after(self, events: np.ndarray) -> np.ndarray:
+        """How many rows there are after so many of its events."""
+        rows: np.ndarray = np.minimum(events * self.at_once, self.height)
+        return rows
 
 
 @lru_cache(maxsize=8192)
@@ -48,6 +55,7 @@ class Loop:
     """A loop that was played. Stages are known by their numbers.
 
     order            the stage that computes, event by event; each makes its rows from 0 on
+    calls            per stage how many events are its
     rows_made        per stage the rows that it makes: all, unless readers don't need the last ones
     rings            of each stage whose output doesn't leave the group, the rows that its ring must hold:
                      newest made - oldest needed + 1
@@ -66,7 +74,8 @@ class Loop:
             for maker, window in stage.reads:
                 self._uses[maker].append((s, window))
         self.order = np.array(_play(stages, self._uses), np.int16)
-        self.rows_made = np.bincount(self.order, minlength=len(stages))
+        self.calls = np.bincount(self.order, minlength=len(stages))
+        self.rows_made = np.array([s.rows_after(n) for s, n in zip(stages, self.calls, strict=True)])
         self.rings = {s: self._ring(s) for s, stage in enumerate(stages) if not stage.leaves}
         made = self._made()
         still = {s: self._held(s, False, made) for s in self.rings}
@@ -78,9 +87,11 @@ class Loop:
 
     @cached_property
     def row_events(self) -> list[np.ndarray]:
-        """Per stage the events at which it makes its rows, in order."""
+        """Per stage the events at which it makes its rows, row by row in order."""
         found = np.argsort(self.order, kind="stable").astype(np.int32)
-        return np.split(found, np.cumsum(self.rows_made)[:-1])
+        events = np.split(found, np.cumsum(self.calls)[:-1])
+        made = zip(self.stages, events, self.rows_made, strict=True)
+        return [np.repeat(event, stage.at_once)[:rows] for stage, event, rows in made]
 
     def live_rows(self, sliding: frozenset[int]) -> np.ndarray:
         """Event by event the stage that computes, then the rows of each stage's output that hold bytes (`_held`);
@@ -104,7 +115,7 @@ class Loop:
 
     def _made(self) -> dict[int, np.ndarray]:
         """Per stage how many rows of it there are before each event."""
-        return {s: _rows_before(self.order == s) for s in range(len(self.stages))}
+        return {s: stage.rows_after(_rows_before(self.order == s)) for s, stage in enumerate(self.stages)}
 
     def _ring(self, s: int) -> int:
         oldest = self.oldest_needed(self._uses[s], self.row_events[s])
@@ -124,7 +135,8 @@ class Loop:
         """How many rows of a stage's output hold bytes during each event, the one that is being written among
         them: of what leaves the group those made so far, of a ring that slides those still needed, of any
         other ring all or none."""
-        now = self.order == s
+        running = self.order == s
+        now = np.where(running, np.minimum(self.stages[s].at_once, self.stages[s].height - made[s]), 0)
         held: np.ndarray
         if self.stages[s].leaves:
             held = made[s] + now
@@ -135,7 +147,7 @@ class Loop:
             return held
         # the last row of one that accumulates makes the next
         holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
-        return np.where(holds | now, np.int32(self.rings[s]), np.int32(0))
+        return np.where(holds | running, np.int32(self.rings[s]), np.int32(0))
 
     def _live_rows(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
         found = np.zeros((len(self.order), 1 + len(self.stages)), np.int32)
@@ -151,7 +163,13 @@ class Loop:
             events = np.flatnonzero(~self._idle(s) & (self.order != s))
             computes = self.order[events]
             there = made[s][events]
-            after = {reader: made[reader][events] + (computes == reader) for reader in readers}
+            after = {
+                reader: np.minimum(
+                    made[reader][events] + self.stages[reader].at_once * (computes == reader),
+                    self.stages[reader].height,
+                )
+                for reader in readers
+            }
             oldest = np.minimum(self._oldest(self._uses[s], after, len(events)), there)
             moved = np.where(np.diff(oldest, prepend=0) > 0, there - oldest, 0)
             for reader in readers:
@@ -180,20 +198,24 @@ def first_rows(window: RowWindow, rows: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=4096)
-def _rows_needed(window: RowWindow, rows: int, height: int) -> list[int]:
-    """How many rows of a tensor must be there before each of a reader's next rows; none after its last one."""
-    return [*(window.needed(y, height) for y in range(rows)), 0]
+def _rows_needed(window: RowWindow, rows: int, height: int, at_once: int) -> list[int]:
+    """How many rows of a tensor must be there before each of a reader's next rows, or (`at_once`) so many of them as
+    there are; none after its last one."""
+    return [*(window.needed(min(y + at_once, rows) - 1, height) for y in range(rows)), 0]
 
 
 def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]) -> list[int]:
     """Iteration by iteration the stage nearest to the end that can run (plan/rows.py says when it can)."""
     heights, done = [stage.height for stage in stages], [0] * len(stages)
     inputs = [
-        [(maker, _rows_needed(window, stage.height, heights[maker])) for maker, window in stage.reads]
+        [(maker, _rows_needed(window, stage.height, heights[maker], stage.at_once)) for maker, window in stage.reads]
         for stage in stages
     ]
     wanted_by = [
-        [(reader, _rows_needed(window, heights[reader], heights[s])) for reader, window in uses[s]]
+        [
+            (reader, _rows_needed(window, heights[reader], heights[s], stages[reader].at_once))
+            for reader, window in uses[s]
+        ]
         for s in range(len(stages))
     ]
     # After a row of stage s, only its readers can have become able to run, and stages before s:
@@ -217,7 +239,7 @@ def _play(stages: tuple[StageRows, ...], uses: list[list[tuple[int, RowWindow]]]
                     break
         if ready:
             order.append(at)
-            done[at] = row + 1
+            done[at] = min(row + stages[at].at_once, heights[at])
             at = next_looks[at]
         else:
             at -= 1

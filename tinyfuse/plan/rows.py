@@ -1,11 +1,11 @@
 """Row streaming: in which order a group's stages compute their rows, and what that needs.
 
-A group runs as one loop. In each iteration the stage nearest to the end that can run computes one row: it
-can when its inputs have the rows of its window, and it is wanted, that is, a consumer inside the group
-lacks that row for its own next row (a stage whose output leaves the group is always wanted). So rows
-are used up before others are made, no stage runs ahead of its readers, a ring holds the rows of its
-readers' windows, and nothing is computed twice. (An iteration in which every stage makes a row saves 0.2 %
-of the instructions, but keeps more rows alive together: 832 bytes on MLPerf Tiny's resnet.)
+A group runs as one loop. In each iteration the stage nearest to the end that can run computes one row (or two, where
+its kernel makes two a call: read "next row" as "next rows"): it can when its inputs have the rows of its window, and it
+is wanted, that is, a consumer inside the group lacks that row for its own next row (a stage whose output leaves the
+group is always wanted). So rows are used up before others are made, no stage runs ahead of its readers, a ring
+holds the rows of its readers' windows, and nothing is computed twice. (An iteration in which every stage makes a row
+saves 0.2 % of the instructions, but keeps more rows alive together: 832 bytes on MLPerf Tiny's resnet.)
 
 That loop is played at compile time (tinyfuse/plan/loop.py); the generated C plays the same loop at run
 time (tinyfuse/emit/functions.py prints the conditions in the same order). Ring sizes, what is alive
@@ -99,7 +99,7 @@ class Stream:
         moves = self.loop.slides if self._slide else {}
         return {
             reader: (
-                len(moved) * int(self.loop.rows_made[reader]),
+                len(moved) * int(self.loop.calls[reader]),
                 sum(rows * row_bytes(self.stages[s].op.output) for s, rows in moved.items()),
             )
             for reader, moved in moves.items()
@@ -186,4 +186,4 @@ class Stream:
 def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor]) -> StageRows:
     op = stage.op
     reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
-    return StageRows(height(op.output), reads, op.output in kept, stage.kernel.accumulates)
+    return StageRows(height(op.output), reads, op.output in kept, stage.kernel.accumulates, stage.kernel.rows_a_call)

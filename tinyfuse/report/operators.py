@@ -126,7 +126,7 @@ def operators_markdown(data: JsonObject) -> str:
 
 
 #: the columns of the table of dtypes; the others share one
-_DTYPES = ("int8", "int16", "float32", "int32", "int64", "bool")
+_DTYPES = ("int8", "int16", "float32", "int32", "int64", "uint8", "bool")
 
 
 def _dtypes_table(data: JsonObject) -> list[str]:
@@ -134,8 +134,9 @@ def _dtypes_table(data: JsonObject) -> list[str]:
         "",
         "## Dtypes",
         "",
-        "How many of the cases against the interpreter have data of which dtype. Operators that are tested in whole",
-        "models (control flow, variables, SVDF, LSTM, ...) are left out.",
+        "How many of the cases against the interpreter have data of which dtype; of uint8, which TFLM has no kernels",
+        "for, against LiteRT's reference kernels. Operators that are tested in whole models (control flow, variables,",
+        "SVDF, LSTM, ...) are left out.",
         "",
         f"| operator | {' | '.join(_DTYPES)} | others |",
         f"|---|{'---:|' * len(_DTYPES)}---|",

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from tinyfuse import __version__
-from tinyfuse.cost.predict import predicted_total
+from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -176,16 +176,6 @@ def _operators(ops: tuple[Op, ...]) -> str:
     """Such as "2 CONV_2D, PAD"."""
     counts = Counter(op.kind for op in ops)
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
-
-
-def estimated_code_bytes(plan: Plan) -> int:
-    """Code size without a compiler: a rule of thumb, always called an estimate.
-
-    600 bytes for the API, 250 for each inlined call, 1,200 for each different kernel: averages over
-    the MLPerf Tiny models at -O2.
-    """
-    stages = [stage for group in plan.groups for stage in group.stages]
-    return 600 + 250 * len(stages) + 1200 * len({stage.kernel.name for stage in stages})
 
 
 def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:

@@ -16,6 +16,7 @@ from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.read_rings import read_rings
@@ -23,6 +24,7 @@ from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
+from tinyfuse.rewrite.tabulate import tabulate
 from tinyfuse.rewrite.trim_kernels import trim_kernels
 from tinyfuse.rewrite.views import every_view, views
 
@@ -38,7 +40,12 @@ Rewritten = dict[tuple[Pass, Graph], Graph]
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
-FUSING: tuple[Pass, ...] = (replace_patterns, dilate, fold_pad, fold_activation, drop_identities, share_results)
+FUSING: tuple[Pass, ...] = (
+    replace_patterns, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
+)  # fmt: skip
+
+#: and these for fewer instructions, which take scratch: unless RAM is all, or CMSIS-NN's kernels are to be used
+FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
 
 #: what `rows` adds
 REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
@@ -117,6 +124,7 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool) -> tuple
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING
+        passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()
     if fusion == "rows":
         passes += REMOVING
     if fusion == "rows" and kernels != "cmsis-nn":

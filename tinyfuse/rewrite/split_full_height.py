@@ -63,7 +63,7 @@ def _split_layer(graph: Graph, op: Op) -> list[Op] | None:
 
 
 def _split_convolution(op: Op) -> list[Op] | None:
-    if op.input.shape[0] != 1:
+    if op.input.shape[0] != 1 or op.operand(1).dtype == "int16":
         return None
     g, depthwise = geometry(op), FAMILIES[op.kind].depthwise
     if (g.out_h, g.kernel_h, g.dilation_h, g.pad_top) != (1, g.in_h, 1, 0) or not (depthwise or g.groups == 1):

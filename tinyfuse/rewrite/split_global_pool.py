@@ -6,7 +6,7 @@ after    %s[1,H,1,C] = ROW_SUM(%in);  %p = AVERAGE_OF_SUM(%s)
 Row y of %s is the sum of the image's rows 0 to y, so its last row is what the average divides. As a
 ring of one row it lets a group take the image row by row: the image never exists whole. Both are
 operators of ours (tinyfuse/ops/row_sum.py). A sum of integers is exact, and one of floats takes the pixels in the
-order in which the average does: so every bit of it is the same.
+order in which the average does: so every bit of it is the same. One that rounds halves up stays as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ def split_global_pool(graph: Graph) -> Graph:
     """The graph whose averages over an image are sums of rows and a division."""
     ops: list[Op] = []
     for op in graph.ops:
-        ops += _split(op) if op.kind == "AVERAGE_POOL_2D" and _sees_all(op) else [op]
+        ops += (
+            _split(op)
+            if op.kind == "AVERAGE_POOL_2D" and not op.attributes_as(Pool2D).halves_up and _sees_all(op)
+            else [op]
+        )
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
 
 

@@ -27,11 +27,14 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     "tinyfuse" leaves CMSIS-NN out, "cmsis-nn" prefers it wherever it has a kernel, "auto" ours.
     """
     kernels = [k for k in kernels_for(op) if k.name not in context.lacks and k.accepts(op, context)]
-    if context.kernels != "cmsis-nn" and context.weights == "packed":
-        # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
-        kernels = [k for k in kernels if k.nibbles] or kernels
     if context.kernels == "tinyfuse":
-        return [k for k in kernels if k.library == "tinyfuse"]
+        kernels = [k for k in kernels if k.library == "tinyfuse"]
+    halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
+    if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto"):
+        # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
+        kernels = [k for k in kernels if k.nibbles]
+    if context.weights == "auto":  # what takes more flash must be worth it (_best)
+        kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return sorted(kernels, key=lambda k: k.library != first)
 
@@ -68,7 +71,21 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     least = table.kernel(op, *best, context)
     for other in usable[1:]:
         cost = table.kernel(op, *other, context)
-        needed = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
-        if least is not None and cost is not None and cost < min(_SURELY_FASTER * least, least - needed):
+        needed: float = _WORTH_A_LIBRARY if other[0].library != usable[0][0].library else 0
+        if least is None or cost is None:
+            continue
+        if context.weights == "auto" and context.flash_price:
+            needed += context.flash_price * (_flash(op, other[0], context) - _flash(op, best[0], context))
+        if cost < min(_surely(other[0], best[0]) * least, least - needed):
             best, least = other, cost
     return best
+
+
+def _surely(other: Kernel, best: Kernel) -> float:
+    """Of two forms of one C function, predictions err alike."""
+    return 1.0 if other.name == best.name else _SURELY_FASTER
+
+
+def _flash(op: Op, kernel: Kernel, context: Context) -> int:
+    """Bytes of a kernel's constants."""
+    return sum(constant.data.nbytes for constant in kernel.constants(op, context))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
-from tinyfuse.options import CMSIS_NN_VERSIONS, OPTIMIZE, Options
+from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.targets import Target
@@ -26,15 +26,17 @@ class Variants:
     """The variants of a graph that was checked. What several have in common is rewritten once, so they may share
     a graph."""
 
-    def __init__(self, checked: Graph, target: Target, options: Options):
+    def __init__(self, checked: Graph, target: Target, options: Options, flash_price: float | None = None):
+        """`flash_price`: as of kernels.base.Context; None for that of the options."""
         self._checked, self._target, self._options = checked, target, options
+        self._price = FLASH_PRICES[options.optimize] if flash_price is None else flash_price
         self._known: Rewritten = {}
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
         """The variant for one of OPTIMIZE. UsageError where rows are to be fed to a graph that may not stream."""
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-        context = Context(self._target, version, options.kernels, lacks, optimize, options.weights)
+        context = Context(self._target, version, options.kernels, lacks, optimize, options.weights, self._price)
         steps = list(self.steps(optimize, with_views))
         return Variant(steps[-1][1] if steps else self._checked, context)
 

@@ -261,13 +261,16 @@ const int8_t *branches_output_v11(const void *arena)
 void *branches_input(void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }
 
 const void *branches_output(const void *arena, size_t index)
 {
+    if (arena == NULL) {
+        return NULL;
+    }
     switch (index) {
     case 0: return (const uint8_t *)arena + 108u;
     default: return NULL;

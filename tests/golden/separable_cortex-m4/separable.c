@@ -152,10 +152,10 @@ static void separable_group_1(uint8_t *arena)
     static const tinyfuse_pointwise p = {
         .in_c = 4,
         .out_c = 5,
-        .block = 3,
         .out_zero_point = -28,
         .act_min = -28,
         .act_max = 21,
+        .block = 3,
     };
     tinyfuse_pointwise_s8(&p, t9, 12, t15, separable_g1s0_weights, separable_g1s0_channels, scratch1, TINYFUSE_STEP_LINE);
 }
@@ -322,7 +322,7 @@ const int8_t *separable_output_v20(const void *arena)
 void *separable_input(void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }
@@ -330,7 +330,7 @@ void *separable_input(void *arena, size_t index)
 const void *separable_output(const void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (const uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op
+from tinyfuse.ir.fixedpoint import RANGE, reduced_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Let, Statement
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.cmsis.common import MAX_DIM, SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.strided import strided_copy
 from tinyfuse.ops.batch_matmul import BatchMatMul
@@ -21,24 +23,35 @@ class CmsisBatchMatMul(CmsisKernel):
     other way is turned ahead, others into scratch before the call.
     """
 
-    name = "arm_batch_matmul_s8"
     headers = ("arm_nnfunctions.h", "tinyfuse_strided.h")
 
+    def __init__(self, dtype: str = "int8"):
+        self.dtype = dtype
+        self.name = f"arm_batch_matmul_{SUFFIX[dtype]}"
+
     def accepts(self, op: Op, context: Context) -> bool:
-        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == "int8"
+        fits = super().accepts(op, context) and context.cmsis_nn >= (7, 0) and op.input.dtype == self.dtype
         dims = (*op.output.shape[-2:], _depth(op))
-        return fits and len(leading(op)) <= 2 and max(dims) <= MAX_DIM
+        return fits and len(leading(op)) <= 2 and max(dims) <= MAX_DIM and (self.dtype == "int8" or _halves_fit(op))
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.values)).reshape(-1), "int8_t")
+            Constant(f"operand{i}", np.ascontiguousarray(_by_depth(op, i, tensor.values)).reshape(-1), self._ctype)
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
 
     def scratch(self, op: Op, context: Context) -> int:
         turned = sum(_aligned(op.operand(i).bytes) for i in (0, 1) if _turn(op, i) is not None)
-        return _aligned(sums_scratch(op.output.shape[-1], context)) + turned
+        return _aligned(self._sums(op, context)) + turned
+
+    @property
+    def _ctype(self) -> str:
+        return CTYPE[self.dtype]
+
+    def _sums(self, op: Op, context: Context) -> int:
+        """Bytes of scratch for sums: int16 has no zero points that would need any."""
+        return sums_scratch(op.output.shape[-1], context) if self.dtype == "int8" else 0
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (rows, columns), depth = op.output.shape[-2:], _depth(op)
@@ -46,13 +59,13 @@ class CmsisBatchMatMul(CmsisKernel):
         batches = leading(op)
         pairs = [(1, 1)] * (2 - len(batches)) + batches
         left, right, both = ([f(pair) for pair in pairs] for f in (lambda p: p[0], lambda p: p[1], max))
-        sums = sums_scratch(columns, context)
+        sums = self._sums(op, context)
         statements, operands = self._operands(op, site, _aligned(sums))
         fields = {
             "input_offset": -op.operand(0).zero_point,
             "filter_offset": -op.operand(1).zero_point,
             "output_offset": op.output.zero_point,
-            "activation": {"min": -128, "max": 127},
+            "activation": dict(zip(("min", "max"), RANGE[self.dtype], strict=True)),
         }
         return (
             *statements,
@@ -70,8 +83,7 @@ class CmsisBatchMatMul(CmsisKernel):
             ),
         )  # fmt: skip
 
-    @staticmethod
-    def _operands(op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
+    def _operands(self, op: Op, site: CallSite, start: int) -> tuple[list[Statement], list[Expr]]:
         """What turns operands into scratch from byte `start` on, and where both then lie."""
         statements: list[Statement] = []
         pointers: list[Expr] = []
@@ -82,10 +94,18 @@ class CmsisBatchMatMul(CmsisKernel):
             elif walk is None:
                 pointers.append(view.pointer)
             else:
-                pointers.append(f"(int8_t *)({site.scratch} + {start})")
+                cast = "" if self.dtype == "int8" else "(void *)"
+                pointers.append(f"({self._ctype} *){cast}({site.scratch} + {start})")
                 statements += strided_copy(walk, f"turn{i}", view.pointer, f"{site.scratch} + {start}")
                 start += _aligned(op.operand(i).bytes)
         return statements, pointers
+
+
+def _halves_fit(op: Op) -> bool:
+    """Whether twice the output, before it is clamped, never leaves the int32 in which the function has it."""
+    multiplier, shift = matmul_multiplier(op)
+    greatest = _depth(op) * 2**30 * int(reduced_multiplier(multiplier))
+    return shift <= 14 and greatest >> 14 - shift < 2**31
 
 
 def sums_scratch(columns: int, context: Context) -> int:
@@ -126,7 +146,7 @@ def _by_depth(op: Op, index: int, data: Array) -> Array:
 def _turn(op: Op, index: int) -> Walk | None:
     """How a run-time operand that is stored the other way is turned; None where it can stay."""
     tensor = op.operand(index)
-    data = np.empty(tensor.shape, np.int8)  # its memory is never touched
+    data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
     walk = walk_of(_by_depth(op, index, data), data)
     return None if tensor.is_constant or walk.in_order else walk
 

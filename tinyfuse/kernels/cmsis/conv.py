@@ -58,9 +58,16 @@ class CmsisConv(CmsisRows):
 
 
 def image_call(
-    function: str, params_type: str, params: dict[str, int], op: Op, site: CallSite, scratch: int
+    function: str,
+    params_type: str,
+    params: dict[str, int],
+    op: Op,
+    site: CallSite,
+    scratch: int,
+    bias: str | None = None,
 ) -> tuple[Statement, ...]:
-    """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual."""
+    """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual, `bias` what is
+    passed as such: else the constant."""
     call, source = whole_call(op), image(geometry(op).window, site)
     depthwise = FAMILIES[op.kind].depthwise
     filters = 1 if depthwise else call.out_c
@@ -86,7 +93,7 @@ def image_call(
         Call(
             function,
             ("&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
-             site.constant("weights"), "&bias_dims", site.constant("bias"), "&output_dims",
+             site.constant("weights"), "&bias_dims", bias or site.constant("bias"), "&output_dims",
              site.output.pointer),
             SUCCESS,
         ),

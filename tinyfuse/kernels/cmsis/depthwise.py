@@ -76,12 +76,13 @@ def _exact(call: ConvCall, context: Context) -> bool:
     path = depthwise_path(call, context)
     if path == "convolution":
         return convolve_exact(replace(call, kernel_c=1), context)
-    last_row, last_column = (
-        (call.out_h - 1) * call.stride_h - call.pad_h,
-        (call.out_w - 1) * call.stride_w - call.pad_w,
-    )
     if path == "3x3":  # always reads the middle column: one column of padding at the right is the most
-        return last_column + 1 < call.in_w
-    if path == "opt" and not context.target.mve:  # fills scratch for rows beyond a window's own
-        return call.pad_h <= call.kernel_h and last_row <= call.in_h
-    return True
+        return (call.out_w - 1) * call.stride_w - call.pad_w + 1 < call.in_w
+    return path != "opt" or context.target.mve or fills_scratch(call)
+
+
+def fills_scratch(call: ConvCall) -> bool:
+    """Whether the rows of every window that lie in the padding are its own: without MVE the function clears scratch
+    for all that lie above the image, and below it."""
+    last_row = (call.out_h - 1) * call.stride_h - call.pad_h
+    return call.pad_h <= call.kernel_h and last_row <= call.in_h

@@ -1,4 +1,4 @@
-"""CMSIS-NN's addition and multiplication of int8 tensors of one shape, maximum and minimum."""
+"""CMSIS-NN's addition and multiplication of int8 and int16 tensors of one shape, maximum and minimum of int8."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from tinyfuse.kernels.base import (
     Statement,
     element_access_orders,
 )
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.cmsis.common import SUCCESS, CmsisKernel, dims
 from tinyfuse.kernels.rows import element_count, input_pointer
 from tinyfuse.ops.binary import ADD_SHIFT, add_multipliers, mul_multiplier
 from tinyfuse.ops.convolution import clamp_range
+
+#: dtype -> the first version whose functions of it are called
+_SINCE = {"int8": (4, 0), "int16": (7, 0)}
 
 
 class _CmsisBinary(CmsisKernel):
@@ -27,14 +31,20 @@ class _CmsisBinary(CmsisKernel):
 
     by_row, rings = True, True
     in_place = (0, 1)
+    function: str
+
+    def __init__(self, dtype: str = "int8"):
+        self.dtype = dtype
+        self.name = f"{self.function}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
         same_shape = all(tensor.shape == op.output.shape for tensor in op.operands)
-        return super().accepts(op, context) and same_shape and op.output.dtype == "int8"
+        known = op.output.dtype == self.dtype and context.cmsis_nn >= _SINCE[self.dtype]
+        return super().accepts(op, context) and same_shape and known
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
-            Constant(f"operand{i}", tensor.values.reshape(-1), "int8_t")
+            Constant(f"operand{i}", tensor.values.reshape(-1), CTYPE[tensor.dtype])
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
@@ -51,13 +61,13 @@ class _CmsisBinary(CmsisKernel):
 class CmsisAdd(_CmsisBinary):
     """ADD without broadcasting."""
 
-    name = "arm_elementwise_add_s8"
+    function = "arm_elementwise_add"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (a, a_shift), (b, b_shift), (out, out_shift) = add_multipliers(op)
         args = (
             *self._operands(op, site),
-            -op.operand(0).zero_point, a, a_shift, -op.operand(1).zero_point, b, b_shift, ADD_SHIFT["int8"],
+            -op.operand(0).zero_point, a, a_shift, -op.operand(1).zero_point, b, b_shift, ADD_SHIFT[self.dtype],
             site.output.pointer, op.output.zero_point, out, out_shift, *clamp_range(op),
             element_count(op.output, site),
         )  # fmt: skip
@@ -67,7 +77,7 @@ class CmsisAdd(_CmsisBinary):
 class CmsisMul(_CmsisBinary):
     """MUL without broadcasting."""
 
-    name = "arm_elementwise_mul_s8"
+    function = "arm_elementwise_mul"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         args = (
@@ -83,7 +93,8 @@ class CmsisMinMax(_CmsisBinary):
     elements go as channels of one pixel, which keeps the function's own loops out."""
 
     def __init__(self, kind: str):
-        self.name = f"arm_{kind.lower()}_s8"
+        self.function = f"arm_{kind.lower()}"
+        super().__init__()
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = CmsisKernel.accepts(self, op, context) and context.cmsis_nn >= (7, 0)

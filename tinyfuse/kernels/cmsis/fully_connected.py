@@ -59,10 +59,7 @@ class CmsisFullyConnected(CmsisKernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        multipliers, shifts = channel_multipliers(op)
-        fields = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
-        quantization = Let("cmsis_nn_per_tensor_quant_params", "quantization", fields)
-        return _call(self.name, quantization, op, site, context)
+        return _call(self.name, _one_scale(op), op, site, context)
 
 
 class CmsisFullyConnectedPerChannel(CmsisKernel):
@@ -86,11 +83,28 @@ class CmsisFullyConnectedPerChannel(CmsisKernel):
 
 
 def _call(function: str, quantization: Let, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-    out_c, in_c = op.operand(1).shape
-    batches = op.output.elements // out_c
     # the field is a pointer to non-const, though CMSIS-NN only reads
     buffer = f"(void *){site.constant('sums')}" if _takes_sums(context) else "NULL"
     bias = "NULL" if _takes_sums(context) and context.cmsis_nn >= (7, 0) else site.constant("bias")
+    return _dense_call(function, quantization, op, site, buffer, bias)
+
+
+def plain_call(function: str, op: Op, site: CallSite) -> tuple[Statement, ...]:
+    """A call of a function that takes one scale, a bias and no scratch."""
+    return _dense_call(function, _one_scale(op), op, site, "NULL", site.constant("bias"))
+
+
+def _one_scale(op: Op) -> Let:
+    multipliers, shifts = channel_multipliers(op)
+    fields = {"multiplier": int(multipliers[0]), "shift": int(shifts[0])}
+    return Let("cmsis_nn_per_tensor_quant_params", "quantization", fields)
+
+
+def _dense_call(
+    function: str, quantization: Let, op: Op, site: CallSite, buffer: str, bias: str
+) -> tuple[Statement, ...]:
+    out_c, in_c = op.operand(1).shape
+    batches = op.output.elements // out_c
     fields = {
         "input_offset": -op.input.zero_point,
         "filter_offset": 0,

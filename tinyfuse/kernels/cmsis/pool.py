@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.cmsis.common import (
     SUCCESS,
     CmsisRows,
@@ -19,10 +22,20 @@ from tinyfuse.ops.pooling import Pool2D, pool_extents
 
 
 class _CmsisPool(CmsisRows):
-    """Of int8; the output must not overlap the input."""
+    """Of int8, or since 7.0 of int16; the output must not overlap the input."""
+
+    function: str
+
+    def __init__(self, dtype: str = "int8"):
+        self.dtype = dtype
+        self.name = f"{self.function}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and op.output.dtype == "int8"
+        if not super().accepts(op, context) or op.output.dtype != self.dtype or op.attributes_as(Pool2D).halves_up:
+            return False
+        # sums of more would leave int32
+        fits = math.prod(op.attributes_as(Pool2D).filter) < 2**16
+        return self.dtype == "int8" or (context.cmsis_nn >= (7, 0) and fits)
 
     def window(self, op: Op) -> RowWindow:
         (_, top), _ = pool_extents(op)
@@ -62,7 +75,7 @@ class _CmsisPool(CmsisRows):
 class CmsisAveragePool(_CmsisPool):
     """AVERAGE_POOL_2D."""
 
-    name = "arm_avgpool_s8"
+    function = "arm_avgpool"
 
     def scratch(self, op: Op, context: Context) -> int:
         return average_scratch(op.input.shape[3], context)
@@ -71,7 +84,7 @@ class CmsisAveragePool(_CmsisPool):
 class CmsisMaxPool(_CmsisPool):
     """MAX_POOL_2D."""
 
-    name = "arm_max_pool_s8"
+    function = "arm_max_pool"
 
 
 def average_scratch(channels: int, context: Context) -> int:

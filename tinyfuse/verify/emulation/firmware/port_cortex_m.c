@@ -18,9 +18,9 @@
 #define SCB_CPACR REGISTER(0xE000ED88u)
 
 /* sections.ld */
-extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[], data_start[], data_end[];
+extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[], fault_stack_top[], data_start[], data_end[];
 extern uint32_t flash_start[], flash_used[], flash_end[], constants_start[], constants_end[];
-extern uint32_t inputs_start[], inputs_end[], ram_used[], ram_end[], bulk_used[], bulk_end[];
+extern uint32_t inputs_start[], inputs_end[], arena_start[], ram_used[], ram_end[], bulk_used[], bulk_end[];
 
 /* --- console ---------------------------------------------------------------------------------- */
 
@@ -234,8 +234,11 @@ int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETER
 
 /* --- memory that is not the module's ------------------------------------------------------------ */
 
-/* What nobody uses. */
-static uint32_t *const unused[][2] = {{flash_used, flash_end}, {ram_used, ram_end}, {bulk_used, bulk_end}};
+/* What nobody uses; the stack of the fault handlers only when all is over. */
+static uint32_t *const unused[][2] = {
+    {stack_top, fault_stack_top}, {bss_end, arena_start}, {ram_used, ram_end},
+    {bulk_used, bulk_end}, {flash_used, flash_end},
+};
 
 /* What nobody may write, though the board would let them: its flash is a RAM. */
 static const struct {

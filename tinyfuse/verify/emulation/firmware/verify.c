@@ -51,7 +51,15 @@ extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
    that reads beyond its arena computes something else. */
 #define GUARD (513 * ARENA_ALIGN)
 #define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps it from the other variables */
-static uint8_t memory[GUARD + ARENA_BYTES + GUARD] __attribute__((aligned(2 * ARENA_ALIGN))) IN_ARENA;
+/* Of what lies there, size and alignment are multiples of this: no byte between is one that nobody looks at. */
+#ifdef FRAMES
+#define UNIT (2 * ARENA_ALIGN * MODULE_MACRO(STATE_ALIGN))
+#else
+#define UNIT (2 * ARENA_ALIGN)
+#endif
+#define WHOLE_UNITS(bytes) (((bytes) + UNIT - 1) / UNIT * UNIT)
+enum { AFTER = GUARD + ARENA_BYTES, END = WHOLE_UNITS(AFTER + GUARD) };
+static uint8_t memory[END] __attribute__((aligned(UNIT))) IN_ARENA;
 static uint8_t *const arena = memory + GUARD;
 
 /* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
@@ -62,9 +70,9 @@ uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
 enum {
     INSTANCES = 2,
     STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
-    STATES = INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD
+    STATES = WHOLE_UNITS(INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD)
 };
-static uint8_t states[STATES] __attribute__((aligned(2 * MODULE_MACRO(STATE_ALIGN)))) IN_ARENA;
+static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_ARENA;
 static uint8_t *state; /* of the run */
 uint8_t tinyfuse_state_bytes[STATE_BYTES];
 #define FIRST_STATE (&states[STATE_GUARD])
@@ -427,7 +435,6 @@ static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
 
 int main(void)
 {
-    enum { AFTER = GUARD + ARENA_BYTES, END = AFTER + GUARD };
     const uint8_t *input = tinyfuse_inputs;
     int64_t ticks = NOT_MEASURED, stack = NOT_MEASURED;
 #if MODULE_MACRO(SLIDE_STEP)
@@ -455,7 +462,7 @@ int main(void)
         paint(run, memory, 0, GUARD);
         paint(run, memory, AFTER, END);
         port_forbid(memory, GUARD);
-        port_forbid(&memory[AFTER], GUARD);
+        port_forbid(&memory[AFTER], END - AFTER);
         if (run % 2 == 0) {
             paint(run, memory, GUARD, AFTER);
             status = MODULE(init)(arena, ARENA_BYTES);

@@ -1,0 +1,181 @@
+"""Models of uint8: their int8 twins against LiteRT's reference kernels, and the C against the twins."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import conv_cases
+import numpy as np
+import pytest
+from cases.common import model_of, operator, random_data, tensor
+from executors import assert_exact, plan_of
+from op_harness import TARGETS, cases_of
+from op_harness import assert_exact as kernels_exact
+from tflite_builder import ModelBuilder
+from uint8_models import CASES, network, op_in_uint8, shifted
+
+from tinyfuse.errors import CompileError
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.frontend.uint8 import WARNING
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Context
+from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.convolution import channel_multipliers
+from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.targets import load_target
+from tinyfuse.verify import oracle_worker
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
+
+#: networks of which LiteRT takes every operator in uint8
+_NETWORKS = ("mobilenet_v2", "mobilenet_v3", "two_inputs")
+
+emulated = pytest.mark.skipif(
+    shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
+    reason="needs arm-none-eabi-gcc and qemu-system-arm",
+)
+
+
+def assert_reference_is_litert(data: bytes, runs: int = 6) -> None:
+    pytest.importorskip("ai_edge_litert")
+    graph = read_tflite("m.tflite", data)
+    infer = oracle_worker.litert(data, 0)
+    different = set()
+    for inputs in input_set(graph, runs, 0):
+        for ours, theirs in zip(ReferenceOracle(graph).run(inputs), infer(inputs), strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+            different.add(ours.tobytes())
+    assert len(graph.ops) < 10 or len(different) > len(graph.outputs)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_references_are_litert(kind: str) -> None:
+    for data in CASES[kind].values():
+        assert_reference_is_litert(data)
+
+
+@pytest.mark.parametrize("name", _NETWORKS)
+def test_networks_are_litert(name: str) -> None:
+    assert_reference_is_litert(network(name))
+
+
+@pytest.mark.parametrize("target", (*TARGETS, "cortex-m0plus"))
+def test_kernels(target: str, tmp_path: Path) -> None:
+    """What is made for uint8: layers with weights of 9 bits, averages, tables, and the ends of the model."""
+    if target != "host" and any(shutil.which(tool) is None for tool in ("arm-none-eabi-gcc", "qemu-system-arm")):
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    core, rng = load_target(target), np.random.default_rng(2)
+    context, cases = Context(core, kernels="tinyfuse"), []
+    for kind, models in CASES.items():
+        few = list(models.values())[:15]
+        for op in (op for data in few for op in read_tflite("m.tflite", data).ops if _is_made_for_uint8(kind, op)):
+            cases += cases_of(op, context, [random_data(t.shape, rng, t.dtype) for t in op.activations])
+    names = {case.kernel.name for case in cases}
+    assert names >= {
+        "tinyfuse_conv_packed_row_w16", "tinyfuse_conv_row_w16", "tinyfuse_depthwise_row_w16",
+        "tinyfuse_average_pool_up_row_s8", "tinyfuse_invert_sign", "tinyfuse_activation_lookup_s8",
+    }  # fmt: skip
+    kernels_exact(cases, core, tmp_path)
+
+
+def _is_made_for_uint8(kind: str, op: Op) -> bool:
+    """`kind`: that of the case, which has a QUANTIZE at either end."""
+    wide = op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and op.operand(1).dtype == "int16"
+    ends = op.kind == "QUANTIZE" and kind == "SOFTMAX"
+    return wide or ends or op.kind == "TABLE" or (op.kind == "AVERAGE_POOL_2D" and op.attributes.halves_up)
+
+
+@pytest.mark.parametrize("name", _NETWORKS)
+def test_networks_on_the_host(name: str) -> None:
+    assert_exact(plan_of(network(name), kernels="tinyfuse"))
+
+
+@emulated
+def test_a_network_on_a_core() -> None:
+    assert_exact(plan_of(network("mobilenet_v2"), "cortex-m4", kernels="tinyfuse"))
+
+
+def test_products_of_scales_are_float32() -> None:
+    """Of a convolution of uint8, where int8's are double; of a fully connected layer always."""
+    rng = np.random.default_rng(0)
+    op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4, per_channel=False), rng)
+    data = conv_cases.model_of(replace(op, inputs=tuple(map(shifted, op.inputs)), outputs=(shifted(op.output),)))
+    found = channel_multipliers(read_tflite("m.tflite", data).ops[1])[0][0]
+    product = float(np.float32(op.input.scale) * np.float32(op.operand(1).scale))
+    mantissa, _ = np.frexp(product / op.output.scale)
+    assert found == round(float(mantissa) * 2**31) != channel_multipliers(op)[0][0]
+
+
+def test_halves_go_up() -> None:
+    """127.5 becomes 128, which is -0.5 and 0 of int8; where no window has an even number of values, int8's will do."""
+    x, y = tensor((1, 3, 6, 1)), tensor((1, 3, 3, 1))
+    even = op_in_uint8(operator("AVERAGE_POOL_2D", [x], y, Pool2D("VALID", (1, 2), (1, 2))))
+    graph = read_tflite("m.tflite", model_of(even))
+    assert graph.ops[1].attributes.halves_up
+    data = np.array([127, 128, 126, 127, 0, 1] * 3, np.uint8).reshape(1, 3, 6, 1)
+    assert ReferenceOracle(graph).run([data])[0].reshape(-1)[:3].tolist() == [128, 127, 1]
+    odd = op_in_uint8(operator("AVERAGE_POOL_2D", [x], tensor((1, 1, 2, 1)), Pool2D("VALID", (3, 3), (3, 3))))
+    assert not read_tflite("m.tflite", model_of(odd)).ops[1].attributes.halves_up
+
+
+def test_quantizations_come_together_in_floats() -> None:
+    """A CONCATENATION of uint8 may have inputs of other scales than its output, constants too."""
+    rng = np.random.default_rng(1)
+    inputs = [tensor((1, 4, 40), 0.02, 7), tensor((1, 4, 40), 0.05, -128),
+              tensor((1, 4, 9), 0.013, 3, data=rng.integers(-128, 128, (1, 4, 9)).astype(np.int8))]  # fmt: skip
+    op = operator("CONCATENATION", inputs, tensor((1, 4, 89), 0.031, -20), Concatenation(2, "NONE"))
+    data = model_of(op_in_uint8(op))
+    assert_reference_is_litert(data)
+    assert_exact(plan_of(data))
+    assert WARNING in read_tflite("m.tflite", data).warnings
+
+
+def test_rows_are_fed_as_uint8() -> None:
+    plan = plan_of(network("mobilenet_v2"), feed_rows=True)
+    assert plan.source.inputs[0].dtype == "uint8"
+    assert_exact(plan)
+
+
+def _softmax_after(kind: str, **options) -> bytes:
+    """An operator of uint8 and a SOFTMAX, which makes it a uint8 model."""
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 8), "uint8", 0.1, 100)
+    z = model.tensor("z", (1, 8), "uint8", 0.1, 100)
+    y = model.tensor("y", (1, 8), "uint8", 1 / 256, 0)
+    model.op(kind, [x], [z], **options)
+    model.op("SOFTMAX", [z], [y], beta=1.0)
+    return model.build([x], [y])
+
+
+@pytest.mark.parametrize("kind", ["L2_NORMALIZATION", "ABS", "ELU"])
+def test_what_int8_computes_otherwise_is_refused(kind: str) -> None:
+    with pytest.raises(CompileError, match=rf"{kind} 'z'.*not supported on uint8.*int8\) quantization"):
+        read_tflite("m.tflite", _softmax_after(kind, table=kind == "L2_NORMALIZATION"))
+
+
+def test_weights_with_several_scales_are_refused() -> None:
+    op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4), np.random.default_rng(0))
+    many = replace(op, inputs=tuple(map(shifted, op.inputs)), outputs=(shifted(op.output),))
+    with pytest.raises(CompileError, match="uint8 with several scales"):
+        read_tflite("m.tflite", conv_cases.model_of(many))
+
+
+def test_int16_weights_of_int8_data_are_refused_in_files() -> None:
+    op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4), np.random.default_rng(0))
+    weights = replace(op.operand(1), dtype="int16", data=op.operand(1).values.astype(np.int16))
+    wide = replace(op, inputs=(op.input, weights, op.inputs[2]))
+    with pytest.raises(CompileError, match="weights are constant int8"):
+        plan_of(conv_cases.model_of(wide))
+
+
+def test_an_input_that_is_an_output() -> None:
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 8), "uint8", 0.1, 100)
+    y = model.tensor("y", (1, 8), "uint8", 1 / 256, 0)
+    model.op("SOFTMAX", [x], [y], beta=1.0)
+    graph = read_tflite("m.tflite", model.build([x], [x, y]))
+    assert graph.outputs[0] is graph.inputs[0]
+    assert_exact(plan_of(model.build([x], [x, y])))

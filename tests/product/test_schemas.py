@@ -1,0 +1,116 @@
+"""The published schemas are those of the declarations, and every command's answer meets its own, key for key."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from documented import ROOT
+from families import two_inputs
+from jsonschema import Draft202012Validator, ValidationError
+from random_graphs import Sketch
+from stream_models import streaming_convolutions
+
+from tinyfuse.cli.main import main
+from tinyfuse.schema.answers import ANSWERS
+from tinyfuse.schema.publish import schema, schema_text
+
+emulated = pytest.mark.skipif(
+    not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")), reason="no cross compiler, or no QEMU"
+)
+
+
+def closed(part: Any) -> Any:
+    """The schema without room for keys that it doesn't declare."""
+    if isinstance(part, list):
+        return [closed(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    found = {key: closed(value) for key, value in part.items()}
+    return found | {"additionalProperties": False} if part.get("type") == "object" and "properties" in part else found
+
+
+def answer(*words: str, code: int = 0) -> dict[str, Any]:
+    done = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def meets(name: str, value: dict[str, Any]) -> None:
+    Draft202012Validator(schema(name)).validate(value)
+    Draft202012Validator(closed(schema(name))).validate(value)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    sketch = Sketch(11)
+    x = sketch.value((1, 8, 6, 4))
+    y = sketch.conv(sketch.depthwise(x, (3, 3)), 6, (1, 1))
+    Path("m.tflite").write_bytes(sketch.build([x], [sketch.relu(sketch.pad(y, 1, 0, 0, 1))]))
+    Path("branches.tflite").write_bytes(two_inputs())
+    Path("stream.tflite").write_bytes(streaming_convolutions())
+    return tmp_path
+
+
+def test_the_published_files_are_the_declared_ones() -> None:
+    published = {file.stem: file.read_text() for file in (ROOT / "docs" / "schema").iterdir()}
+    assert published == {name: schema_text(name) for name in ANSWERS}, "python -m tinyfuse.schema.publish docs/schema"
+    for name in ANSWERS:
+        Draft202012Validator.check_schema(schema(name))
+        assert CliRunner().invoke(main, ["schema", name]).output == published[name]
+
+
+def test_answers_about_models_meet_their_schemas(folder: Path) -> None:
+    for model in ("m.tflite", "branches.tflite", "stream.tflite"):
+        meets("report", answer("report", model, "--target", "cortex-m4", "--pareto", "--dump-passes", "--costs"))
+    meets("report", answer("report", "m.tflite", "--target", "host", "--fusion", "none"))
+    meets("gen", answer("gen", "m.tflite", "--target", "host", "-o", "out", "--max-ram", "1M", "--plugin", _plugin()))
+    meets("explain", answer("explain", "branches.tflite", "--target", "cortex-m55"))
+    meets("verify", answer("verify", "m.tflite", "--target", "host", "--oracle", "reference", "--runs", "2"))
+
+
+def _plugin() -> str:
+    Path("plugin.py").write_text("from tinyfuse.plugin import Plugin\n\nPLUGIN = Plugin()\n")
+    return "plugin.py"
+
+
+@emulated
+def test_measured_answers_meet_their_schemas(folder: Path) -> None:
+    target = ("m.tflite", "--target", "cortex-m4", "--kernels", "tinyfuse")
+    meets("verify", answer("verify", *target, "--oracle", "reference", "--runs", "2"))
+    meets("profile", answer("profile", *target))
+    np.save("x.npy", np.zeros((1, 8, 6, 4), np.int8))
+    meets("run", answer("run", *target, "--input", "x.npy"))
+
+
+def test_other_answers_and_errors_meet_their_schemas(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("targets", "operators"):
+        meets(name, answer(name))
+    done = CliRunner().invoke(main, ["doctor", "--json"])
+    meets("doctor", json.loads(done.stdout))
+    meets("front-end", answer("front-end", "-o", "mel.tflite"))
+    meets("error", answer("report", "no.tflite", "--target", "host", code=2))
+    Path("bad.tflite").write_bytes(Path("m.tflite").read_bytes()[:100])
+    meets("error", answer("report", "bad.tflite", "--target", "host", code=2))
+    meets("error", answer("report", "m.tflite", "--target", "host", "--max-ram", "8", code=1))
+    Path("a.json").write_text(json.dumps(answer("report", "m.tflite", "--target", "host")))
+    meets("diff", answer("diff", "a.json", "a.json", "--fail-if-grows", "ram=0"))
+
+
+def test_a_key_that_is_gone_or_of_another_type_is_seen(folder: Path) -> None:
+    good = answer("report", "m.tflite", "--target", "host")
+    for wrong in ({"arena_bytes": "12"}, {"arena_bytes": -1}, {"schema_version": 2}, {"groups": [{}]}):
+        with pytest.raises(ValidationError):
+            meets("report", good | wrong)
+    with pytest.raises(ValidationError):
+        meets("report", {key: value for key, value in good.items() if key != "buffers"})
+    with pytest.raises(ValidationError):
+        meets("report", good | {"undeclared": 1})
+    Draft202012Validator(schema("report")).validate(good | {"added_later": 1})

@@ -1,0 +1,77 @@
+"""Random networks that are rich in functions of one value: chains and DAGs of them, with constants for all or a channel,
+through wider dtypes, behind layers and between them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from random_graphs import BINARY, UNARY, Sketch, Value
+
+#: functions of one float: those that are rounded once or nowhere, and those of libm, which are so by no standard
+_REAL = ("HARD_SWISH", "ABS", "NEG", "SQUARE", "FLOOR")
+_LIBM = ("LOGISTIC", "TANH", "EXP")
+
+
+@st.composite
+def tabled_networks(draw, most_steps: int = 7, libm: bool = True) -> bytes:
+    """A .tflite of one or two layers with functions of one int8 value behind each; `libm`: those of libm too."""
+    real = _REAL + _LIBM * libm
+    sketch = Sketch(draw(st.integers(0, 2**20)))
+    shape = (draw(st.sampled_from([1, 1, 1, 2])), draw(st.integers(1, 9)), draw(st.integers(1, 7)))
+    image = sketch.value((*shape, draw(st.integers(1, 9))))
+    x, wanted = image, []
+    for _ in range(draw(st.integers(1, 2))):
+        x = _layer(draw, sketch, x)
+        inner = [x]
+        for _ in range(draw(st.integers(1, most_steps))):
+            inner.append(_step(draw, sketch, inner, real))
+        x = inner[-1]
+        if draw(st.integers(0, 3)) == 0:
+            wanted.append(draw(st.sampled_from(inner)))  # what somebody outside reads
+    if draw(st.booleans()):
+        x = sketch.mean(x)
+    elif draw(st.integers(0, 3)) == 0:
+        sketch.dtype = "int16"
+        x = sketch.converted(x)
+    return sketch.build([image], list(dict.fromkeys([x, *wanted])))
+
+
+def _layer(draw, sketch: Sketch, x: Value) -> Value:
+    kind = draw(st.sampled_from(["convolution", "pointwise", "depthwise", "none"]))
+    if kind == "convolution":
+        return sketch.conv(x, draw(st.integers(1, 9)), (3, 2), activation=draw(st.sampled_from(["NONE", "RELU"])))
+    if kind == "pointwise":
+        return sketch.conv(x, draw(st.integers(1, 9)), (1, 1))
+    return sketch.depthwise(x, (2, 3)) if kind == "depthwise" else x
+
+
+def _step(draw, sketch: Sketch, inner: list[Value], real: tuple[str, ...]) -> Value:
+    """One function of the last value, and of an earlier one maybe."""
+    x = inner[-1]
+    kind = draw(
+        st.sampled_from(["unary", "unary", "scalar", "channels", "place", "two", "again", "requantize", "float"])
+    )
+    if kind == "unary":
+        name = draw(st.sampled_from((*UNARY, "RELU", "RELU6")))
+        return sketch.relu(x, name, draw(st.booleans())) if "RELU6".startswith(name) else sketch.unary(x, name)
+    if kind in ("scalar", "channels", "place"):
+        shape = {"scalar": (), "channels": x.shape[-1:], "place": x.shape[1:]}[kind]
+        return sketch.with_constant(x, draw(st.sampled_from(BINARY)), shape)
+    if kind in ("two", "again"):
+        other = x if kind == "again" else draw(st.sampled_from(inner))
+        return sketch.add(x, other, kind=draw(st.sampled_from(("MUL", "MUL", *BINARY))))
+    return _island(draw, sketch, x, real) if kind == "float" else sketch.requantize(x)
+
+
+def _island(draw, sketch: Sketch, x: Value, real: tuple[str, ...]) -> Value:
+    """Through float32 and back."""
+    sketch.dtype = "float32"
+    y = sketch.converted(x)
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.booleans()):
+            y = sketch.unary(y, draw(st.sampled_from(real)))
+        else:
+            y = sketch.with_constant(y, draw(st.sampled_from(("ADD", "MUL", "MAXIMUM"))), ())
+    if draw(st.booleans()):
+        y = sketch.add(y, sketch.unary(y, "SQUARE"), kind="MUL")
+    sketch.dtype = "int8"
+    return sketch.converted(y)

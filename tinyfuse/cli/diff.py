@@ -1,0 +1,69 @@
+"""`tinyfuse diff`: what changed between two answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tinyfuse.cli.flags import json_flag
+from tinyfuse.cli.terminal import Answer, show, versioned
+from tinyfuse.errors import UsageError
+from tinyfuse.report.diff import compared, doubts, markdown_lines, parse_limits, read_answer, text_lines
+from tinyfuse.report.report_json import JsonObject
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse diff old.json new.json
+  tinyfuse diff old.json new.json --fail-if-grows ram=0,instructions=1%
+  tinyfuse diff old.json new.json --markdown >> "$GITHUB_STEP_SUMMARY"
+"""
+
+#: no answer is nearly as large
+_MOST_BYTES = 1 << 28
+
+
+@click.command("diff", epilog=_EXAMPLES)
+@click.argument("old", type=click.Path())
+@click.argument("new", type=click.Path())
+@click.option(
+    "--fail-if-grows",
+    multiple=True,
+    metavar="FIGURE=LIMIT,...",
+    help="End with 1 where a figure grew by more: ram, arena, state, flash, weights, code, stack, instructions, macs; "
+    "LIMIT is a number, or percent of the old figure.",
+)
+@click.option("--markdown", is_flag=True, help="Print a table in Markdown.")
+@json_flag()
+def command(old: str, new: str, fail_if_grows: tuple[str, ...], markdown: bool, as_json: bool) -> int:
+    """Compare the figures of two answers that report, gen, verify or profile printed with --json."""
+    return show(diff(old, new, fail_if_grows, markdown), as_json)
+
+
+def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool = False) -> Answer:
+    """`exact` is False where a figure grew by more than its limit. UsageError for files that can't be compared."""
+    limits = parse_limits(fail_if_grows)
+    before, after = read_answer(old, _text(old)), read_answer(new, _text(new))
+    changes, warnings = compared(before, after, limits), doubts(before, after)
+    ok = not any(change.grew for change in changes)
+    data = versioned(
+        old=_about(before), new=_about(after), figures=[change.json() for change in changes], warnings=warnings, ok=ok
+    )
+    lines = markdown_lines(changes) if markdown else text_lines(changes)
+    lines += [f"{'> ' if markdown else ''}warning: {warning}" for warning in warnings]
+    return Answer(data, lines, exact=ok)
+
+
+def _text(name: str) -> str:
+    try:
+        if Path(name).stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{name}: too large for an answer of tinyfuse")
+        return Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"can't read {name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: no JSON: it is not UTF-8") from error
+
+
+def _about(answer: JsonObject) -> JsonObject:
+    return {key: answer.get(key) for key in ("model", "model_sha256", "target", "tinyfuse_version")}

@@ -1,0 +1,180 @@
+"""Output forms: one folder of C, and the files by which build systems and package managers take it.
+
+A form is data (`Form`, one a file here, with its texts in templates/forms); this is what happens to all of them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from tinyfuse.emit.forms import (
+    arduino,
+    cmake,
+    cmsis_pack,
+    csolution,
+    esp_idf,
+    make,
+    meson,
+    platformio,
+    single_file,
+    zephyr,
+)
+from tinyfuse.emit.forms.base import NOTHING_SAID, About, Form, about_of
+from tinyfuse.emit.forms.layout import laid_out, layout_of, places
+from tinyfuse.emit.forms.spdx import with_licence
+from tinyfuse.emit.identifiers import library_target
+from tinyfuse.emit.render import render
+from tinyfuse.errors import UsageError
+
+#: by the name that --format takes, in the order of the documentation
+FORMS: dict[str, Form] = {
+    module.FORM.name: module.FORM
+    for module in (
+        cmake, make, meson, zephyr, arduino, platformio, cmsis_pack, csolution, esp_idf, single_file
+    )
+}  # fmt: skip
+
+#: the licence of runtime_c/
+KERNELS_LICENCE = "Apache-2.0"
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How a module is handed over. Without forms: what `gen` writes by itself.
+
+    bundled  names of the files that --bundle adds, below the folder
+    layer    name of csolution's file, where somebody asked for another than NAME.clayer.yml
+    """
+
+    forms: tuple[Form, ...] = ()
+    about: About = NOTHING_SAID
+    bundled: tuple[str, ...] = ()
+    layer: str | None = None
+
+    @property
+    def single(self) -> bool:
+        return any(form.single for form in self.forms)
+
+    @property
+    def own_flags(self) -> bool:
+        return any(form.own_flags for form in self.forms)
+
+    @property
+    def runs_selftest(self) -> bool:
+        return any(form.programs for form in self.forms)
+
+
+#: what `gen` writes where nobody asks for a form
+PLAIN = Delivery()
+
+
+def delivery_of(formats: Sequence[str], about: Mapping[str, str], layer: str | None = None) -> Delivery:
+    """The forms of these names, each once, in their own order; what packages say of themselves; the name of a layer.
+
+    UsageError for a name or a key that there is not, a value that can't be one, or `about` without a form.
+    """
+    for name in formats:
+        if name not in FORMS:
+            raise UsageError(f"there is no output form {name!r}; there are {', '.join(FORMS)}")
+    if about and not formats:
+        raise UsageError("--about is for output forms; add --format")
+    return Delivery(tuple(form for name, form in FORMS.items() if name in formats), about_of(about), layer=layer)
+
+
+def check_cmsis_nn(delivery: Delivery) -> None:
+    """UsageError where a module that calls CMSIS-NN can't be handed over so."""
+    for form in delivery.forms:
+        if form.cmsis_nn == "never":
+            raise UsageError(
+                f"--format {form.name} has no way to CMSIS-NN, which the module calls; add --kernels tinyfuse"
+            )
+        if form.cmsis_nn == "bundle" and not delivery.bundled:
+            raise UsageError(
+                f"--format {form.name} compiles the CMSIS-NN that the module calls with it; add --bundle, or "
+                "--kernels tinyfuse"
+            )
+
+
+def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery: Delivery) -> dict[str, str]:
+    """File -> text of the whole folder, but reports, bundled files and archives.
+
+    context  what the module's C was rendered with
+    c_files  bare name -> text of that C, and of the kernels' headers
+
+    UsageError where two forms need a file of one name.
+    """
+    known = _known(context, c_files, delivery)
+    files = laid_out(context["name"], c_files, known["layout"])
+    if not delivery.forms:
+        return files | {file: render(template, known) for file, template in cmake.FORM.templates.items()}
+    files |= {file: render(f"forms/{file}.j2", known) for file in ("LICENSE", "README.md")}
+    makers: dict[str, str] = {}
+    for form in delivery.forms:
+        own = {**known, **form.context(known)}
+        for path, template in {**form.templates, **(form.programs if context["selftest"] else {})}.items():
+            file = path.format(name=context["name"], vendor=delivery.about.vendor, layer=known["layer"])
+            if file in makers:
+                raise UsageError(
+                    f"--format {makers[file]} and --format {form.name} both make {file}: generate them into folders "
+                    "of their own"
+                )
+            files[file], makers[file] = render(template, own), form.name
+    return {file: with_licence(file, text, _licence(file, known)) for file, text in files.items()}
+
+
+def _known(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:
+    """What every form's templates are rendered with."""
+    layout = layout_of(context["name"], delivery.forms)
+    placed = places(context["name"], c_files, layout)
+    return {
+        **context,
+        # the name alone as it was before there were forms
+        "library": library_target(context["name"]) if delivery.forms else context["name"],
+        "forms": delivery.forms,
+        "about": delivery.about,
+        "layer": delivery.layer or f"{context['name']}.clayer.yml",
+        "layout": layout,
+        "c_files": placed,
+        "sources": [file for file in placed if file.endswith(".c")],
+        "bundled_sources": [file for file in delivery.bundled if file.endswith(".c")],
+        "bundled_folders": ["cmsis-nn/Include", "cmsis-nn/core"] if delivery.bundled else [],
+    }
+
+
+def _licence(file: str, known: Mapping[str, Any]) -> str:
+    """The SPDX expression of a file of the folder."""
+    owners = str(known["about"].license)
+    if PurePosixPath(file).name.startswith("tinyfuse_"):
+        return KERNELS_LICENCE
+    if known["layout"].single and file in known["sources"]:  # kernels stand in it
+        return f"{f'({owners})' if ' ' in owners else owners} AND {KERNELS_LICENCE}"
+    return owners
+
+
+def known_of(
+    context: Mapping[str, Any], c_files: Mapping[str, str], kernels: Mapping[str, str], delivery: Delivery
+) -> dict[str, Any]:
+    """What every form's templates are rendered with."""
+    name = context["name"]
+    layout = layout_of(name, delivery.forms)
+    placed = list(laid_out(name, dict.fromkeys((*c_files, *kernels), ""), layout))
+    return {
+        **context,
+        # the name alone as it was before there were forms
+        "library": library_target(context["name"]) if delivery.forms else context["name"],
+        "forms": delivery.forms,
+        "about": delivery.about,
+        "layout": layout,
+        "c_files": placed,
+        "sources": [file for file in placed if file.endswith(".c")],
+        "bundled_sources": [file for file in delivery.bundled if file.endswith(".c")],
+        "bundled_folders": ["cmsis-nn/Include", "cmsis-nn/core"] if delivery.bundled else [],
+    }
+
+
+def archives(name: str, delivery: Delivery, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Name -> content of the files that forms make of the finished folder of the module `name`."""
+    return dict(form.archive(name, delivery.about, files) for form in delivery.forms if form.archive is not None)

@@ -1,0 +1,62 @@
+"""Zephyr: a module with a switch in Kconfig, a sample, and a test that twister runs on emulated boards.
+
+After scripts/zephyr_module.py (keys of module.yml) and the boards of Zephyr 4 (names in three parts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tinyfuse.emit.forms.base import Form
+from tinyfuse.targets import Target
+
+#: boards that run any module where portable kernels are allowed
+_ANY = ("native_sim", "qemu_riscv32", "qemu_cortex_m3", "qemu_xtensa/dc233c")
+#: what main's stack takes beside an inference: printing, the test's frames
+_STACK_BESIDE = 2048
+
+
+def _boards(target: Target) -> tuple[str, ...]:
+    """The boards in QEMU whose core has the instructions that the plan relies on, and no others. No such board of
+    Zephyr has a Cortex-M33 with the DSP extension."""
+    if target.cpu is None:
+        return _ANY
+    if target.mve:
+        return ("mps3/corstone300/an547",)
+    return ("mps2/an386", "mps2/an500") if target.dsp else ("mps2/an385",)
+
+
+def _context(known: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "boards": _boards(known["target"]),
+        "any_boards": _ANY if known["target"].cpu is not None and known["cmsis_nn"] is None else (),
+        "main_stack": _STACK_BESIDE + -(-known["unoptimized_stack_bytes"] // 256) * 256,
+        "symbol": f"TINYFUSE_{known['macro']}",
+    }
+
+
+_TEST = "zephyr/tests/selftest"
+_SAMPLE = "zephyr/samples/inference"
+
+FORM = Form(
+    "zephyr",
+    "a module for Zephyr, with a sample and a self-test for twister",
+    {
+        "zephyr/module.yml": "forms/zephyr.module.yml.j2",
+        "zephyr/CMakeLists.txt": "forms/zephyr.CMakeLists.txt.j2",
+        "zephyr/Kconfig": "forms/zephyr.Kconfig.j2",
+        f"{_SAMPLE}/CMakeLists.txt": "forms/zephyr.app.CMakeLists.txt.j2",
+        f"{_SAMPLE}/prj.conf": "forms/zephyr.sample.conf.j2",
+        f"{_SAMPLE}/sample.yaml": "forms/zephyr.sample.yaml.j2",
+        f"{_SAMPLE}/src/main.c": "forms/zephyr.sample.c.j2",
+    },
+    programs={
+        f"{_TEST}/CMakeLists.txt": "forms/zephyr.app.CMakeLists.txt.j2",
+        f"{_TEST}/prj.conf": "forms/zephyr.test.conf.j2",
+        f"{_TEST}/testcase.yaml": "forms/zephyr.testcase.yaml.j2",
+        f"{_TEST}/src/main.c": "forms/zephyr.test.c.j2",
+    },
+    cmsis_nn="package",
+    context=_context,
+)

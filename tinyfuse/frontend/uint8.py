@@ -1,0 +1,188 @@
+"""Models of uint8, the quantization of TensorFlow 1, become models of int8.
+
+before   %y:u8 = CONV_2D(%x:u8, %w:u8)
+after    %a:s8 = QUANTIZE(%x:u8);  %b:s8 = CONV_2D(%a, %w':s8);  %y:u8 = QUANTIZE(%b)
+
+Every stored value, and every zero point, is less by 128 (the bit of the sign is inverted), so the numbers that they
+stand for stay; whoever calls the module sees uint8. TensorFlow Lite Micro has no such kernels: LiteRT's reference
+kernels say what is right. Where they compute otherwise than those of int8, the operator that is made here says so:
+
+weights             have a zero point. Less that, they fit int8, or 9 bits: then they are int16
+convolutions        multiply the scales of input and weights in float32 (Conv2D.float_scales)
+AVERAGE_POOL_2D     rounds halves up (Pool2D.halves_up)
+LOGISTIC, TANH ...  are tables made in float32 (TABLE)
+CONCATENATION       brings inputs to the output's quantization, in float32 (TABLE)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.errors import Problem
+from tinyfuse.ir import Array, Graph, Op, Quant, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import Conv2D
+from tinyfuse.ops.pooling import Pool2D, has_even_window
+from tinyfuse.ops.table import TABLE_VALUES, Table
+from tinyfuse.ops.uint8_functions import nearest
+from tinyfuse.ops.unary import UnaryOperator
+
+WARNING = (
+    "a uint8 model: computed in int8, every stored value less 128; TensorFlow Lite Micro doesn't run it, so LiteRT's "
+    "reference kernels say what is right"
+)
+_HINT = "convert the model again with full integer (int8) quantization"
+
+
+def is_uint8(ops: tuple[Op, ...]) -> bool:
+    """Whether an operator computes stored uint8, which no kernel takes: what moves it alone makes no uint8 model."""
+    computing = (op for op in ops if op.kind in FAMILIES and FAMILIES[op.kind].computes_uint8)
+    return any(t is not None and t.dtype == "uint8" for op in computing for t in (*op.inputs, *op.outputs))
+
+
+def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
+    """Of a model that `is_uint8`: what of it can't be brought to int8."""
+    for op in ops:
+        tensors = [t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype == "uint8"]
+        if not tensors or op.kind not in FAMILIES:
+            continue
+        family = FAMILIES[op.kind]
+        if not (family.computes_uint8 or family.takes_uint8 or family.moves(op)):
+            yield Problem("this operator is not supported on uint8", str(op), str(tensors[0]), _HINT)
+        several = next((t for t in tensors if t.quant is not None and t.quant.per_channel), None)
+        if several is not None:
+            yield Problem("uint8 with several scales is not supported", str(op), str(several), _HINT)
+
+
+def as_int8(graph: Graph) -> Graph:
+    """The graph in int8, of a model without `uint8_problems`."""
+    return _Shifted(graph).graph()
+
+
+class _Shifted:
+    """Tensors and operators of a uint8 graph in int8."""
+
+    def __init__(self, source: Graph):
+        self.source = source
+        self.known: dict[Tensor, Tensor] = {}
+        self.borders = {*source.inputs, *source.outputs}
+
+    def graph(self) -> Graph:
+        g = self.source
+        through = set(g.inputs) & set(g.outputs)  # an input that is an output as it is
+        entering = [self.quantized(t, self.tensor(t)) for t in g.inputs if t.dtype == "uint8"]
+        ops = [made for op in g.ops for made in self.operators(op)]
+        leaving = [self.quantized(self.tensor(t), t) for t in g.outputs if t.dtype == "uint8" and t not in through]
+        return replace(g, ops=(*entering, *ops, *dict.fromkeys(leaving)), warnings=(*g.warnings, WARNING))
+
+    @staticmethod
+    def quantized(source: Tensor, result: Tensor) -> Op:
+        return Op("QUANTIZE", (source,), (result,))
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """`tensor`, in int8 if it is uint8."""
+        if tensor.dtype != "uint8":
+            return tensor
+        if tensor not in self.known:
+            quant = tensor.quant and replace(tensor.quant, zero_point=tuple(z - 128 for z in tensor.quant.zero_point))
+            data = None if tensor.data is None else _inverted(tensor.values)
+            twin = replace(tensor, dtype="int8", quant=quant, data=data)
+            if tensor in self.borders:  # which stays, beside its twin
+                twin = replace(twin, name=f"{tensor.name} (int8)", index=-1)
+            self.known[tensor] = twin
+        return self.known[tensor]
+
+    def operators(self, op: Op) -> list[Op]:
+        """What computes the same as a uint8 operator; it alone where none of its tensors is uint8."""
+        inputs = tuple(None if t is None else self.tensor(t) for t in op.inputs)
+        new = replace(op, inputs=inputs, outputs=tuple(map(self.tensor, op.outputs)))
+        if new.inputs == op.inputs and new.outputs == op.outputs:
+            return [op]
+        family = FAMILIES[op.kind]
+        if family.data_and_weights is not None:
+            return [_layer(new)]
+        if op.kind == "AVERAGE_POOL_2D":
+            return [_pool(new)]
+        if op.kind == "CONCATENATION":
+            return _concatenation(new)
+        if isinstance(family, UnaryOperator):
+            return [_tabled(new, family)]
+        return [new]
+
+
+def _inverted(stored: Array) -> Array:
+    """int8 of uint8, the bit of the sign inverted; read-only."""
+    values: Array = (stored ^ np.uint8(128)).view(np.int8)
+    values.setflags(write=False)
+    return values
+
+
+def _layer(op: Op) -> Op:
+    """A layer whose weights have no zero point, but for a fully connected one, which may."""
+    weights = op.optional(1)
+    if weights is None or not weights.is_constant or weights.dtype != "int8" or weights.quant is None:
+        return op
+    if isinstance(op.attributes, Conv2D):
+        op = replace(op, attributes=replace(op.attributes, float_scales=True))
+    values = weights.values.astype(np.int16) - weights.zero_point
+    fits = values.size == 0 or -128 <= values.min() <= values.max() <= 127
+    if not fits and not isinstance(op.attributes, Conv2D):
+        return op
+    values = values.astype(np.int8) if fits else values
+    values.setflags(write=False)
+    quant = Quant(weights.quant.scale, (0,), weights.quant.axis)
+    symmetric = replace(weights, dtype=str(values.dtype), quant=quant, data=values)
+    return replace(op, inputs=(op.inputs[0], symmetric, *op.inputs[2:]))
+
+
+def _pool(op: Op) -> Op:
+    pool = op.attributes
+    ranks = len(op.input.shape) == len(op.output.shape) == 4
+    if not ranks or not isinstance(pool, Pool2D) or min(pool.filter + pool.stride) < 1 or not has_even_window(op):
+        return op
+    return replace(op, attributes=replace(pool, halves_up=True))
+
+
+# --- functions of one value ------------------------------------------------------------------
+
+_STORED = TABLE_VALUES.astype(np.int64)
+_F32 = np.float32
+
+
+def _table(name: str, values: Array) -> Tensor:
+    data: Array = np.clip(values, -128, 127).astype(np.int8)
+    data.setflags(write=False)
+    return Tensor(f"{name} (table)", (256,), "int8", None, data)
+
+
+def _tabled(op: Op, family: UnaryOperator) -> Op:
+    """A TABLE, or the operator where int8's arithmetic gives the same or a rule will refuse it."""
+    if any(rule.broken(op) for rule in family.rules):
+        return op
+    table = _table(op.output.name, family.function_of_uint8(op, _STORED))
+    if np.array_equal(table.values, family.function(op, _STORED.astype(np.int8))):
+        return op
+    return Op("TABLE", (op.input, table), op.outputs, Table((op.kind,)), op.index)
+
+
+def _concatenation(op: Op) -> list[Op]:
+    """Inputs of another quantization than the output's go through a table first."""
+    made, inputs = [], []
+    for tensor in op.inputs:
+        if tensor is None or tensor.quant is None or op.output.quant is None or tensor.quant == op.output.quant:
+            inputs.append(tensor)
+            continue
+        scale = _F32(tensor.scale) * (_F32(1) / _F32(op.output.scale))
+        bias = _F32(-(tensor.zero_point + 128)) * scale
+        values = nearest((_STORED + 128).astype(_F32) * scale + bias) + op.output.zero_point
+        if tensor.is_constant:
+            data: Array = np.clip(values, -128, 127).astype(np.int8)[tensor.values.view(np.uint8)]
+            inputs.append(replace(tensor, quant=op.output.quant, data=data))
+            continue
+        result = replace(tensor, name=f"{tensor.name} (rescaled)", quant=op.output.quant, index=-1)
+        made.append(Op("TABLE", (tensor, _table(tensor.name, values)), (result,), Table((op.kind,)), op.index))
+        inputs.append(result)
+    return [*made, replace(op, inputs=tuple(inputs))]

@@ -1,0 +1,151 @@
+"""CMSIS-NN's layers of int16 data with int8 weights (16x8), since 7.0.
+
+They sum at least a part of the products in int32, and requantize an int64 sum by way of an int32 that is twice the
+output: exact where both are proven to fit (`_proven`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import reduced_multiplier
+from tinyfuse.kernels.base import CallSite, Constant, Context, Let, Statement
+from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisKernel, CmsisRows, channel_constants, weights_constant
+from tinyfuse.kernels.cmsis.conv import image_call
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, middle_call, whole_call
+from tinyfuse.kernels.cmsis.depthwise import fills_scratch
+from tinyfuse.kernels.cmsis.fully_connected import plain_call
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.matmul_s16 import greatest_sums, has_zero_points
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.convolution import DepthwiseConv2D, accumulator, bias_values, channel_multipliers, geometry
+
+#: so many taps and more are left to the general depthwise convolution (USE_FAST_DW_CONV_S16_FUNCTION)
+_MANY_TAPS = 512
+
+
+def _proven(op: Op) -> bool:
+    """Whether no sum leaves int32, nor what it is on the way to the output."""
+    greatest, (multipliers, shifts) = greatest_sums(op), channel_multipliers(op)
+    if (greatest >= 2**31).any():
+        return False
+    if accumulator(op) == "int32":
+        return bool((greatest << np.maximum(shifts, 0) < 2**31).all())
+    doubled = 14 - shifts
+    return bool(((doubled >= 0) & (greatest * reduced_multiplier(multipliers) >> doubled.clip(0, 62) < 2**31)).all())
+
+
+def _fits(op: Op, context: Context) -> bool:
+    return context.cmsis_nn >= (7, 0) and _proven(op)
+
+
+def _bias(op: Op) -> Constant:
+    """The bias in the dtype of the sums."""
+    dtype = accumulator(op)
+    return Constant("bias", bias_values(op).astype(dtype), f"{dtype}_t", align=8 if dtype == "int64" else 4)
+
+
+class _CmsisLayer(CmsisRows):
+    """The output must not overlap the input, whose pixels are copied block by block."""
+
+    stack_bytes = 1280
+
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        weights, _, *quantization = channel_constants(op)
+        return weights, _bias(op), *quantization
+
+
+class CmsisConvS16(_CmsisLayer):
+    """CONV_2D of one group."""
+
+    name = "arm_convolve_wrapper_s16"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        call = whole_call(op)
+        dims = (call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c)
+        terms = call.kernel_h * call.kernel_w * call.kernel_c
+        small = call.in_c == call.kernel_c and max(dims) <= MAX_DIM and terms <= 2 * MAX_DIM
+        return super().accepts(op, context) and small and _fits(op, context)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return convolve_scratch_s16(whole_call(op), context)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        bias = {"data": site.constant("bias"), "is_int32_bias": int(accumulator(op) == "int32")}
+        call = image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context), bias="&bias_data")
+        return Let("cmsis_nn_bias_data", "bias_data", bias), *call
+
+
+class CmsisDepthwiseS16(_CmsisLayer):
+    """DEPTHWISE_CONV_2D."""
+
+    name = "arm_depthwise_conv_wrapper_s16"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        calls = all_calls(op)
+        return super().accepts(op, context) and _fits(op, context) and all(_exact(call, context) for call in calls)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return depthwise_scratch_s16(whole_call(op), context)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "fast" if _is_fast(middle_call(op, by_row)) else "general"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
+        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, self.scratch(op, context))
+
+
+class CmsisFullyConnectedS16(CmsisKernel):
+    """FULLY_CONNECTED with one weight scale, int64 sums and no zero points. The output must not overlap the input."""
+
+    name = "arm_fully_connected_s16"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        plain = not has_zero_points(op) and not op.operand(1).quantization.per_channel
+        return super().accepts(op, context) and plain and accumulator(op) == "int64" and _fits(op, context)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return weights_constant(op), _bias(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return plain_call(self.name, op, site)
+
+
+def convolve_scratch_s16(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf of arm_convolve_s16 must have: what the outputs of a block of pixels read."""
+    terms = call.in_c * call.kernel_h * call.kernel_w
+    return 4 * 16 * -(-terms // 8) if context.target.mve else 2 * 2 * terms
+
+
+def depthwise_scratch_s16(call: ConvCall, context: Context) -> int:
+    """The same of arm_depthwise_conv_wrapper_s16, whose vectors on MVE read 8 bytes beyond it."""
+    if not _is_fast(call) or not context.target.dsp:
+        return 0
+    pixel = 2 * call.in_c * call.kernel_h * call.kernel_w
+    return 4 * pixel + 8 if context.target.mve else pixel
+
+
+def _is_fast(call: ConvCall) -> bool:
+    return call.in_c == call.out_c and call.undilated and call.kernel_h * call.kernel_w < _MANY_TAPS
+
+
+def _exact(call: ConvCall, context: Context) -> bool:
+    if max(call.in_h, call.in_w, call.in_c, call.out_h, call.out_w, call.out_c) > MAX_DIM:
+        return False
+    if _is_fast(call) and context.target.dsp and not context.target.mve:
+        return fills_scratch(call)
+    return True

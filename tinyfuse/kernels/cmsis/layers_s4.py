@@ -1,0 +1,138 @@
+"""CMSIS-NN's layers of int8 data with weights of int4, two to a byte in the file's order, since 7.0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import INT4, Op
+from tinyfuse.kernels.base import CallSite, Constant, Context, Statement
+from tinyfuse.kernels.cmsis.common import CmsisKernel, CmsisRows, bias_constant, channel_constants
+from tinyfuse.kernels.cmsis.conv import image_call
+from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
+from tinyfuse.kernels.cmsis.depthwise import fills_scratch
+from tinyfuse.kernels.cmsis.fully_connected import plain_call
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.int4 import nibbles
+from tinyfuse.ops.base import RowWindow
+from tinyfuse.ops.convolution import DepthwiseConv2D, geometry
+
+
+def _fits(op: Op, context: Context) -> bool:
+    return op.operand(1).dtype == INT4 and context.cmsis_nn >= (7, 0)
+
+
+def _weights(op: Op) -> Constant:
+    values = np.ascontiguousarray(op.operand(1).values).reshape(-1)
+    return Constant("weights", nibbles(np.pad(values, (0, values.size % 2)).reshape(-1, 2)), "int8_t")
+
+
+class _CmsisLayer(CmsisRows):
+    """The output must not overlap the input, whose pixels are copied block by block."""
+
+    nibbles = True
+    stack_bytes = 1280
+
+    def window(self, op: Op) -> RowWindow:
+        return geometry(op).window
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        _, *others = channel_constants(op)
+        return _weights(op), *others
+
+
+class CmsisConvS4(_CmsisLayer):
+    """CONV_2D of one group."""
+
+    name = "arm_convolve_wrapper_s4"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and _fits(op, context) and geometry(op).groups == 1
+        return fits and all(_convolve_exact(call, context) for call in all_calls(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(convolve_scratch_s4(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
+
+
+class CmsisDepthwiseS4(_CmsisLayer):
+    """DEPTHWISE_CONV_2D."""
+
+    name = "arm_depthwise_conv_wrapper_s4"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        fits = super().accepts(op, context) and _fits(op, context)
+        return fits and all(_depthwise_exact(call, context) for call in all_calls(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(depthwise_scratch_s4(call) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "opt" if _is_opt(middle_call(op, by_row)) else "general"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
+        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, self.scratch(op, context))
+
+
+class CmsisFullyConnectedS4(CmsisKernel):
+    """FULLY_CONNECTED, whose weights of int4 have one scale. The output must not overlap the input."""
+
+    name = "arm_fully_connected_s4"
+    nibbles = True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and _fits(op, context) and not any(op.operand(1).quantization.zero_point)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _weights(op), bias_constant(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return plain_call(self.name, op, site)
+
+
+def convolve_scratch_s4(call: ConvCall, context: Context) -> int:
+    """Bytes that ctx.buf of arm_convolve_wrapper_s4 must have: what the outputs of a block of pixels read."""
+    path, terms = convolve_path(call, context.cmsis_nn), call.in_c * call.kernel_h * call.kernel_w
+    if path.startswith("1x1"):
+        return 0
+    if not context.target.mve:
+        return 4 * terms
+    return 0 if path == "1xn" else 64 * -(-terms // 16)
+
+
+def depthwise_scratch_s4(call: ConvCall) -> int:
+    """The same of arm_depthwise_conv_wrapper_s4 without MVE, and without DSP too: what an output reads."""
+    return 2 * call.in_c * call.kernel_h * call.kernel_w if _is_opt(call) else 0
+
+
+def _is_opt(call: ConvCall) -> bool:
+    return call.in_c == call.out_c and call.undilated
+
+
+def _convolve_exact(call: ConvCall, context: Context) -> bool:
+    if convolve_path(call, context.cmsis_nn) == "1xn" and context.target.mve:
+        # what has padding starts at nibbles that may lie in the middle of a byte
+        whole = (call.out_w - 1) * call.stride_w + call.kernel_w == call.in_w
+        return whole and (call.out_h, call.pad_h, call.pad_w) == (1, 0, 0)
+    return convolve_exact(call, context)
+
+
+def _depthwise_exact(call: ConvCall, context: Context) -> bool:
+    """The general function takes a tap's weights for whole bytes; the other one is wrong for most shapes on MVE."""
+    if not _is_opt(call):
+        return call.in_c % 2 == 0
+    return not context.target.mve and fills_scratch(call)

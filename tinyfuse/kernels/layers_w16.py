@@ -1,0 +1,106 @@
+"""Our kernels of int8 convolutions with int16 weights, those of uint8 models (runtime_c/tinyfuse_*_w16.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.matmul import block_pixels, matmul_depth, unpacked_order
+from tinyfuse.kernels.packing import (
+    POINTER_BYTES,
+    REQUANT,
+    bounded,
+    channel_weights,
+    conv_row_call,
+    folded_bias,
+    general_channels,
+)
+from tinyfuse.ops.convolution import channel_multipliers, geometry
+
+
+class _Layer(Kernel):
+    """One output row a call, of rings; it reads only the input rows of the row's own window."""
+
+    by_row, whole, rings = True, False, True
+
+
+def _constant(weights: Array) -> Constant:
+    return Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int16_t")
+
+
+class ConvRowW16(_Layer):
+    """Any convolution, depthwise ones as those of groups, in portable C."""
+
+    name = "tinyfuse_conv_row_w16"
+    headers = ("tinyfuse_conv_w16.h",)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return _constant(channel_weights(op)), general_channels(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site)
+
+
+class PackedConvRowW16(_Layer):
+    """Convolution of one group by im2col and the loop of unpacked weights."""
+
+    name = "tinyfuse_conv_packed_row_w16"
+    headers = ("tinyfuse_conv_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return geometry(op).groups == 1 and bounded(op) is not None
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(bounded(op))
+        weights = np.zeros((layer.weights.shape[0], matmul_depth(op)), "<i2")
+        weights[:, : layer.weights.shape[1]] = layer.weights
+        return (
+            Constant("weights", unpacked_order(weights).view(np.int8), "int8_t"),
+            Constant("channels", layer.channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        by_bytes = op.input.shape[3] % 4 != 0
+        rows = op.operand(1).shape[1] * POINTER_BYTES
+        return matmul_depth(op) * (2 * block_pixels(context) + by_bytes) + rows
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"blocks of {block_pixels(context)}"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, block_pixels(context))
+
+
+class DepthwiseRowW16(_Layer):
+    """Depthwise convolution with depth multiplier 1."""
+
+    name = "tinyfuse_depthwise_row_w16"
+    headers = ("tinyfuse_depthwise_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c and bool((np.abs(folded_bias(op)) < 2**31).all())
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        channels = np.zeros(op.output.shape[-1], REQUANT)
+        channels["bias"] = folded_bias(op)
+        channels["multiplier"], channels["shift"] = channel_multipliers(op)
+        return _constant(op.operand(1).values), Constant("channels", channels, "tinyfuse_requant")
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return taps_scratch(op)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)

@@ -1,0 +1,160 @@
+"""What several operators compute of one int8 value becomes one table of its 256 results.
+
+before   %a = LOGISTIC(%in);  %b = MUL(%in, %a);  %c = ADD(%b, %k)       %k a constant of one value
+after    %c = TABLE(%in, %t)                                             %t[256]
+
+before   %a = MUL(%in, %k[C]);  %b = ADD(%a, %l[C]);  %c = RELU(%b)
+after    %c = CHANNEL_TABLES(%in, %t)                                    %t[C, 256]
+
+A region of operators qualifies that has one int8 tensor in front and one tensor behind, where each of its operators
+computes an element from those at its place (`OpFamily.pointwise`, `elementwise`), its constants are the same
+everywhere, or at least in each channel, and nobody outside reads what lies between. Found from its last operator
+backwards, as large as it gets. Its references compute the table, so every bit stays: what lies between may be of any
+dtype, float32 too. That holds for functions of libm as well, for the C of those has the bits of its references on every
+core (docs/decisions/15-bounds-of-libm.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tinyfuse.ir import ITEM_BYTES, Array, Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.table import TABLE_VALUES, Table
+from tinyfuse.ops.unary import UnaryOperator
+
+#: what a table may give; an int8 value has two bytes in a table of int16
+RESULTS = ("int8", "int16")
+
+#: a single operator becomes a table where it has at least as many elements as the table
+FEWEST_ELEMENTS = 256
+
+#: bytes in flash of an operator's tables of channels, and of all such tables of a model
+MOST_CHANNEL_BYTES, MOST_BYTES_IN_ALL = 1 << 14, 1 << 16
+
+#: such bytes that an element of an operator which goes is worth
+CHANNEL_BYTES_AN_ELEMENT = 4
+
+
+def tabulate(graph: Graph) -> Graph:
+    """The graph in which every largest region of that sort is a table."""
+    instead: dict[Op, Op | None] = {}
+    budget, position = MOST_BYTES_IN_ALL, {op: place for place, op in enumerate(graph.ops)}
+    for op in reversed(graph.ops):
+        if op in instead:
+            continue
+        for region in reversed(list(_regions(graph, op, position))):
+            table = _table_of(region, budget) if _pays(region) else None
+            if table is not None:
+                if table.kind != "TABLE":
+                    budget -= table.operand(1).bytes
+                instead |= dict.fromkeys(region.ops)
+                instead[op] = table  # in the last one's place
+                break
+    if not instead:
+        return graph
+    return replace(graph, ops=tuple(new for op in graph.ops if (new := instead.get(op, op)) is not None))
+
+
+@dataclass(frozen=True)
+class _Region:
+    """ops, in the graph's order, that compute the output of the last one from `source` alone."""
+
+    source: Tensor
+    ops: tuple[Op, ...]
+
+
+def _regions(graph: Graph, last: Op, position: Mapping[Op, int]) -> Iterator[_Region]:
+    """The regions that end with `last`, each one with more operators than the one before; `position`: of the graph's
+    operators."""
+    if not last.outputs or last.output.dtype not in RESULTS or not _joins(last, last.output.shape):
+        return
+    shape, inside, front = last.output.shape, {last}, set(last.activations)
+    while True:
+        if len(front) == 1:
+            (source,) = front
+            if source.dtype == "int8" and source.shape == shape:
+                yield _Region(source, tuple(sorted(inside, key=position.__getitem__)))
+        # the tensor that is made last: no other one of the front follows from it
+        made = [op for tensor in front if (op := graph.producer.get(tensor)) is not None]
+        op = max(made, key=position.__getitem__, default=None)
+        if op is None or not _joins(op, shape) or op.output in graph.outputs:
+            return
+        if not inside.issuperset(graph.consumers[op.output]):
+            return
+        inside.add(op)
+        front = (front - {op.output}) | set(op.activations)
+
+
+def _joins(op: Op, shape: tuple[int, ...]) -> bool:
+    """Whether each element of the operator's output, of that shape, follows from those at its place."""
+    family = FAMILIES[op.kind]
+    tensors = (*op.activations, *op.outputs)
+    return (
+        (family.pointwise or (family.elementwise and len(op.inputs) == 1))
+        and len(op.outputs) == 1
+        and not op.states
+        and bool(op.activations)
+        and all(tensor.shape == shape for tensor in tensors)
+    )
+
+
+def _pays(region: _Region) -> bool:
+    """Whether a table is worth its bytes, as far as constants have nothing to do with it."""
+    (*others, last) = region.ops
+    if others:
+        return True
+    # an int8 function of one value is computed by a table as it is
+    tabled = isinstance(FAMILIES[last.kind], UnaryOperator) and last.output.dtype == "int8"
+    return not tabled and last.output.elements >= FEWEST_ELEMENTS
+
+
+def _table_of(region: _Region, budget: int) -> Op | None:
+    """The operator in the region's place; None where a constant is another one at every place, or takes tables of
+    channels with more bytes than `budget`, or than they are worth."""
+    last = region.ops[-1]
+    constants: dict[Tensor, Array] = {}
+    for tensor in (t for op in region.ops for t in op.operands if t.is_constant):
+        values = _of_channels(tensor)
+        if values is None:
+            return None
+        constants[tensor] = values
+    channels = max((values.size for values in constants.values()), default=1)
+    bytes_needed = 256 * channels * ITEM_BYTES[last.output.dtype]
+    worth = CHANNEL_BYTES_AN_ELEMENT * last.output.elements * len(region.ops)
+    if channels > 1 and bytes_needed > min(MOST_CHANNEL_BYTES, budget, worth):
+        return None
+    tables = _results(region, constants, channels)
+    if (tables == tables[:1]).all():
+        tables = tables[0]
+    data = np.ascontiguousarray(tables)
+    constant = Tensor(f"{last.output.name} (table)", data.shape, last.output.dtype, None, data)
+    kind = "TABLE" if data.ndim == 1 else "CHANNEL_TABLES"
+    return Op(kind, (region.source, constant), last.outputs, Table(tuple(op.kind for op in region.ops)), last.index)
+
+
+def _of_channels(constant: Tensor) -> Array | None:
+    """The constant's values a channel, or one for all; None where they depend on another dimension."""
+    data = constant.values
+    rows = data.reshape(-1, data.shape[-1] if data.ndim else 1)
+    same = len(rows) > 0 and all(row.tobytes() == rows[0].tobytes() for row in rows[1:])
+    if not same:
+        return None
+    row: Array = rows[0]
+    return row[:1] if all(value.tobytes() == row[0].tobytes() for value in row) else row
+
+
+def _results(region: _Region, constants: dict[Tensor, Array], channels: int) -> Array:
+    """[channels, 256]: what the region makes of TABLE_VALUES."""
+    shape = (256, channels)
+    values = {tensor: np.ascontiguousarray(np.broadcast_to(row, shape)) for tensor, row in constants.items()}
+    values[region.source] = np.ascontiguousarray(np.broadcast_to(TABLE_VALUES[:, None], shape))
+    known = {tensor: replace(tensor, shape=shape, data=data) for tensor, data in values.items()}
+    for op in region.ops:
+        probe = replace(op.reading(known), outputs=(replace(op.output, shape=shape),))
+        (values[op.output],) = FAMILIES[op.kind].reference(probe, *(values[t] for t in op.operands))
+        known[op.output] = replace(probe.output, data=values[op.output])
+    return values[region.ops[-1].output].T

@@ -1,0 +1,284 @@
+"""The answer of each command, key by key."""
+
+from __future__ import annotations
+
+from tinyfuse.report.report_json import SCHEMA_VERSION
+from tinyfuse.schema.parts import (
+    COUNT,
+    FLAG,
+    INTEGER,
+    NUMBER,
+    SHA256,
+    TEXT,
+    Schema,
+    items,
+    joined,
+    none_or,
+    optional,
+    options_schema,
+    record,
+    table,
+)
+
+_VERSIONS = record(schema_version={"const": SCHEMA_VERSION}, tinyfuse_version=TEXT)
+_ENVELOPE = joined(
+    _VERSIONS,
+    record(model=TEXT, model_sha256=none_or(SHA256), target=TEXT, options=options_schema(), warnings=items(TEXT)),
+)
+_OPERATOR = record(kind=TEXT, index=INTEGER, name=TEXT)
+_SHAPE = items(COUNT)
+_PORT = record(
+    name=TEXT, symbol=TEXT, shape=_SHAPE, dtype=TEXT, scale=none_or(NUMBER), zero_point=none_or(INTEGER)
+)  # fmt: skip
+_REORDERING = none_or(
+    record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=none_or(COUNT))
+)
+
+_FIGURES = record(
+    macs=COUNT,
+    model_macs=COUNT,
+    predicted_instructions=none_or(COUNT),
+    arena_bytes=COUNT,
+    arena_lower_bound=COUNT,
+    placement_optimal=FLAG,
+    unfused_arena_bytes=COUNT,
+    state_bytes=COUNT,
+    states=items(record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=_SHAPE, ring=FLAG)),
+    weight_bytes=COUNT,
+    code_bytes=COUNT,
+    code_bytes_measured=FLAG,
+    rewrites=items(
+        # what a rewrite saves may be less than nothing
+        record(**{"pass": TEXT}, what=TEXT, macs_saved=INTEGER, weight_bytes_saved=INTEGER, copied_bytes_saved=INTEGER)
+    ),
+    reordering=_REORDERING,
+    inputs=items(_PORT),
+    outputs=items(_PORT),
+    fed_input=none_or(TEXT),
+    groups=items(
+        record(
+            name=TEXT,
+            operators=items(_OPERATOR),
+            kernels=items(TEXT),
+            macs=COUNT,
+            scratch_bytes=COUNT,
+            traffic_bytes=COUNT,
+            unfused_traffic_bytes=COUNT,
+        )
+    ),
+    buffers=items(record(name=TEXT, offset=COUNT, bytes=COUNT, first_step=COUNT, last_step=COUNT, owner=TEXT)),
+    views=items(record(tensor=TEXT, buffer=TEXT, offset=COUNT, bytes=COUNT)),
+)
+
+_TERM = record(feature=TEXT, count=NUMBER, factor=NUMBER)
+_COSTS = record(
+    table=TEXT,
+    about=table(TEXT),
+    operators=items(
+        record(
+            group=COUNT,
+            operator=TEXT,
+            entry=TEXT,
+            instructions=none_or(COUNT),
+            terms=none_or(items(_TERM)),
+            loop=items(_TERM),
+        )
+    ),
+)
+_REPORT = record(
+    pareto=none_or(
+        items(
+            record(
+                arena_bytes=COUNT,
+                predicted_instructions=none_or(COUNT),
+                slower=NUMBER,
+                groups=COUNT,
+                optimize=items(TEXT),
+            )
+        )
+    ),
+    passes=none_or(items(record(**{"pass": TEXT}, text=TEXT))),
+    costs=none_or(_COSTS),
+)
+
+_COST = record(instructions=none_or(COUNT), ram_bytes=none_or(COUNT))
+_EXPLAIN = record(
+    arena_bytes=COUNT,
+    macs=COUNT,
+    predicted_instructions=none_or(COUNT),
+    reordering=_REORDERING,
+    fusions=items(
+        record(
+            taken=FLAG, groups=items(COUNT), operators=items(_OPERATOR), fused=none_or(_COST), apart=_COST, reason=TEXT
+        )
+    ),
+    advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),
+)
+
+_VALUE: Schema = {"type": ["number", "boolean"]}
+_VERIFY = record(
+    emulator=TEXT,
+    oracle=TEXT,
+    compiler=TEXT,
+    compiler_opt=TEXT,
+    runs=COUNT,
+    seed=COUNT,
+    frames=none_or(COUNT),
+    outputs=COUNT,
+    mismatches=COUNT,
+    first_mismatch=none_or(record(run=COUNT, tensor=TEXT, index=_SHAPE, expected=_VALUE, computed=_VALUE)),
+    problems=items(TEXT),
+    exact=FLAG,
+    within_bound=FLAG,
+    max_ulp=COUNT,
+    max_step=COUNT,
+    operator_bounds=table(record(ulp=COUNT, bound=COUNT)),
+    macs=COUNT,
+    instructions=none_or(COUNT),
+    arena_bytes=COUNT,
+    state_bytes=COUNT,
+    ram_bytes=none_or(COUNT),
+    stack_bytes=none_or(COUNT),
+    flash_code_bytes=none_or(COUNT),
+    flash_weight_bytes=none_or(COUNT),
+    kernel_symbols=table(items(TEXT)),
+    cmsis_nn=none_or(record(path=TEXT, version=TEXT)),
+    command=TEXT,
+)
+
+_REGIONS = none_or(record(flash=COUNT, arena=COUNT, stack=COUNT, other=COUNT))
+_USAGE = record(
+    instructions=none_or(COUNT),
+    instructions_per_mac=none_or(NUMBER),
+    instructions_per_output=none_or(NUMBER),
+    loaded_bytes=_REGIONS,
+    stored_bytes=_REGIONS,
+    calls=none_or(COUNT),
+    estimated_cycles=none_or(COUNT),
+)
+_PREDICTED = record(predicted_instructions=none_or(COUNT))
+_TOTALS = joined(
+    _USAGE, _PREDICTED,
+    record(
+        macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT)
+    ),
+)  # fmt: skip
+_PROFILE = joined(
+    _TOTALS,
+    record(
+        emulator=TEXT,
+        compiler=TEXT,
+        compiler_opt=TEXT,
+        groups=items(
+            joined(
+                _USAGE,
+                _PREDICTED,
+                record(
+                    name=TEXT,
+                    macs=COUNT,
+                    output_elements=COUNT,
+                    stack_bytes=none_or(COUNT),
+                    operators=items(
+                        joined(
+                            _OPERATOR,
+                            _USAGE,
+                            _PREDICTED,
+                            record(
+                                kernel=TEXT,
+                                macs=COUNT,
+                                output_elements=COUNT,
+                                functions=none_or(
+                                    items(
+                                        record(name=none_or(TEXT), instructions=COUNT, estimated_cycles=none_or(COUNT))
+                                    )
+                                ),
+                            ),
+                        )
+                    ),
+                ),
+            )
+        ),
+        outside_groups=_USAGE,
+        unfused=none_or(_TOTALS),
+    ),
+)
+
+_RUN = record(
+    notes=items(TEXT),
+    emulator=TEXT,
+    compiler=TEXT,
+    compiler_opt=TEXT,
+    runs=COUNT,
+    instructions=none_or(COUNT),
+    arena_bytes=COUNT,
+    output=none_or(TEXT),
+    outputs=items(joined(_PORT, record(values=items({"type": ["number", "boolean", "string"]})))),
+)
+
+_MEMORY = none_or({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
+_TARGET = record(
+    name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT),
+    qemu_machine=none_or(TEXT), qemu_tick_ns=none_or(NUMBER), renode_cpu=none_or(TEXT), flash=_MEMORY, ram=_MEMORY,
+    bulk=_MEMORY,
+)  # fmt: skip
+_KIND = record(
+    kind=TEXT, summary=TEXT, rules=items(TEXT), kernels=items({"type": "array", "items": TEXT}), streams_rows=FLAG,
+    in_place=FLAG, tested_cases=table(COUNT), dtypes=table(COUNT),
+)  # fmt: skip
+_CHECK = record(
+    name=TEXT, purpose=TEXT, required=FLAG, good=FLAG, place=none_or(TEXT), version=none_or(TEXT),
+    problem=none_or(TEXT), install=TEXT,
+)  # fmt: skip
+
+_COMPARED = record(model=TEXT, model_sha256=none_or(SHA256), target=TEXT, tinyfuse_version=TEXT)
+_CHANGE = record(
+    figure=TEXT, old=COUNT, new=COUNT, change=INTEGER, percent=none_or(NUMBER), limit=none_or(TEXT), grew=FLAG
+)
+
+_PROBLEM = record(message=TEXT, operator=none_or(TEXT), tensor=none_or(TEXT), hint=none_or(TEXT))
+
+#: command -> what it prints where all is well
+ANSWERS: dict[str, Schema] = {
+    "report": joined(_ENVELOPE, _FIGURES, _REPORT),
+    "gen": joined(_ENVELOPE, _FIGURES, record(files=table(SHA256), output=TEXT)),
+    "explain": joined(_ENVELOPE, _EXPLAIN),
+    "verify": joined(_ENVELOPE, _VERIFY),
+    "profile": joined(_ENVELOPE, _PROFILE),
+    "run": joined(_ENVELOPE, _RUN),
+    "diff": joined(
+        _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
+    ),
+    "targets": joined(_VERSIONS, record(targets=items(_TARGET))),
+    "operators": joined(_VERSIONS, record(operators=items(_KIND))),
+    "devices": joined(
+        _VERSIONS,
+        record(devices=items(record(name=TEXT, target=TEXT, ram=none_or(COUNT), flash=none_or(COUNT), pack=TEXT))),
+    ),
+    "cmsis-nn": joined(
+        _VERSIONS,
+        record(path=TEXT, version=TEXT, found_by=TEXT, core_include=none_or(TEXT), lacks=items(TEXT)),
+    ),
+    "doctor": joined(_VERSIONS, record(checks=items(_CHECK))),
+    "front-end": joined(
+        _VERSIONS,
+        record(
+            output=TEXT,
+            bytes=COUNT,
+            samples=COUNT,
+            sample_rate=COUNT,
+            window_ms=NUMBER,
+            stride_ms=NUMBER,
+            channels=COUNT,
+            frames=COUNT,
+            low=NUMBER,
+            high=NUMBER,
+            scale=NUMBER,
+            zero_point=INTEGER,
+            shape=none_or(_SHAPE),
+        ),
+    ),
+    "error": joined(
+        _VERSIONS,
+        record(error=optional(record(message=TEXT, exit_code=COUNT), model=TEXT, problems=items(_PROBLEM))),
+    ),
+}

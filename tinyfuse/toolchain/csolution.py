@@ -1,0 +1,81 @@
+"""`*.cbuild-mlops.yml`, by which CMSIS-Toolbox asks a generator for a layer with a model.
+
+It says for which core, under which name, and where the layer is to be; which model is found by that name: the schema
+(cbuild-mlops, 2.14.0) has no place for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyfuse.emit.identifiers import module_name
+from tinyfuse.errors import ToolMissing, UsageError
+from tinyfuse.targets import target_of_core
+
+#: what the names of such files end with
+ENDING = ".cbuild-mlops.yml"
+_LAYER_ENDING = ".clayer.yml"
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class LayerRequest:
+    """What is asked for: a model's path, a name of `tinyfuse targets`, the module's name, the place of the layer."""
+
+    model: Path
+    target: str
+    name: str
+    layer: Path
+
+
+def read_request(path: Path) -> LayerRequest:
+    """UsageError where the file can't be read or lacks something, where no target has the core's code, and where no
+    model of that name is there. ToolMissing without PyYAML."""
+    asked = _mapping(_parsed(path), "cbuild-mlops", path)
+    core = _text(_mapping(asked, "processor", path), "processor", "type", path)
+    model = _mapping(asked, "model", path)
+    target = target_of_core(core)
+    if target is None:
+        raise UsageError(f"{path}: processor type {core!a} is a core that tinyfuse has no target for")
+    name = module_name(_text(model, "model", "name", path))
+    layer = path.parent / _text(model, "model", "clayer", path)
+    if not layer.name.endswith(_LAYER_ENDING) or layer.name == _LAYER_ENDING:
+        raise UsageError(f"{path}: model clayer {layer.name!a} is no name of a layer: it ends in {_LAYER_ENDING}")
+    places = list(dict.fromkeys((path.parent, layer.parent)))
+    for place in places:
+        found = place / f"{name}.tflite"
+        if found.is_file():
+            return LayerRequest(found, target, name, layer)
+    looked = " or ".join(str(place / f"{name}.tflite") for place in places)
+    raise UsageError(f"{path}: the model {name} is looked for at {looked}, and is not there")
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        import yaml  # no other command needs it
+    except ImportError:
+        raise ToolMissing("PyYAML", "pip install 'tinyfuse[csolution]'") from None
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{path} is too large to be what CMSIS-Toolbox writes")
+        return yaml.safe_load(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"can't read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise UsageError(f"{path} is no YAML") from None
+
+
+def _mapping(fields: Any, key: str, path: Path) -> Any:
+    found = fields.get(key) if isinstance(fields, dict) else None
+    if not isinstance(found, dict):
+        raise UsageError(f"{path} has no {key}: node, which CMSIS-Toolbox writes")
+    return found
+
+
+def _text(fields: Any, node: str, key: str, path: Path) -> str:
+    found = fields.get(key)
+    if not isinstance(found, str) or not found.isprintable():
+        raise UsageError(f"{path}: {node} has no {key}")
+    return found
