@@ -250,8 +250,8 @@ class Kernel(ABC):
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
     nibbles    its constants have weights of int4 two to a byte
-    costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     weights    the --weights that its constants are in
+    costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -266,8 +266,8 @@ class Kernel(ABC):
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
     nibbles: bool = False
-    costs_as: str | None = None
     weights: str = "packed"
+    costs_as: str | None = None
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -234,6 +234,11 @@ def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
 
 
+def _of_narrow(p: _Fields, args: _Arguments) -> int:
+    """Columns of block * in_c inputs of 2 bytes."""
+    return int(2 * p["block"] * p["in_c"])
+
+
 def _of_dense(p: _Fields, args: _Arguments) -> int:
     """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
     return _fours(p["in_c"]) * _input_bytes(args[-2])
@@ -319,6 +324,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_s4": _of_pointwise,
+    "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
