@@ -45,9 +45,9 @@ def compile_graph(source: Graph, target: Target, options: Options, progress: Pro
         progress(f"planning a step with {sum(t.bytes for t in step.states):,} bytes of state")
         last = Compilation(step, target, options, progress)
         plans.append(last.plan(options))
-    fastest = (
-        last.plan(replace(options, optimize="speed", max_ram=None)) if options.optimize == "balanced" else plans[-1]
-    )
+    fastest = plans[-1]
+    if options.optimize == "balanced":
+        fastest = last.plan(replace(options, optimize="speed", max_ram=None))
     return choose_step(plans, options, fastest)
 
 
