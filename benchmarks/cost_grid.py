@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+
+from other_dtypes import other_dtype
 
 from tinyfuse.ir import Graph, Op, Quant, Tensor
 from tinyfuse.ops import FAMILIES
@@ -51,9 +57,15 @@ def operator(kind: str, inputs, output: Tensor, **options) -> Op:
     return Op(kind, tuple(inputs), (output,), FAMILIES[kind].attributes(options))
 
 
+def like(given: Tensor) -> Tensor:
+    """A tensor of that shape, dtype and quantization, with a name and an index of its own."""
+    number = next(_names)
+    return replace(given, name=f"t{number}", index=number)
+
+
 def rectifier(output: Tensor) -> Op:
     """A RELU that makes `output` of a tensor like it, row by row."""
-    return operator("RELU", [tensor(output.shape, output.scale, output.zero_point)], output)
+    return operator("RELU", [like(output)], output)
 
 
 def chain(length: int) -> list[Op]:
@@ -88,6 +100,28 @@ def _weights(rng: random.Random, shape, channels: int, axis: int) -> list[Tensor
     bias = tensor((channels,), 0.0, 0, "int32", values.integers(-999, 1000, channels).astype(np.int32))
     biased = Quant(tuple(0.05 * s for s in scales), (0,) * channels, 0)
     return [weights, Tensor(bias.name, bias.shape, "int32", biased, bias.data, bias.index)]
+
+
+def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
+    """The operators that a kernel of that name is measured on: in the dtype that its name ends in. Of int16 layers
+    every third has a bias of int32, if it may."""
+    found = operators(kind, count)
+    if kernel.endswith("_s4"):
+        return [of_int4(op) for op in found]
+    if kernel.endswith("_f32"):
+        return _allowed(other_dtype(op, "float32") for op in found)
+    if not kernel.endswith("_s16"):
+        return found
+    if "_s8_" in kernel:
+        return _allowed(replace(op, outputs=other_dtype(op, "int16").outputs) for op in found)
+    narrow = kind in ("CONV_2D", "FULLY_CONNECTED")
+    return _allowed(
+        other_dtype(op, "int16", "int32" if narrow and i % 3 == 2 else "int64") for i, op in enumerate(found)
+    )
+
+
+def _allowed(ops: Iterable[Op]) -> list[Op]:
+    return [op for op in ops if not any(rule.broken(op) for rule in FAMILIES[op.kind].rules)]
 
 
 def of_int4(op: Op) -> Op:

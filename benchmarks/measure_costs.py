@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from cost_grid import chain, of_int4, operators, rectifier, tensor  # noqa: E402
+from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
@@ -54,6 +54,9 @@ DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
+
+#: dtypes of which a RELU makes rows
+_RECTIFIED = ("int8", "int16", "float32")
 
 #: a table with fewer says nothing
 FEWEST = 3
@@ -136,10 +139,8 @@ def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: 
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn = operators(kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
     seen, samples, compiler = set(), [], ""
-    if name.endswith("_s4"):
-        drawn = [of_int4(op) for op in drawn]
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         # the first of several forms that accepts it, as the plan takes it
@@ -166,8 +167,8 @@ def grid_plan(ops: list[Op], context: Context) -> Plan:
     groups = [[op] for op in ops]
     for op in ops:
         # with one row there is no loop
-        if op.input.dtype == "int8" and len(op.output.shape) == 4 and op.output.shape[1] > 1:
-            middle = tensor(op.input.shape, op.input.scale, op.input.zero_point)
+        if op.input.dtype in _RECTIFIED and len(op.output.shape) == 4 and op.output.shape[1] > 1:
+            middle = like(op.input)
             output = replace(op.output, index=-1)
             pair = [rectifier(middle), replace(op, inputs=(middle, *op.inputs[1:]), outputs=(output,))]
             if Legality(_graph([pair]), context).refusal(pair) is None:

@@ -72,6 +72,23 @@ def test_copies_in_other_dtypes_are_models_and_stand_in_a_table():
     assert int4 == "| m, t | int4 | 250 WRONG | 1.25 | 9 | no |  |  |"
 
 
+def test_kernels_are_measured_on_operators_of_their_dtype():
+    import cost_grid
+
+    def dtypes(kernel: str, kind: str) -> set[tuple[str, str, str]]:
+        drawn = cost_grid.drawn_for(kernel, kind, 9)
+        return {(op.input.dtype, op.operand(1).dtype, op.output.dtype) for op in drawn}
+
+    assert dtypes("tinyfuse_pointwise_s8", "CONV_2D") == {("int8", "int8", "int8")}
+    assert dtypes("tinyfuse_pointwise_s4", "CONV_2D") == {("int8", "int4", "int8")}
+    assert dtypes("tinyfuse_dense_s16", "FULLY_CONNECTED") == {("int16", "int8", "int16")}
+    assert dtypes("tinyfuse_dense_f32", "FULLY_CONNECTED") == {("float32", "float32", "float32")}
+    biases = {op.operand(2).dtype for op in cost_grid.drawn_for("tinyfuse_conv_row_s16", "CONV_2D", 9)}
+    assert biases == {"int32", "int64"}
+    mixed = cost_grid.drawn_for("tinyfuse_rescale_s8_s16", "QUANTIZE", 3)
+    assert {(op.input.dtype, op.output.dtype) for op in mixed} == {("int8", "int16")}
+
+
 @needs_qemu
 @pytest.mark.emulated
 def test_a_model_is_measured(tmp_path, monkeypatch, capsys):

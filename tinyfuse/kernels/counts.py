@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.convolution import clamp_range, geometry
+from tinyfuse.ops.convolution import clamp_range, geometry, quantized
 from tinyfuse.ops.pooling import Pool2D
 
 Counts = Mapping[str, float]
@@ -37,12 +38,12 @@ def _up(value: int, step: int) -> int:
 
 def _signed(op: Op) -> int:
     """Outputs that may be below the zero point: their requantization takes an instruction more."""
-    return op.output.elements if clamp_range(op)[0] < op.output.zero_point else 0
+    return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
 
 
 def _clamped(op: Op) -> int:
-    """Outputs whose clamp is narrower than int8: some kernels pass over them once more."""
-    return op.output.elements if clamp_range(op) != (-128, 127) else 0
+    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
+    return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
 @_kept

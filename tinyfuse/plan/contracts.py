@@ -304,6 +304,11 @@ def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
+def _of_detection(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
+    return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
+
+
 def _leaves(p: _Fields, axis: str, side: str) -> bool:
     """Whether any window of a tinyfuse_conv leaves the image."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
@@ -334,4 +339,5 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_detection": _of_detection,
 }
