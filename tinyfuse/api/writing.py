@@ -103,9 +103,10 @@ def check_flash(plan: Plan, code_bytes: int | None) -> None:
     code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
     flash = plan.weight_bytes + code_bytes
     if limit is not None and flash > limit:
+        hint = "" if plan.context.weights == "packed" else " (hint: --weights packed takes the fewest)"
         raise DoesNotFit(
             f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
-            f"take {flash:,} bytes, --max-flash allows {limit:,}"
+            f"take {flash:,} bytes, --max-flash allows {limit:,}{hint}"
         )
 
 
