@@ -13,11 +13,14 @@ TINYFUSE_INLINE void tinyfuse_activation_clamp_s8(const int8_t *in, int8_t *out,
 {
 #if TINYFUSE_MVE
     const int8x16_t least = vdupq_n_s8((int8_t)low), most = vdupq_n_s8((int8_t)high);
-    for (; count > 0; count -= 16) {
-        const mve_pred16_t lanes = vctp8q((uint32_t)count);
-        vstrbq_p_s8(out, vminq_s8(vmaxq_s8(vldrbq_z_s8(in, lanes), least), most), lanes);
+    for (; count >= 16; count -= 16) {
+        vstrbq_s8(out, vminq_s8(vmaxq_s8(vldrbq_s8(in), least), most));
         in += 16;
         out += 16;
+    }
+    if (count > 0) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)count);
+        vstrbq_p_s8(out, vminq_s8(vmaxq_s8(vldrbq_z_s8(in, lanes), least), most), lanes);
     }
 #else
 #if TINYFUSE_DSP
@@ -44,11 +47,14 @@ TINYFUSE_INLINE void tinyfuse_activation_lookup_s8(const int8_t *table, const in
 {
     const uint8_t *bytes = (const uint8_t *)in;
 #if TINYFUSE_MVE
-    for (; count > 0; count -= 16) {
-        const mve_pred16_t lanes = vctp8q((uint32_t)count);
-        vstrbq_p_s8(out, vldrbq_gather_offset_z_s8(table, vldrbq_z_u8(bytes, lanes), lanes), lanes);
+    for (; count >= 16; count -= 16) {
+        vstrbq_s8(out, vldrbq_gather_offset_s8(table, vldrbq_u8(bytes)));
         bytes += 16;
         out += 16;
+    }
+    if (count > 0) {
+        const mve_pred16_t lanes = vctp8q((uint32_t)count);
+        vstrbq_p_s8(out, vldrbq_gather_offset_z_s8(table, vldrbq_z_u8(bytes, lanes), lanes), lanes);
     }
 #else
     for (; count >= 8; count -= 8) {
@@ -74,12 +80,15 @@ TINYFUSE_INLINE void tinyfuse_activation_lookup_s8_s16(const int16_t *table, con
 {
     const uint8_t *bytes = (const uint8_t *)in;
 #if TINYFUSE_MVE
-    for (; count > 0; count -= 8) {
+    for (; count >= 8; count -= 8) {
+        vstrhq_s16(out, vldrhq_gather_shifted_offset_s16(table, vldrbq_u16(bytes)));
+        bytes += 8;
+        out += 8;
+    }
+    if (count > 0) {
         const mve_pred16_t lanes = vctp16q((uint32_t)count);
         const uint16x8_t places = vldrbq_z_u16(bytes, lanes);
         vstrhq_p_s16(out, vldrhq_gather_shifted_offset_z_s16(table, places, lanes), lanes);
-        bytes += 8;
-        out += 8;
     }
 #else
     for (; count >= 4; count -= 4) {
@@ -106,14 +115,18 @@ TINYFUSE_INLINE void tinyfuse_channel_lookup_s8(const int8_t *tables, const int8
         int32_t left = channels;
 #if TINYFUSE_MVE
         const uint16x8_t starts = vshlq_n_u16(vidupq_n_u16(0, 1), 8);
-        for (; left > 0; left -= 8) {
+        for (; left >= 8; left -= 8) {
+            vstrbq_s16(out, vldrbq_gather_offset_s16(table, vaddq_u16(vldrbq_u16(bytes), starts)));
+            table += 8 * 256;
+            bytes += 8;
+            out += 8;
+        }
+        if (left > 0) {
             const mve_pred16_t lanes = vctp16q((uint32_t)left);
             const uint16x8_t places = vaddq_u16(vldrbq_z_u16(bytes, lanes), starts);
-            const int32_t count = tinyfuse_min(8, left);
             vstrbq_p_s16(out, vldrbq_gather_offset_z_s16(table, places, lanes), lanes);
-            table += 8 * 256;
-            bytes += count;
-            out += count;
+            bytes += left;
+            out += left;
         }
 #else
         for (; left >= 4; left -= 4) {

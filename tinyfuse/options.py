@@ -40,6 +40,7 @@ class Flag:
     limits      the least and the largest number, None for none
     is_file     the value is a path
     is_size     the value is written as `parse_size` reads it
+    is_step     the value is written as `parse_step` reads it
     """
 
     flag: str
@@ -51,6 +52,7 @@ class Flag:
     limits: tuple[int, int | None] | None = None
     is_file: bool = False
     is_size: bool = False
+    is_step: bool = False
 
     @property
     def is_switch(self) -> bool:
@@ -97,6 +99,29 @@ def parse_size(text: str | None) -> int | None:
     return int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
 
 
+_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)\s*"
+_TIMED_STEP = re.compile(rf"\s*{_NUMBER}(s|ms|us|ns)\s*@\s*{_NUMBER}([kMG]?)Hz\s*")
+
+
+def parse_step(text: str | None) -> int | None:
+    """Instructions, "16000" or "16K", or what a clock gives in a time, "200us@80MHz" (also s, ms, ns; kHz, GHz), at one
+    a cycle. UsageError for another text, or for less than one."""
+    if text is None:
+        return None
+    timed = _TIMED_STEP.fullmatch(text)
+    plain = re.fullmatch(r"\s*(\d{1,12})\s*([kKmM]?)\s*", text)
+    if timed:
+        seconds = float(timed[1]) * {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[timed[2]]
+        found = int(seconds * float(timed[3]) * {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[timed[4]] + 1e-6)
+    elif plain:
+        found = int(plain[1]) * {"": 1, "k": 1000, "m": 1000**2}[plain[2].lower()]
+    else:
+        raise UsageError(f"{text!r} is no length of a step; write instructions, such as 20000, or 200us@80MHz")
+    if found < 1:
+        raise UsageError(f"{text!r} leaves no instruction for a step")
+    return found
+
+
 @dataclass(frozen=True)
 class Options:
     """What changes the generated code, settled: the same options and model give the same files.
@@ -132,6 +157,9 @@ class Options:
     feed_rows: bool = option(
         "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
     )
+    step: bool = option(
+        "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
+    )
     slide: int | None = option(
         "Generate NAME_slide: the model over a window of the last frames, which moves by so many in each step; what "
         "earlier steps computed stays (docs/sliding.md).",
@@ -160,6 +188,13 @@ class Options:
         otherwise="7.0, or that of the tree that verify and --bundle find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
+    max_step: int | None = option(
+        "Generate NAME_step, and fail when a step is predicted to take more: instructions, or 200us@80MHz, a cycle for "
+        "each.",
+        None,
+        metavar="N",
+        is_step=True,
+    )
     max_ram: int | None = option(
         "Fail when arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
     )

@@ -1,7 +1,7 @@
 /* RAM against instructions: the plans to choose from. */
 function optionWords(point) {
   if (point.optimize.length) return `--optimize ${point.optimize.includes("balanced") ? "balanced" : point.optimize[0]}`;
-  return `--optimize speed --max-ram ${point.arena_bytes + DATA.figures.state_bytes}`;
+  return `--optimize speed --max-ram ${point.arena_bytes + point.state_bytes}`;
 }
 function startPareto() {
   const host = byId("pareto"), points = DATA.pareto;

@@ -11,14 +11,19 @@ class Loop {
     const rows = new Array(data.lanes.length - data.outside).fill(0);
     data.order.forEach((stage, event) => {
       if (event % 64 === 0) this.marks.push([...rows]);
-      rows[stage] += 1;
+      this.count(rows, stage);
     });
     if (data.order.length % 64 === 0) this.marks.push([...rows]);
+  }
+  /* A call of a stage makes its next row, or several. */
+  count(rows, stage) {
+    const lane = this.data.lanes[stage + this.data.outside];
+    rows[stage] = Math.min(rows[stage] + lane.at_once, lane.rows);
   }
   /* Rows of each stage before an event. */
   rowsBefore(event) {
     const mark = Math.min(Math.floor(event / 64), this.marks.length - 1), rows = [...this.marks[mark]];
-    for (let e = 64 * mark; e < event; e += 1) rows[this.data.order[e]] += 1;
+    for (let e = 64 * mark; e < event; e += 1) this.count(rows, this.data.order[e]);
     return rows;
   }
   /* The oldest row of a lane that is still read, before an event. */
@@ -36,7 +41,7 @@ class Loop {
     const { lanes, outside, order } = this.data, rows = this.rowsBefore(event), now = event < order.length ? order[event] : null;
     const states = lanes.map((lane, n) => ({ there: n < outside ? lane.rows : rows[n - outside], oldest: lane.needed.length ? this.needed(lane, event) : 0, making: null, reading: null }));
     if (now !== null) {
-      states[now + outside].making = rows[now];
+      states[now + outside].making = [rows[now], Math.min(rows[now] + lanes[now + outside].at_once, lanes[now + outside].rows)];
       for (const read of lanes[now + outside].reads) states[read.lane].reading = [read.first[rows[now]], read.end[rows[now]]];
     }
     return states;
@@ -45,11 +50,11 @@ class Loop {
     const { lanes, outside, order } = this.data;
     if (event >= order.length) return `All ${number(order.length)} rows are made.`;
     const states = this.state(event), lane = lanes[order[event] + outside], made = states[order[event] + outside].making;
+    const span = ([first, end]) => (end - first > 1 ? `rows ${first} to ${end - 1}` : end > first ? `row ${first}` : "no row");
     const reads = lane.reads.map((read) => {
-      const [first, end] = states[read.lane].reading;
-      return `${end - first > 1 ? `rows ${first} to ${end - 1}` : end > first ? `row ${first}` : "no row"} of ${plainName(lanes[read.lane].name)}`;
+      return `${span(states[read.lane].reading)} of ${plainName(lanes[read.lane].name)}`;
     });
-    return `Event ${number(event + 1)} of ${number(order.length)}: ${lane.kind} makes row ${made} of ${plainName(lane.name)}${reads.length ? ` from ${reads.join(" and ")}` : ""}.`;
+    return `Event ${number(event + 1)} of ${number(order.length)}: ${lane.kind} makes ${span(made)} of ${plainName(lane.name)}${reads.length ? ` from ${reads.join(" and ")}` : ""}.`;
   }
 }
 function laneText(lane) {
@@ -94,7 +99,7 @@ function drawLoop(canvas, loop, event) {
     const oldest = lane.needed.length ? Math.min(state.oldest, state.there) : 0;
     fill(0, oldest, shades.used);
     fill(oldest, state.there, shades.held);
-    if (state.making !== null) fill(state.making, state.making + 1, shades.hot);
+    if (state.making !== null) fill(...state.making, shades.hot);
     if (state.reading && state.reading[1] > state.reading[0]) {
       pen.strokeStyle = shades.read;
       pen.lineWidth = 2;

@@ -52,15 +52,29 @@ def test_every_level_is_exact_and_keeps_to_the_headers_stack(tmp_path: Path, tar
 
 @pytest.mark.emulated
 @needs_qemu
+@pytest.mark.parametrize("opt", LEVELS)
+def test_winograd_keeps_to_the_headers_stack(tmp_path: Path, opt: str) -> None:
+    sketch = Sketch(3)
+    x = sketch.value((1, 12, 12, 16))
+    y = sketch.add(x, sketch.conv(sketch.conv(x, 16, (3, 3)), 16, (3, 3)))
+    model = tmp_path / "net.tflite"
+    model.write_bytes(sketch.build([x], [sketch.conv(sketch.conv(y, 32, (3, 3), (2, 2)), 32, (3, 3))]))
+    data = verified(model, "cortex-m4", opt, "--weights", "winograd")
+    assert data["exact"], data["problems"]
+
+
+@pytest.mark.emulated
+@needs_qemu
 @pytest.mark.campaign
 @pytest.mark.parametrize("opt", COMPILER_OPTS)
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m33", "cortex-m55"])
+@pytest.mark.parametrize("weights", ["packed", "auto"])
 @pytest.mark.parametrize("name", ORIGINAL_NAMES)
-def test_the_originals_are_exact_and_keep_to_their_stack(name: str, target: str, opt: str) -> None:
+def test_the_originals_are_exact_and_keep_to_their_stack(name: str, weights: str, target: str, opt: str) -> None:
     model = ORIGINALS / f"{name}.tflite"
     if not model.exists():
         pytest.skip("needs MLPerf Tiny's models in ../shared/models")
-    data = verified(model, target, opt)
+    data = verified(model, target, opt, "--weights", weights)
     assert data["exact"], data
 
 

@@ -171,7 +171,7 @@ def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
     keeps = "DEFINE_STATE" in block.text and not slides
     (tmp_path / "kws.tflite").write_bytes(keyword_stream() if keeps else image_classifier())
     gen = [sys.executable, "-m", "tinyfuse", "gen", "kws.tflite", "--target", "host"]
-    gen += [*["--feed-rows"] * fed, *["--slide", "2"] * slides]
+    gen += [*["--feed-rows"] * fed, *["--step"] * ("kws_step" in block.text), *["--slide", "2"] * slides]
     subprocess.run(gen, cwd=tmp_path, env=environment(), check=True, capture_output=True)
     outside = [line for line in block.text.split("\n") if line.startswith(("#include", "static"))]
     inside = [line for line in block.text.split("\n") if line not in outside]

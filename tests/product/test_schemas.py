@@ -71,8 +71,11 @@ def test_answers_about_models_meet_their_schemas(folder: Path) -> None:
     for model in ("m.tflite", "branches.tflite", "stream.tflite"):
         meets("report", answer("report", model, "--target", "cortex-m4", "--pareto", "--dump-passes", "--costs"))
     meets("report", answer("report", "m.tflite", "--target", "host", "--fusion", "none"))
+    meets("report", answer("report", "m.tflite", "--target", "cortex-m4", "--step"))
+    meets("report", answer("report", "m.tflite", "--target", "cortex-m4", "--slide", "1"))
     meets("gen", answer("gen", "m.tflite", "--target", "host", "-o", "out", "--max-ram", "1M", "--plugin", _plugin()))
     meets("explain", answer("explain", "branches.tflite", "--target", "cortex-m55"))
+    meets("explain", answer("explain", "m.tflite", "--target", "cortex-m4", "--slide", "1"))
     meets("verify", answer("verify", "m.tflite", "--target", "host", "--oracle", "reference", "--runs", "2"))
 
 

@@ -372,6 +372,8 @@ STREAM_MODELS = {
     "svdf of two batches": svdf("int16", (2, 5, 3, 3, 4), 0.02),
     "svdf of float32": real_svdf((1, 8, 4, 2, 6), "NONE"),
     "svdf of float32, two batches": real_svdf((2, 5, 3, 3, 4), "RELU"),
+    "svdf of float32, tanh": real_svdf((1, 6, 5, 2, 3), "TANH"),
+    "svdf of float32, sign": real_svdf((1, 5, 6, 1, 4), "SIGN_BIT"),
     "svdf of float32 without memory": real_svdf((1, 4, 2, 1, 1), "RELU6"),
     "svdf without memory": svdf("int16", (1, 4, 2, 1, 1), 0.02),
     "keyword spotter": keyword_spotter(),

@@ -46,7 +46,9 @@ def verify_plan(
     progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
     oracle = judge if window is None else WindowOracle(window, judge)
     inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
-    firmware, outcome = _build_and_run(plan, tree, inputs, machine, how, frames or 1, len(inputs), progress)
+    firmware, outcome = _build_and_run(
+        plan, tree, inputs, machine, how, frames or 1, len(inputs), progress, spread=window is None
+    )
     comparison = compare(plan, expected, outcome.outputs)
     broken = problems(plan, firmware.opt, outcome)
     exact = comparison.mismatches == 0 and not broken
@@ -71,6 +73,9 @@ def verify_plan(
         seed=how.seed,
         instructions=outcome.instructions,
         instructions_mean=outcome.instructions_mean,
+        least_instructions=outcome.spread[0] if outcome.spread else None,
+        most_instructions=outcome.spread[1] if outcome.spread else None,
+        longest_step_instructions=outcome.longest_step,
         stack_bytes=outcome.stack_bytes,
         ram_bytes=firmware.ram_bytes,
         code_bytes=firmware.code_bytes,
@@ -147,12 +152,12 @@ def run_plan(
 
 def _build_and_run(
     plan: Plan, tree: Tree | None, inputs: list[list[np.ndarray]], machine: Emulator, how: VerifyOptions | RunOptions,
-    frames: int, runs: int, progress: Progress,
+    frames: int, runs: int, progress: Progress, spread: bool = False,
 ) -> tuple[Firmware, Outcome]:  # fmt: skip
     """The firmware for these inputs, in streams of so many frames, and what came out; `runs`: how many a user sees."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames)
+        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames, spread=spread)
         check_flash(plan, firmware.code_bytes)
         progress(f"running {runs} inferences on {machine.name}")
         return firmware, machine.run(firmware, how.timeout)

@@ -18,6 +18,7 @@ from tinyfuse.api.writing import (
     bundled_files,
     check_flash,
     check_ram,
+    check_step,
     module_files,
     report,
     tree_of,
@@ -56,7 +57,7 @@ def compile(model: Model, target: str, *, on_progress: Progress = silent, **sett
 
     CompileError  the file can't be read, or what it asks for is not supported: every reason, with its place
     UsageError    a value that a setting can't have, an unknown target
-    DoesNotFit    arena and state exceed max_ram, or weights and estimated code max_flash
+    DoesNotFit    arena and state exceed max_ram, a step max_step, or weights and estimated code max_flash
     """
     return compile_request(make_request(model, target, settings), on_progress)
 
@@ -69,6 +70,7 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
         on_progress(f"planning for {request.target.name}")
         plan = compile_graph(graph, request.target, request.options, on_progress)
     check_ram(plan)
+    check_step(plan)
     check_flash(plan, None)
     return Module(plan, request)
 
@@ -289,7 +291,7 @@ class Module:
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
         how = checked(ProfileOptions(emulator, compiler_opt, timeout))
-        plan, options = self.plan, replace(self.options, fusion="none", max_ram=None, max_flash=None)
+        plan, options = self.plan, replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None)
         counting = find_counting(plan.context.target, options.feed_rows, emulator)
 
         def unfused() -> Planned:

@@ -75,6 +75,8 @@ class Verification:
     seed            of the random inputs
     instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
     instructions_mean of a sliding window's steps with a result; else None
+    least_instructions, most_instructions   of an inference, over all inputs of the runs; not of a sliding window
+    longest_step_instructions   the most instructions of a NAME_step over all inputs; None without the option `step`
     stack_bytes     the deepest stack
     ram_bytes       linked variables, arena and one state
     code_bytes      linked code and constants of module and CMSIS-NN, without the weights
@@ -98,6 +100,9 @@ class Verification:
     seed: int
     instructions: int | None
     instructions_mean: int | None
+    least_instructions: int | None
+    most_instructions: int | None
+    longest_step_instructions: int | None
     stack_bytes: int | None
     ram_bytes: int | None
     code_bytes: int | None

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypedDict, TypeVar, cast
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import load_file
-from tinyfuse.options import Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags, parse_size
+from tinyfuse.options import Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags, parse_size, parse_step
 from tinyfuse.targets import Target, load_target
 
 #: a model: the path of a .tflite file, or its bytes
@@ -32,12 +32,15 @@ class Settings(TypedDict, total=False):
                       for speed); "unpacked": int16; "winograd": transformed, where windows are 3x3 with stride 1;
                       "auto" (default for speed): whatever saves predicted instructions, as far as max_flash allows
     feed_rows         the module takes its image row by row (default: False)
+    step              also NAME_step, which makes a part of an inference a call (default: False)
     slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,
                       the whole model at once
     slide_axis        the dimension of the input that has the frames (default: 1)
     front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
     plugins           Python files that add operators and patterns (docs/plugins.md); they are run
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
+    max_step          instructions that a step may be predicted to take, or "200us@80MHz"; `compile` fails where one
+                      takes more. It is with `step`
     max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
     max_flash         bytes of weights and code together, likewise
     """
@@ -48,11 +51,13 @@ class Settings(TypedDict, total=False):
     optimize: Literal["speed", "balanced", "ram"]
     weights: Literal["auto", "packed", "unpacked", "winograd"]
     feed_rows: bool
+    step: bool
     slide: int | None
     slide_axis: int | None
     front_end: str | os.PathLike[str] | None
     plugins: Sequence[str | os.PathLike[str]]
     cmsis_nn_version: str | None
+    max_step: int | str | None
     max_ram: int | str | None
     max_flash: int | str | None
 
@@ -114,6 +119,8 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     known = flags(Options)
     values = {key: value for key, value in given.items() if key in known and value is not None}
     values |= {key: _size(key, value) for key, value in values.items() if known[key].is_size}
+    values |= {key: _step(key, value) for key, value in values.items() if known[key].is_step}
+    values["step"] = values.get("step", False) or values.get("max_step") is not None
     values["name"] = module_name(values["name"]) if "name" in values else default_name
     if values.get("optimize") == "speed":
         values.setdefault("weights", "auto")
@@ -131,6 +138,13 @@ def checked(how: How) -> How:
         if flag.limits and value is not None:
             _check_limits(name, value, flag.limits)
     return how
+
+
+def _step(setting: str, value: int | str) -> int | None:
+    """Instructions of a step."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or (isinstance(value, int) and value < 1):
+        raise UsageError(f"{setting}={value!r} is no length of a step; give instructions, or '200us@80MHz'")
+    return value if isinstance(value, int) else parse_step(value)
 
 
 def _check_limits(name: str, value: Any, limits: tuple[int, int | None]) -> None:

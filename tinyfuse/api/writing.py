@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
 from tinyfuse.cost.predict import estimated_code_bytes
+from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit import emit
 from tinyfuse.emit.forms import PLAIN, Delivery, archives
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
@@ -78,15 +79,34 @@ def check_ram(plan: Plan, advice: Callable[[Plan], str] = lambda plan: "") -> No
         )
 
 
+def check_step(plan: Plan) -> None:
+    """DoesNotFit where a step is predicted to take more than --max-step, or can't be predicted."""
+    limit, step = plan.options.max_step, longest_step(plan)
+    if limit is None or step is None:
+        return
+    where = f"{plan.graph.path}: the longest step, group {step.group}, {step.op}"
+    if step.instructions is None:
+        raise DoesNotFit(
+            f"{where}, can't be predicted for {plan.context.target.name}: leave --max-step out, and measure"
+        )
+    if step.instructions > limit:
+        kind = "it is one row" if step.divided else "its kernel computes all in one call"
+        raise DoesNotFit(
+            f"{where}, is predicted to take {step.instructions:,} instructions, --max-step allows {limit:,}; {kind}, "
+            f"which is the least that there is; --max-step {step.instructions} would fit"
+        )
+
+
 def check_flash(plan: Plan, code_bytes: int | None) -> None:
     """DoesNotFit where weights and code (None: not measured, so estimated) exceed --max-flash."""
     limit, sort = plan.options.max_flash, "estimated" if code_bytes is None else "measured"
     code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
     flash = plan.weight_bytes + code_bytes
     if limit is not None and flash > limit:
+        hint = "" if plan.context.weights == "packed" else " (hint: --weights packed takes the fewest)"
         raise DoesNotFit(
             f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
-            f"take {flash:,} bytes, --max-flash allows {limit:,}"
+            f"take {flash:,} bytes, --max-flash allows {limit:,}{hint}"
         )
 
 

@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from tinyfuse.api.writing import check_flash, check_ram, report
+from tinyfuse.api.writing import check_flash, check_ram, check_step, report
 from tinyfuse.cli.fitting import what_would_fit
 from tinyfuse.cli.request import Request
 from tinyfuse.compiler import compile_graph
@@ -28,10 +28,11 @@ def make_plan(request: Request, progress: Progress, needs_tree: bool) -> tuple[P
     """The plan, and the CMSIS-NN tree that its calls were made for, where there is one.
 
     Without --cmsis-nn-version, the version is the tree's where a tree is needed (verify, --bundle),
-    else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram.
+    else the latest; the plan then says so. DoesNotFit where arena and state exceed --max-ram, or a step --max-step.
     """
     plan, tree = _plan_for_tree(request, progress, needs_tree)
     plan = replace(plan, warnings=(*plan.warnings, *_lacking_in_version(plan)))
+    check_step(plan)
     check_ram(plan, lambda plan: what_would_fit(plan, progress))
     return plan, tree
 

@@ -60,6 +60,9 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
         "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
         "instructions": found.instructions,
         "instructions_mean": found.instructions_mean,
+        "least_instructions": found.least_instructions,
+        "most_instructions": found.most_instructions,
+        "longest_step_instructions": found.longest_step_instructions,
         "macs": plan.macs,
         "arena_bytes": plan.arena_bytes,
         "state_bytes": plan.state_bytes,
@@ -84,11 +87,13 @@ def _verify_lines(data: JsonObject, first: Mismatch | None) -> list[str]:
     lines = [
         f"{verdict}: {data['mismatches']:,} of {data['outputs']:,} output elements differ in "
         f"{data['runs']} runs{_streams(data)} ({data['emulator']} against {data['oracle']})",
-        f"instructions  {figure('instructions')}{_mean(data)}",
+        f"instructions  {figure('instructions')}{_mean(data)}{_spread(data)}",
         f"arena         {figure('arena_bytes')} bytes, {_state(data)}stack {figure('stack_bytes')}",
         f"flash         code {figure('flash_code_bytes')}, weights {figure('flash_weight_bytes')}",
         f"compiler      {data['compiler']} -{data['compiler_opt']}",
     ]
+    if data["longest_step_instructions"] is not None:
+        lines.insert(2, f"longest step  {figure('longest_step_instructions')} instructions")
     lines[1:1] = _bound_lines(data)
     if data["cmsis_nn"]:
         lines.append(f"CMSIS-NN      {data['cmsis_nn']['version']} at {data['cmsis_nn']['path']}")
@@ -116,6 +121,12 @@ def _bound_lines(data: JsonObject) -> list[str]:
             "proven        every bit is our reference's; every other operator's reference is the interpreter's"
         )
     return lines
+
+
+def _spread(data: JsonObject) -> str:
+    """How far inputs differ in instructions, where they do."""
+    least, most = data["least_instructions"], data["most_instructions"]
+    return "" if least is None or least == most else f"; {least:,} to {most:,} over all inputs"
 
 
 def _streams(data: JsonObject) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.emit.identifiers import comment
+from tinyfuse.emit.steps import cursor_checks, end_of_step
 from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
@@ -24,7 +25,8 @@ from tinyfuse.plan.rows import height, readers
 
 @dataclass(frozen=True)
 class GroupFunction:
-    """What the template prints of a group: `comment` lines, `body` lines (indented by four)."""
+    """What the template prints of a group: `comment` lines, `body` lines (indented by four). `cursor_rows`: how many
+    numbers it keeps from one step to the next, 0 for a group that is a single step."""
 
     index: int
     comment: tuple[str, ...]
@@ -32,6 +34,7 @@ class GroupFunction:
     returns_status: bool
     uses_state: bool
     parameters: str
+    cursor_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class _Writer:
         self.plan, self.group, self.constants = plan, group, constants
         self.lines: list[str] = []
         self.depth = 1
-        self.returns_status = False
+        self.returns_status = plan.options.step
         #: the C variable that counts the rows made by each stage
         self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
         #: and the one that says which row a sliding ring begins with
@@ -91,6 +94,7 @@ class _Writer:
         self.pointers = self._names()
 
     def write(self) -> GroupFunction:
+        self.cursor = self._cursor()
         self._views()
         if not self.group.stages[0].by_row:
             self._call(self.group.stages[0], row=None)
@@ -101,11 +105,13 @@ class _Writer:
         parameters = ["uint8_t *arena"]
         if self.group.states:
             parameters.append("uint8_t *state")
+        if self.cursor:
+            parameters.append("int32_t *rows")
         if self.plan.fed is not None and self.group.counters:
             parameters += [f"const {CTYPE[self.plan.fed.dtype]} *{ROWS}", f"int32_t {BEFORE}", "int32_t count"]
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
-            bool(self.group.states), ", ".join(parameters),
+            bool(self.group.states), ", ".join(parameters), len(self.cursor),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
@@ -128,6 +134,16 @@ class _Writer:
 
     def _line(self, text: str = "") -> None:
         self.lines.append("    " * self.depth + text if text else "")
+
+    def _lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self._line(line)
+
+    def _cursor(self) -> list[str]:
+        """The variables of a loop over rows that a module with NAME_step keeps between two steps."""
+        if not self.plan.options.step or not self.group.stages[0].by_row:
+            return []
+        return [*(self.rows[stage.op.output] for stage in self.group.stages), *self.first.values()]
 
     def _views(self) -> None:
         seen: dict[Tensor, bool] = {}
@@ -193,6 +209,14 @@ class _Writer:
     def _single_loop(self, stage: Stage) -> None:
         row = self.rows[stage.op.output]
         self._line()
+        if self.cursor:
+            self._line(f"int32_t {row} = rows[0];")
+            self._line()
+            self._check_cursor()
+            self._call(stage, row)
+            self._line(self._made(stage))
+            self._end_of_step(f"{row} < {height(stage.op.output)}")
+            return
         self._line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
         self.depth += 1
         self._call(stage, row)
@@ -205,12 +229,16 @@ class _Writer:
             row, start = self.rows[stage.op.output], "0"
             if fed:
                 start = f"made[{s - 1}]" if s else BEFORE
+            elif self.cursor:
+                start = f"rows[{s}]"
             self._line(f"int32_t {row} = {start}; /* rows made of {self._pointer(stage.op.output)} */")
-        for tensor, first in self.first.items():
-            start = self._oldest_needed(tensor) if fed else "0"
+        for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
+            start = self._oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
             self._line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
         self._line()
-        self._line("/* in each iteration the stage nearest to the end that has its inputs, and whose row is")
+        self._check_cursor()
+        once = "once: " if self.cursor else "in each iteration "
+        self._line(f"/* {once}the stage nearest to the end that has its inputs, and whose row is")
         self._line("   lacking, makes one row */")
         self._line("for (;;) {" if fed else "do {")
         self.depth += 1
@@ -219,7 +247,7 @@ class _Writer:
             self._line(f"if ({' && '.join(self._conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
-            self._line(f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self._after(stage)};")
+            self._line(self._made(stage))
             for tensor in stage.op.activations:
                 if tensor in self.first:
                     self._slide(tensor)
@@ -234,8 +262,21 @@ class _Writer:
             for s, stage in enumerate(self.group.stages[1:]):
                 self._line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
-        left = (f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
-        self._line(f"}} while ({' || '.join(left)});")
+        left = " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
+        if self.cursor:
+            self._line("} while (0);")
+            self._end_of_step(left)
+        else:
+            self._line(f"}} while ({left});")
+
+    def _check_cursor(self) -> None:
+        if self.cursor:
+            made = [(row, str(height(tensor))) for tensor, row in self.rows.items()]
+            begun = [(first, self.rows[tensor]) for tensor, first in self.first.items()]
+            self._lines(cursor_checks(self.module.upper(), (*made, *begun)))
+
+    def _end_of_step(self, left: str) -> None:
+        self._lines(end_of_step(self.module.upper(), self.cursor, left))
 
     def _slide(self, tensor: Tensor) -> None:
         """Rows that no reader needs any more leave a sliding ring."""
@@ -289,6 +330,11 @@ class _Writer:
     def _after(self, stage: Stage) -> str:
         """C for how many rows there are after a stage's next call."""
         return rows_after(self.rows[stage.op.output], stage.kernel, height(stage.op.output))
+
+    def _made(self, stage: Stage) -> str:
+        """The statement that counts the rows of a call."""
+        row = self.rows[stage.op.output]
+        return f"++{row};" if stage.kernel.rows_a_call == 1 else f"{row} = {self._after(stage)};"
 
     def _reads_same_row(self, stage: Stage, i: int) -> bool:
         """Whether each output row needs the input's row of that number, which exists: a 1x1 convolution

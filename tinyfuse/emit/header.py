@@ -72,6 +72,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "state_bytes": plan.state_bytes,
         "state_align": states_align(plan.states),
         "awaits": plan.awaits,
+        "cursor_rows": cursor_rows(plan) if plan.options.step else 0,
         "comparable": COMPARABLE,
         "stack_bytes": stack_bound(plan, optimized=True),
         "unoptimized_stack_bytes": stack_bound(plan, optimized=False),
@@ -84,7 +85,12 @@ def stack_bound(plan: Plan, optimized: bool) -> int:
     deepest: dict[Plan, int] = {}
     for each in (*plan.subplans.values(), plan):  # after those that it calls
         deepest[each] = max((_group_stack(group, optimized, deepest) for group in each.groups), default=0)
-    return API_STACK_BYTES + deepest[plan]
+    return API_STACK_BYTES + deepest[plan] + (4 * (1 + cursor_rows(plan)) if plan.options.step else 0)
+
+
+def cursor_rows(plan: Plan) -> int:
+    """The numbers that a cursor has room for besides the group's: those of the group with the most, at least one."""
+    return max([1, *(plan.cursor_rows(group) for group in plan.groups)])
 
 
 def _group_stack(group: Group, optimized: bool, deepest: Mapping[Plan, int]) -> int:

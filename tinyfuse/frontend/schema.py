@@ -120,6 +120,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "FullyConnectedOptions": f"{_ACTIVATION} weights_format:FullyConnectedOptionsWeightsFormat "
         "keep_num_dims:- asymmetric_quantize_inputs:- quantized_bias_type:TensorType",
         "GatherOptions": "axis:int batch_dims:int",
+        "GeluOptions": "approximate:bool",
         "IfOptions": "then_subgraph_index:int else_subgraph_index:int",
         "L2NormOptions": _ACTIVATION,
         "LeakyReluOptions": "alpha:float",

@@ -19,7 +19,7 @@ MOST_EVENTS, MOST_EVENTS_IN_ALL = 20_000, 100_000
 
 def loops_data(plan: Plan) -> list[JsonObject]:
     """Every group of several operators that runs by rows: its `lanes` (tensors read from outside, then what each stage
-    makes), the `order` of the stages that compute, one a row, or null where they are too many to be shown."""
+    makes), the `order` of the stages that compute, call by call, or null where they are too many to be shown."""
     found, left = [], MOST_EVENTS_IN_ALL
     for group in plan.groups:
         if len(group.stages) < 2:
@@ -51,8 +51,9 @@ def _loop(plan: Plan, group: Group, stream: Stream) -> JsonObject:
     lanes = [_lane(plan, stream, tensor, number - len(outside)) for number, tensor in enumerate(tensors)]
     for lane, stage in zip(lanes[len(outside) :], group.stages, strict=True):
         lane["kind"] = stage.op.kind
+        lane["at_once"] = stage.kernel.rows_a_call
         lane["reads"] = [
-            _reads(tensors.index(tensor), tensor, stage.window(i), height(stage.op.output))
+            _reads(tensors.index(tensor), tensor, stage.window(i), height(stage.op.output), stage.kernel.rows_a_call)
             for i, tensor in enumerate(stage.op.inputs)
             if tensor in tensors and stage.windows[i] is not None
         ]
@@ -70,6 +71,7 @@ def _lane(plan: Plan, stream: Stream, tensor: Tensor, stage: int) -> JsonObject:
     return {
         "name": tensor.name,
         "kind": None,
+        "at_once": 1,
         "rows": height(tensor),
         "row_bytes": row_bytes(tensor),
         "ring": ring,
@@ -85,10 +87,11 @@ def _changes(values: Sequence[int]) -> list[tuple[int, int]]:
     return [(at, value) for at, value in enumerate(values) if at == 0 or values[at - 1] != value]
 
 
-def _reads(lane: int, tensor: Tensor, window: RowWindow, rows: int) -> JsonObject:
-    """Which rows of a lane each row of a stage reads: from `first` to before `end`."""
+def _reads(lane: int, tensor: Tensor, window: RowWindow, rows: int, at_once: int) -> JsonObject:
+    """Which rows of a lane a call for each row of a stage reads, which makes so many `at_once`: from `first` to before
+    `end`."""
     return {
         "lane": lane,
         "first": [window.first(y) for y in range(rows)],
-        "end": [window.needed(y, height(tensor)) for y in range(rows)],
+        "end": [window.needed(min(y + at_once, rows) - 1, height(tensor)) for y in range(rows)],
     }

@@ -218,7 +218,8 @@ class Context:
     `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
     what the user asked for: the search tries all three. `weights`: "unpacked" and "winograd" prefer kernels whose
     weights take more flash (`Kernel.weights`), "auto" takes one where each byte more than the packed weights' saves
-    `flash_price` predicted instructions.
+    `flash_price` predicted instructions. `step`: operators that stand alone are called row by row where
+    they can be.
     """
 
     target: Target
@@ -228,6 +229,7 @@ class Context:
     optimize: str = "balanced"
     weights: str = "packed"
     flash_price: float = 0.0
+    step: bool = False
 
 
 def rows_after(row: str, kernel: Kernel, height: int) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
-from tinyfuse.ops.svdf import CLAMPS, Svdf
+from tinyfuse.ops.svdf import CLAMPS, SIGN_BIT, Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
 
@@ -54,13 +54,13 @@ class SvdfWhole(Kernel):
 
 
 class SvdfReal(Kernel):
-    """Any SVDF of float32. The output must not overlap the input."""
+    """Any SVDF of float32 with a clamp. The output must not overlap the input."""
 
     headers = ("tinyfuse_svdf_f32.h",)
     name = "tinyfuse_svdf_f32"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return op.input.dtype == "float32"
+        return op.input.dtype == "float32" and op.attributes_as(Svdf).activation in CLAMPS
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(
@@ -71,7 +71,7 @@ class SvdfReal(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
         rank = op.attributes_as(Svdf).rank
-        high, low = CLAMPS[op.attributes_as(Svdf).activation]
+        high, low = CLAMPS.get(op.attributes_as(Svdf).activation, (None, None))
         params = Let("tinyfuse_svdf_real", "p", {
             "batches": batches, "inputs": inputs, "units": filters // rank, "rank": rank, "memory": memory,
             "has_high": int(high is not None), "has_low": int(low is not None),
@@ -80,5 +80,22 @@ class SvdfReal(Kernel):
         return params, Call(
             self.name,
             ("&p", site.input(0).pointer, site.input(4).pointer, site.output.pointer,
-             site.constant("features"), site.constant("time"), site.constant("bias")),
+             site.constant("features"), site.constant("time"), site.constant("bias"), *self.activation(op)),
         )  # fmt: skip
+
+    def activation(self, op: Op) -> tuple[int, ...]:
+        """The argument that says which activation it is."""
+        return ()
+
+
+class SvdfActivated(SvdfReal):
+    """The same with an activation that is no clamp."""
+
+    headers = ("tinyfuse_svdf_activated_f32.h",)
+    name = "tinyfuse_svdf_activated_f32"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.input.dtype == "float32" and op.attributes_as(Svdf).activation not in CLAMPS
+
+    def activation(self, op: Op) -> tuple[int, ...]:
+        return (int(op.attributes_as(Svdf).activation == SIGN_BIT),)

@@ -36,6 +36,7 @@ class WinogradRows(Kernel):
     by_row, whole, rings = True, False, True
     rows_a_call = 2
     weights = "winograd"
+    stack_bytes = 768  # resnet of MLPerf Tiny took 524 at -O3
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

@@ -47,6 +47,7 @@ from tinyfuse.ops.fill import FillOperator, ZerosLikeOperator
 from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
 from tinyfuse.ops.gather_nd import GatherNdOperator
+from tinyfuse.ops.gelu import GeluOperator
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
@@ -226,6 +227,7 @@ FAMILIES: dict[str, OpFamily] = {
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
         DetectionOperator(),
+        GeluOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor, all_given
+from tinyfuse.ir import Array, Op, Tensor, all_given, float_math
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.real import sum_in_order
@@ -33,8 +33,16 @@ CLAMPS: dict[str, tuple[float | None, float | None]] = {
 }
 
 
+#: the others: 1 where the sign is set, else 0; tanh
+SIGN_BIT, TANH = "SIGN_BIT", "TANH"
+
+
 def real_activation(op: Op, output: Array) -> Array:
-    """float32 clamped by fmin and fmax, which give a NaN the bound's value."""
+    """float32 clamped by fmin and fmax, which give a NaN the bound's value; or what is no clamp."""
+    if op.attributes_as(Svdf).activation == SIGN_BIT:
+        return np.signbit(output).astype(np.float32)
+    if op.attributes_as(Svdf).activation == TANH:
+        return float_math.tanh(output)
     high, low = CLAMPS[op.attributes_as(Svdf).activation]
     if high is not None:
         output = np.where(output < high, output, np.float32(high))
@@ -125,8 +133,8 @@ class SvdfOperator(OpFamily):
              "TensorFlow Lite Micro refuses this layer, too"),
         Rule("a requantization multiplier is below 2^31",
              lambda op: not _is_real(op) and max(feature_multiplier(op)[1], time_multiplier(op)[1]) > 30),
-        Rule(f"the fused activation of float32 is one of {', '.join(CLAMPS)}",
-             lambda op: _is_real(op) and op.attributes_as(Svdf).activation not in CLAMPS),
+        Rule(f"the fused activation of float32 is one of {', '.join((*CLAMPS, TANH, SIGN_BIT))}",
+             lambda op: _is_real(op) and op.attributes_as(Svdf).activation not in (*CLAMPS, TANH, SIGN_BIT)),
     )  # fmt: skip
 
     def attributes(self, options: Mapping[str, Any]) -> Svdf:
@@ -159,6 +167,9 @@ class SvdfOperator(OpFamily):
             filtered = _sums(state * time).reshape(batches, -1, op.attributes_as(Svdf).rank)
             output = _sums(np.concatenate([np.broadcast_to(bias, filtered.shape[:2])[..., None], filtered], axis=2))
         return real_activation(op, output), state.reshape(op.operand(4).shape)
+
+    def ulp(self, op: Op) -> int | None:
+        return 3 if _is_real(op) and op.attributes_as(Svdf).activation == TANH else None
 
     def macs(self, op: Op) -> int:
         features, time = op.operand(1), op.operand(2)

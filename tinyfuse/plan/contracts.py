@@ -48,7 +48,7 @@ def _inside(first: int, after: int, height: int) -> range:
 #: operators each of whose elements follows from the elements at its place, or of its row
 _ELEMENTWISE = (
     "ABS ADD ADD_N CAST CEIL CHANNEL_TABLES CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD "
-    "GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC "
+    "GELU GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC "
     "MAXIMUM MINIMUM MUL NEG NOT_EQUAL PRELU QUANTIZE RELU RELU6 ROUND ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN SQRT "
     "SQUARE SQUARED_DIFFERENCE SUB TABLE TANH"
 )
@@ -229,6 +229,12 @@ def _of_packed_conv(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
 
 
+def _of_packed_conv_w16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of 2 * block_pixels * depth bytes, then `depth` bytes where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    return _of_packed_conv(p, (*args, "TINYFUSE_UNPACKED"))
+
+
 def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     """Columns of block * in_c inputs."""
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
@@ -339,5 +345,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
+    "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_detection": _of_detection,
 }

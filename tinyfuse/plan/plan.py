@@ -245,6 +245,13 @@ class Plan:
     def uses_cmsis_nn(self) -> bool:
         return bool(self.cmsis_nn_functions)
 
+    def cursor_rows(self, group: Group) -> int:
+        """How many numbers a group that is run in steps keeps between two of them: the rows that each stage has made,
+        and the row that each sliding ring begins with; 0 for a group that is a single step."""
+        if not group.stages[0].by_row:
+            return 0
+        return len(group.stages) + sum(self.storage[op.output].slides for op in group.ops)
+
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor's memory from the arena's start."""
         storage = self.storage[tensor]

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from tinyfuse import __version__
 from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
+from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
@@ -77,6 +78,7 @@ def report_json(
         "reordering": reordering_json(plan),
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
+        "longest_step": _longest_step(plan),
         "fed_input": plan.fed.name if plan.fed else None,
         "window": window_json(plan, whole),
         "groups": [
@@ -107,6 +109,14 @@ def report_json(
             for tensor, storage in _parts(plan)
         ],
     }
+
+
+def _longest_step(plan: Plan) -> JsonObject | None:
+    """None for a module without NAME_step."""
+    step = longest_step(plan) if plan.options.step else None
+    if step is None:
+        return None
+    return {"predicted_instructions": step.instructions, "group": step.group, "operator": str(step.op)}
 
 
 def _parts(plan: Plan) -> list[tuple[Tensor, Storage]]:

@@ -54,6 +54,7 @@ def summary_lines(data: JsonObject) -> list[str]:
         f"code     {data['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
+        *_step_line(data["longest_step"]),
     ]
 
 
@@ -62,6 +63,13 @@ def _instructions_line(data: JsonObject) -> list[str]:
         return []
     run = "an inference" if data["window"] is None else "a step"
     return [f"speed    {data['predicted_instructions']:>11,} instructions {run}, predicted"]
+
+
+def _step_line(step: JsonObject | None) -> list[str]:
+    if step is None:
+        return []
+    told = "?" if step["predicted_instructions"] is None else f"{step['predicted_instructions']:,}"
+    return [f"step     {told:>11} instructions the longest, predicted: group {step['group']}, {step['operator']}"]
 
 
 def reordering_lines(reordering: JsonObject | None) -> list[str]:

@@ -49,6 +49,8 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
         if tensor is not None and not tensor.is_constant
     )
     usable = [(k, not k.whole) for k in candidates(op, context) if k.whole or (k.by_row and streamable)]
+    if context.step and context.kernels != "cmsis-nn":
+        usable = [(k, True) for k, _ in usable if k.by_row and streamable] or usable
     if not usable:
         raise InternalFault("the choice of kernels", f"no kernel for {op}; a rule should have refused it")
     return _best(op, usable, context)

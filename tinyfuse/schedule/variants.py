@@ -28,6 +28,8 @@ class Variants:
 
     def __init__(self, checked: Graph, target: Target, options: Options, flash_price: float | None = None):
         """`flash_price`: as of kernels.base.Context; None for that of the options."""
+        if options.step and options.feed_rows:
+            raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
         self._checked, self._target, self._options = checked, target, options
         self._price = FLASH_PRICES[options.optimize] if flash_price is None else flash_price
         self._known: Rewritten = {}
@@ -36,7 +38,9 @@ class Variants:
         """The variant for one of OPTIMIZE. UsageError where rows are to be fed to a graph that may not stream."""
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-        context = Context(self._target, version, options.kernels, lacks, optimize, options.weights, self._price)
+        context = Context(
+            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step
+        )
         steps = list(self.steps(optimize, with_views))
         return Variant(steps[-1][1] if steps else self._checked, context)
 

@@ -54,6 +54,19 @@ _FIGURES = record(
     reordering=_REORDERING,
     inputs=items(_PORT),
     outputs=items(_PORT),
+    window=none_or(
+        record(
+            input=TEXT,
+            axis=COUNT,
+            frames=COUNT,
+            step=COUNT,
+            steps_to_fill=COUNT,
+            whole_macs=COUNT,
+            whole_arena_bytes=none_or(COUNT),
+            whole_predicted_instructions=none_or(COUNT),
+        )
+    ),
+    longest_step=none_or(record(predicted_instructions=none_or(COUNT), group=COUNT, operator=TEXT)),
     fed_input=none_or(TEXT),
     groups=items(
         record(
@@ -90,6 +103,8 @@ _REPORT = record(
         items(
             record(
                 arena_bytes=COUNT,
+                state_bytes=COUNT,
+                macs=COUNT,
                 predicted_instructions=none_or(COUNT),
                 slower=NUMBER,
                 groups=COUNT,
@@ -112,6 +127,26 @@ _EXPLAIN = record(
             taken=FLAG, groups=items(COUNT), operators=items(_OPERATOR), fused=none_or(_COST), apart=_COST, reason=TEXT
         )
     ),
+    sliding=none_or(
+        record(
+            operators=items(
+                joined(
+                    _OPERATOR,
+                    record(
+                        rows=none_or(COUNT),
+                        made_rows=none_or(COUNT),
+                        new_rows=none_or(COUNT),
+                        kept_rows=COUNT,
+                        kept_bytes=COUNT,
+                        macs=COUNT,
+                        whole_macs=COUNT,
+                        reason=none_or(TEXT),
+                    ),
+                )
+            )
+        )
+    ),
+    tables=items(record(operator=_OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT)),
     advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),
 )
 
@@ -135,6 +170,10 @@ _VERIFY = record(
     operator_bounds=table(record(ulp=COUNT, bound=COUNT)),
     macs=COUNT,
     instructions=none_or(COUNT),
+    instructions_mean=none_or(COUNT),
+    least_instructions=none_or(COUNT),
+    most_instructions=none_or(COUNT),
+    longest_step_instructions=none_or(COUNT),
     arena_bytes=COUNT,
     state_bytes=COUNT,
     ram_bytes=none_or(COUNT),
@@ -160,7 +199,8 @@ _PREDICTED = record(predicted_instructions=none_or(COUNT))
 _TOTALS = joined(
     _USAGE, _PREDICTED,
     record(
-        macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT)
+        instructions_mean=none_or(COUNT), macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT,
+        state_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT),
     ),
 )  # fmt: skip
 _PROFILE = joined(
@@ -217,7 +257,8 @@ _RUN = record(
 
 _MEMORY = none_or({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
 _TARGET = record(
-    name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT),
+    name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), any_compiler=FLAG,
+    dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT),
     qemu_machine=none_or(TEXT), qemu_tick_ns=none_or(NUMBER), renode_cpu=none_or(TEXT), flash=_MEMORY, ram=_MEMORY,
     bulk=_MEMORY,
 )  # fmt: skip

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from cases.common import broken_rules, f32, operator, scales, shapes, tensor, zero_points
 from tinyfuse.ir import Op
 from tinyfuse.ops.activations import LeakyRelu
+from tinyfuse.ops.gelu import Gelu
 
 _ALL = (1, 4, 8, 8)  # 256 elements
 
@@ -18,6 +19,8 @@ _FIXED = {"LOGISTIC": (1 / 256, -128), "TANH": (1 / 128, 0)}
 
 def _op(kind: str, shape, in_scale, in_zero, out_scale, out_zero, alpha: float | None = None) -> Op:
     attributes = None if alpha is None else LeakyRelu(f32(alpha))
+    if kind == "GELU":
+        attributes = Gelu(bool(alpha))
     return operator(kind, [tensor(shape, in_scale, in_zero)], tensor(shape, out_scale, out_zero), attributes)
 
 
@@ -51,7 +54,8 @@ def _random(draw, kind: str) -> Op:
     shape = draw(shapes)
     source = (draw(scales), draw(zero_points))
     result = draw(st.one_of(st.just(source), st.tuples(scales, zero_points)))
-    alpha = draw(st.floats(-3, 3)) if kind == "LEAKY_RELU" else None
+    alpha = {"LEAKY_RELU": st.floats(-3, 3), "GELU": st.integers(0, 1)}.get(kind)
+    alpha = None if alpha is None else draw(alpha)
     if kind == "RSQRT":
         source = (source[0], -128)
     return _op(kind, shape, *source, *_FIXED.get(kind, result), alpha)
@@ -86,6 +90,13 @@ NAMED = {
         "tiny alpha": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.04, -20, 1e-12),
         "alpha that saturates": _op("LEAKY_RELU", _ALL, 0.05, 3, 0.04, -20, 4e5),
         "widest multiplier": _op("LEAKY_RELU", _ALL, 2.0**21 - 0.5, 0, 1.0, 0, 0.01),
+    },
+    "GELU": {
+        **_rescaling("GELU"),
+        "by tanh": _op("GELU", _ALL, 0.04, -10, 0.03, -100, 1),
+        "by tanh, coarse": _op("GELU", _ALL, 0.5, 20, 0.4, -120, 1),
+        "by tanh, fine": _op("GELU", _ALL, 0.004, 5, 0.003, 0, 1),
+        "below all of it": _op("GELU", _ALL, 2.0**90, 0, 2.0**90, -128),
     },
     "HARD_SWISH": {
         **_rescaling("HARD_SWISH"),
@@ -177,7 +188,8 @@ for _kind in LIBM:
 
 @st.composite
 def _random_wide(draw, kind: str) -> Op:
-    alpha = draw(st.floats(-3, 3)) if kind == "LEAKY_RELU" else None
+    alpha = {"LEAKY_RELU": st.floats(-3, 3), "GELU": st.integers(0, 1)}.get(kind)
+    alpha = None if alpha is None else draw(alpha)
     fixed = 2.0**-15 if kind in ("LOGISTIC", "TANH") else None
     return _wide(kind, draw(shapes), draw(scales), fixed or draw(scales), alpha)
 

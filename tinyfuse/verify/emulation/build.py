@@ -123,11 +123,13 @@ def build_firmware(
     debug: bool = True,
     interface: Interface | None = None,
     awaits: bool = False,
+    spread: bool = False,
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
     A module with state takes `frames`: the runs of a stream, as tinyfuse/verify/streams.py makes them. With an
-    `interface` its checks are part of the firmware. A module that `awaits` inputs has runs without a result.
+    `interface` its checks are part of the firmware, with `spread` every input is also measured. A module that `awaits`
+    inputs has runs without a result.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
     for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
     the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
@@ -154,6 +156,7 @@ def build_firmware(
         f"-DRUNS={len(fed)}",
         *([f"-DFRAMES={frames}"] if frames is not None else []),
         *(["-DAWAITS"] if awaits else []),
+        *(["-DSPREAD"] if spread and emulator != "host" else []),
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
     # CMSIS-NN's Helium assembly does not compile without optimization

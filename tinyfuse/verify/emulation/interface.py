@@ -22,6 +22,7 @@ from tinyfuse.plan import Plan
 #: the status codes as they are in every module: an application may have compiled them in
 _CODES = {"OK": 0, "ERROR_NULL": 1, "ERROR_SIZE": 2, "ERROR_ALIGNMENT": 3, "ERROR_KERNEL": 4}
 _AWAITING_CODES = {"NO_RESULT_YET": 8}
+_STEP_CODES = {"MORE_STEPS": 9, "ERROR_CURSOR": 10}
 _FEED_CODES = {"ERROR_ORDER": 6, "ERROR_ROWS": 7}
 
 
@@ -49,7 +50,12 @@ class Interface:
 def interface(plan: Plan) -> Interface:
     """The checks of the plan's module."""
     context = header_context(plan) | {
-        "codes": _CODES | (_FEED_CODES if plan.fed else {}) | (_AWAITING_CODES if plan.awaits else {}),
+        "codes": {
+            **_CODES,
+            **(_FEED_CODES if plan.fed else {}),
+            **(_AWAITING_CODES if plan.awaits else {}),
+            **(_STEP_CODES if plan.options.step else {}),
+        },
         "scales": {
             kind: [_exact(tensor) for tensor in tensors]
             for kind, tensors in (("input", plan.source.inputs), ("output", plan.source.outputs))

@@ -44,18 +44,20 @@ def build_module(
     work: Path,
     frames: int = 1,
     debug: bool = True,
+    spread: bool = False,
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
-    state. Without `debug` the firmware has no kernel_symbols, and is built faster. Errors as build_firmware;
-    UsageError at once where the board lacks memory.
+    state. With `spread` every input's instructions are counted. Without `debug` the firmware has no kernel_symbols, and
+    is built faster. Errors as build_firmware; UsageError at once where the board lacks memory.
     """
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
         run_bytes = sum(tensor.bytes for tensor in plan.source.inputs)
-        ram = plan.arena_bytes + 5 * plan.state_bytes
+        # steps are run in two places
+        ram = (2 if plan.options.step else 1) * plan.arena_bytes + 5 * plan.state_bytes
         check_board(plan.context.target, plan.weight_bytes, ram, run_bytes, len(inputs))
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
     return build_firmware(
@@ -71,6 +73,7 @@ def build_module(
         debug=debug,
         interface=interface(plan),
         awaits=plan.awaits,
+        spread=spread,
     )
 
 

@@ -46,6 +46,8 @@ class Outcome:
 
     instructions  of one inference, the second; None where they can't be counted. Of a sliding window those of the
                   worst step that has a result, and `instructions_mean` the mean of such steps
+    spread        the least and the most instructions of an inference over all inputs, where that was asked for
+    longest_step  the most instructions of a step over all inputs, likewise
     stack_bytes   the deepest stack of NAME_run; None where it can't be measured
     guards        one line for each write outside of the arena or the state that was found, for each
                   call that should have been refused and was not, and for each promise of the header that
@@ -58,6 +60,8 @@ class Outcome:
     guards: list[str]
     log: str = field(repr=False)
     instructions_mean: int | None = None
+    spread: tuple[int, int] | None = None
+    longest_step: int | None = None
 
 
 class Emulator(Protocol):
@@ -77,6 +81,7 @@ _OUTPUT = re.compile(r"output (\d+) (\d+) ((?:[0-9a-f]{2})+)")
 _GUARD = re.compile(r"(guard|state) (\d+) (before|after) (-?\d+)")
 _MISUSE = re.compile(r"misuse (\d+) (-?\d+) (.+)")
 _CHANGED = re.compile(r"changed (-?\d+) (.+)")
+_SPREAD = re.compile(r"spread least=(none|-?\d+) most=(none|-?\d+) step=(none|-?\d+)")
 _RESULT = re.compile(r"result runs=(\d+) bytes=(\d+) crc=([0-9a-f]{8}) ticks=(none|-?\d+) stack=(none|\d+)"
                      r"(?: mean=(none|-?\d+))?")  # fmt: skip
 
@@ -90,6 +95,12 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
     outputs: dict[int, dict[int, bytearray]] = {}
     guards: list[str] = []
     result = None
+    spread: list[int | None] = [None] * 3
+
+    def instructions(ticks: str) -> int | None:
+        # the firmware gives thousandths of ticks, and leaves out what a function of one takes
+        return None if ticks == "none" else round(int(ticks) * tick_ns / 1000) + 1
+
     for line in log.splitlines():
         if match := _OUTPUT.fullmatch(line):
             run, index = int(match[1]), int(match[2])
@@ -107,6 +118,8 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
             guards.append(f"a promise of the header is not kept: {line.removeprefix('promise ')}")
         elif line.startswith("weights "):
             guards.append(f"the array {line.removeprefix('weights ')} has other bytes than the plan says")
+        elif match := _SPREAD.fullmatch(line):
+            spread = [instructions(ticks) for ticks in match.groups()]
         elif match := _RESULT.fullmatch(line):
             result = match
         elif line.startswith(("error ", "crash ")):
@@ -123,14 +136,16 @@ def parse_outcome(log: str, firmware: Firmware, tick_ns: float) -> Outcome:
         raise failed(f"the emulator's clock ran backwards, by {-ticks} thousandths of a tick: no count is right", log)
     if firmware.runs == 1 and runs[0] != runs[1]:  # of two new instances, where there is state
         guards.append("run 1: the same inputs gave other outputs than in run 0")
+    least, most, longest_step = spread
     return Outcome(
         outputs=runs[: firmware.runs],
-        # the firmware gives thousandths of ticks, and leaves out what a function of one takes
-        instructions=None if ticks is None else round(ticks * tick_ns / 1000) + 1,
-        instructions_mean=None if mean is None else round(mean * tick_ns / 1000) + 1,
+        instructions=None if ticks is None else instructions(str(ticks)),
+        instructions_mean=None if mean is None else instructions(str(mean)),
         stack_bytes=stack,
         guards=guards,
         log=log,
+        spread=None if least is None or most is None else (least, most),
+        longest_step=longest_step,
     )
 
 

@@ -11,6 +11,7 @@
      trying TEXT                        what is called next, which a faulty module may not survive
      error TEXT                         the run can't go on
      crash TEXT                         a fault handler was entered
+     spread least=L most=M step=S       thousandths of ticks over all inputs: of an inference, of a step
      result runs=R bytes=N crc=C ticks=T stack=S [mean=M]
    with N bytes of outputs in all, their CRC-32 C in hex, the thousandths of ticks that run 1 took
    beyond one instruction, and the bytes of stack of the others (decimal, or "none": not measured).
@@ -28,8 +29,10 @@
    is of one stream, which begins with the reset of a state full of junk and has FRAMES runs. What is
    before and after the state of the run, the other instance's too, must not change.
 
+   A module with NAME_step makes its untimed inferences in steps, and after each one the arena lies in another place.
+
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
-   with state, FRAMES; interface.c and a table of weights may be linked to it. */
+   with state, FRAMES; with SPREAD all inputs are run once more, for their ticks; interface.c and a table of weights may be linked to it. */
 #include "verify.h"
 
 #include <string.h>
@@ -387,6 +390,8 @@ static int infer(void *same_arena)
     return status;
 }
 
+#define whole_inference infer
+
 #elif MODULE_MACRO(SLIDE_STEP)
 
 static const uint8_t *new_frames; /* what infer() brings */
@@ -399,9 +404,68 @@ static int infer(void *same_arena, void *same_state)
     return status;
 }
 
+#define whole_inference infer
+
+#elif MODULE_MACRO(CURSOR_ROWS)
+
+/* Steps, and after each of them all that the module may rely on lies elsewhere. */
+static uint8_t second_place[ARENA_BYTES] __attribute__((aligned(2 * ARENA_ALIGN))) IN_ARENA;
+static MODULE(cursor) cursor IN_ARENA;
+
+static const MODULE(cursor) first_step = MODULE_MACRO(FIRST_STEP);
+
+static int step(RUN_PARAMETERS)
+{
+#ifdef FRAMES
+    return MODULE(step)(arena, state, &cursor);
+#else
+    return MODULE(step)(arena, &cursor);
+#endif
+}
+
+static void move_arena(uint8_t *from, uint8_t *to)
+{
+    memcpy(to, from, ARENA_BYTES);
+    memset(from, 0xA5, ARENA_BYTES);
+}
+
+/* The most ticks of a step go to `most`, where that is not NULL. */
+static int in_steps(RUN_PARAMETERS, int64_t *most)
+{
+    uint8_t *const places[] = {(uint8_t *)arena, second_place};
+    int at = 0, status;
+
+    cursor = first_step;
+    do {
+        arena = places[at];
+        if (most != NULL) {
+            int64_t ticks;
+
+            status = port_run_for_ticks(step, RUN_ARGUMENTS, &ticks);
+            *most = ticks > *most ? ticks : *most;
+        } else {
+            status = step(RUN_ARGUMENTS);
+        }
+        at = 1 - at;
+        move_arena(places[1 - at], places[at]);
+    } while (status == MODULE_MACRO(MORE_STEPS));
+    if (at == 1) {
+        move_arena(places[1], places[0]);
+    }
+    return status;
+}
+
+static int infer(RUN_PARAMETERS)
+{
+    return in_steps(RUN_ARGUMENTS, NULL);
+}
+
+#define whole_inference MODULE(run)
+
 #else
 
 #define infer MODULE(run) /* itself: it is counted to the instruction */
+#define whole_inference MODULE(run)
 
 #endif
 
@@ -432,6 +496,76 @@ static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
     *stack = stack_of_run > *stack ? stack_of_run : *stack;
     return status;
 }
+
+/* Puts a run's inputs to their places; where the next run's are. */
+static const uint8_t *load_inputs(int run, const uint8_t *input)
+{
+    (void)run;
+    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+        void *destination = MODULE(input)(arena, i);
+
+#if MODULE_MACRO(SLIDE_STEP)
+        if (destination == NULL) {
+            new_frames = input;
+            input += MODULE(input_bytes)(i);
+            continue;
+        }
+#elif MODULE_MACRO(FEED_ROWS)
+        if (destination == NULL) {
+            this_run = run;
+            fed_rows = input;
+            fed_index = i;
+            input += MODULE(input_bytes)(i);
+            continue;
+        }
+#endif
+        check_inside("an input lies outside of the arena, offset ", destination, MODULE(input_bytes)(i));
+        memcpy(destination, input, MODULE(input_bytes)(i));
+        input += MODULE(input_bytes)(i);
+    }
+    return input;
+}
+
+#ifdef SPREAD
+/* All inputs once more, for the least and the most ticks of an inference, and the most of a step. */
+static void put_spread(void)
+{
+    int64_t least = NOT_MEASURED, most = NOT_MEASURED, longest_step = NOT_MEASURED;
+    const uint8_t *input = tinyfuse_inputs;
+
+    for (int run = 0; run < RUNS; ++run) {
+        const uint8_t *next;
+        int64_t ticks;
+        int status;
+
+#if MODULE_MACRO(CURSOR_ROWS)
+#ifdef FRAMES
+        enter_state(run);
+#endif
+        (void)load_inputs(1, input);
+        (void)in_steps(RUN_ARGUMENTS, &longest_step);
+#endif
+#ifdef FRAMES
+        enter_state(run);
+#endif
+        next = load_inputs(1, input); /* 1: a module that is fed gets all rows at once */
+        status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
+#ifdef FRAMES
+        leave_state(run);
+#endif
+        input = next;
+        if (status != MODULE_MACRO(OK) || ticks == NOT_MEASURED) {
+            continue;
+        }
+        least = least == NOT_MEASURED || ticks < least ? ticks : least;
+        most = ticks > most ? ticks : most;
+    }
+    put_measured("spread least=", least);
+    put_measured(" most=", most);
+    put_measured(" step=", longest_step);
+    end_line();
+}
+#endif
 
 int main(void)
 {
@@ -470,29 +604,7 @@ int main(void)
                 fail("init returned ", status);
             }
         }
-        for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
-            void *destination = MODULE(input)(arena, i);
-
-#if MODULE_MACRO(SLIDE_STEP)
-            if (destination == NULL) {
-                new_frames = input;
-                input += MODULE(input_bytes)(i);
-                continue;
-            }
-#elif MODULE_MACRO(FEED_ROWS)
-            if (destination == NULL) {
-                this_run = run;
-                fed_rows = input;
-                fed_index = i;
-                input += MODULE(input_bytes)(i);
-                continue;
-            }
-#endif
-            check_inside("an input lies outside of the arena, offset ", destination,
-                         MODULE(input_bytes)(i));
-            memcpy(destination, input, MODULE(input_bytes)(i));
-            input += MODULE(input_bytes)(i);
-        }
+        input = load_inputs(run, input);
 #ifdef FRAMES
         enter_state(run);
 #endif
@@ -512,7 +624,7 @@ int main(void)
         }
 #else
         if (run == timed) {
-            status = port_run_for_ticks(infer, RUN_ARGUMENTS, &ticks);
+            status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
         } else {
             status = run_for_stack(run, RUN_ARGUMENTS, &stack);
         }
@@ -543,6 +655,9 @@ int main(void)
             write_output(run, i, none);
         }
     }
+#ifdef SPREAD
+    put_spread();
+#endif
     changed = port_changed(&address);
     if (changed != NULL) {
         put_changed(-1, changed, address);
