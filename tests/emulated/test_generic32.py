@@ -60,6 +60,12 @@ def needs(*programs: str) -> None:
             pytest.skip(f"needs {program}")
 
 
+def convolution() -> Plan:
+    sketch = Sketch(5)
+    x = sketch.value((1, 6, 6, 3))
+    return tinyfuse.compile(sketch.build([x], [sketch.conv(x, 4, (3, 3))]), "generic32", name="net").plan
+
+
 def run(plans: list[Plan], folder: Path) -> str:
     """What firmware prints that runs the self-test of each: a line for those that fail, then "done"."""
     includes, sources, tests = "", "", ""
@@ -94,9 +100,7 @@ def test_every_kernel_is_exact_on_riscv(tmp_path: Path) -> None:
 @pytest.mark.emulated
 def test_what_is_wrong_is_seen_on_riscv(tmp_path: Path) -> None:
     needs(RISCV[0], QEMU[0])
-    sketch = Sketch(5)
-    x = sketch.value((1, 6, 6, 3))
-    right = tinyfuse.compile(sketch.build([x], [sketch.conv(x, 4, (3, 3))]), "generic32", name="net").plan
+    right = convolution()
     assert run([right], tmp_path) == "done\n"
     weights = tmp_path / "net_weights.c"
     text = weights.read_text()
@@ -135,7 +139,7 @@ def test_every_kernel_compiles_for_xtensa(tmp_path: Path, level: str) -> None:
 )
 def test_cores_that_compute_otherwise_are_refused(define: str, said: str, tmp_path: Path) -> None:
     needs("arm-none-eabi-gcc")
-    plan = modules("generic32")[0]
+    plan = convolution()
     for file, text in emit(plan).items():
         (tmp_path / file).write_text(text)
     if define.startswith("-D"):
