@@ -5,29 +5,47 @@
 
 #include "tinyfuse_depthwise_packed.h"
 
-/* The outputs of channels c to c + count - 1 of a pixel, 1 or 4, a constant. */
-TINYFUSE_INLINE void tinyfuse_depthwise_channels_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
-                                                     int count, int8_t *out, const int16_t *weights,
-                                                     const tinyfuse_requant *channels)
+TINYFUSE_INLINE void tinyfuse_depthwise_output_w16(const tinyfuse_conv *p, uint32_t sum,
+                                                   const tinyfuse_requant *channel, int8_t *out)
+{
+    const int32_t scaled = tinyfuse_requantize((int32_t)sum, channel->multiplier, channel->shift);
+    *out = (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
+}
+
+/* The outputs of four channels of a pixel from c on; sums wrap, and are no array, so that they stay in registers. */
+TINYFUSE_INLINE void tinyfuse_depthwise_four_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
+                                                 int8_t *out, const int16_t *weights,
+                                                 const tinyfuse_requant *channels)
+{
+    const int8_t *const *const end = taps + p->kernel_h * p->kernel_w;
+    const int16_t *w = weights + c;
+    uint32_t s0 = (uint32_t)channels[c].bias, s1 = (uint32_t)channels[c + 1].bias;
+    uint32_t s2 = (uint32_t)channels[c + 2].bias, s3 = (uint32_t)channels[c + 3].bias;
+    for (; taps != end; ++taps) {
+        const int8_t *const from = *taps + c;
+        s0 += (uint32_t)(from[0] * w[0]);
+        s1 += (uint32_t)(from[1] * w[1]);
+        s2 += (uint32_t)(from[2] * w[2]);
+        s3 += (uint32_t)(from[3] * w[3]);
+        w += p->in_c;
+    }
+    tinyfuse_depthwise_output_w16(p, s0, channels + c, out + c);
+    tinyfuse_depthwise_output_w16(p, s1, channels + c + 1, out + c + 1);
+    tinyfuse_depthwise_output_w16(p, s2, channels + c + 2, out + c + 2);
+    tinyfuse_depthwise_output_w16(p, s3, channels + c + 3, out + c + 3);
+}
+
+/* The output of one channel. */
+TINYFUSE_INLINE void tinyfuse_depthwise_one_w16(const tinyfuse_conv *p, const int8_t *const *taps, int32_t c,
+                                                int8_t *out, const int16_t *weights, const tinyfuse_requant *channels)
 {
     const int32_t last = p->kernel_h * p->kernel_w;
-    uint32_t sum[4];
-    int32_t t, i;
-    for (i = 0; i < count; ++i) {
-        sum[i] = (uint32_t)channels[c + i].bias; /* wraps */
-    }
+    uint32_t sum = (uint32_t)channels[c].bias;
+    int32_t t;
     for (t = 0; t < last; ++t) {
-        const int8_t *const from = taps[t] + c;
-        const int16_t *const w = weights + t * p->in_c + c;
-        for (i = 0; i < count; ++i) {
-            sum[i] += (uint32_t)(from[i] * w[i]);
-        }
+        sum += (uint32_t)(taps[t][c] * weights[t * p->in_c + c]);
     }
-    for (i = 0; i < count; ++i) {
-        const int32_t scaled =
-            tinyfuse_requantize((int32_t)sum[i], channels[c + i].multiplier, channels[c + i].shift);
-        out[c + i] = (int8_t)tinyfuse_clamp(scaled + p->out_zero_point, p->act_min, p->act_max);
-    }
+    tinyfuse_depthwise_output_w16(p, sum, channels + c, out + c);
 }
 
 /* Output row y; reads only the input rows of y's own window. Weights are [kernel_h][kernel_w][in_c]; the input zero
@@ -49,10 +67,10 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_w16(const tinyfuse_conv *p, const in
     for (x = 0; x < p->out_w; ++x) {
         tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
         for (c = 0; c + 4 <= p->in_c; c += 4) {
-            tinyfuse_depthwise_channels_w16(p, taps, c, 4, out_row, weights, channels);
+            tinyfuse_depthwise_four_w16(p, taps, c, out_row, weights, channels);
         }
         for (; c < p->in_c; ++c) {
-            tinyfuse_depthwise_channels_w16(p, taps, c, 1, out_row, weights, channels);
+            tinyfuse_depthwise_one_w16(p, taps, c, out_row, weights, channels);
         }
         out_row += p->in_c;
     }
