@@ -147,7 +147,9 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
                     asked.add(kernel.name if needed else None)
                     assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
-    elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
+    of_int4 = {name for name in _SCRATCH if "_s4" in name}
+    dense = {name for name in of_int4 if "mve" not in name and "depthwise" not in name}
+    elsewhere |= (dense if core.mve else set()) if core.dsp else of_int4
     elsewhere |= {name for name in _TWO_ROWS if not core.dsp or core.mve}
     assert set(_SCRATCH) - asked == elsewhere
 
