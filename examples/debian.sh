@@ -18,13 +18,13 @@ find_python() {
   done
 }
 
-# install_packages COMMAND:PACKAGE...: installs the packages whose command is missing, and Python's and
+# install_packages COMMAND:PACKAGE...: installs the packages whose command (or file) is missing, and Python's and
 # the cross compiler's parts that are no commands.
 install_packages() {
   local packages=() pair
   [ -n "$(find_python)" ] || packages+=(python3-venv)
   for pair in "$@"; do
-    have "${pair%%:*}" || packages+=("${pair##*:}")
+    have "${pair%%:*}" || [ -e "${pair%%:*}" ] || packages+=("${pair##*:}")
   done
   have ninja || have make || packages+=(ninja-build)
   # gcc prints a path where it finds the C library's file, else only the name

@@ -18,17 +18,6 @@ TINYFUSE_INLINE uint32_t tinyfuse_four_weights_s4(uint32_t bytes)
 /* Widens blocks, more than 0, into 32 bytes each at `weights`, aligned to 4. Returns what lies after them. */
 TINYFUSE_SHARED void *tinyfuse_widen_weights_s4(const uint32_t *words, int32_t blocks, void *weights)
 {
-#if TINYFUSE_MVE
-    int8_t *to = (int8_t *)weights;
-    do {
-        const uint8x16_t both = vreinterpretq_u8_u32(vldrwq_u32(words));
-        vstrbq_s8(to, vsubq_n_s8(vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15))), 8));
-        vstrbq_s8(to + 16, vsubq_n_s8(vreinterpretq_s8_u8(vshrq_n_u8(both, 4)), 8));
-        to += TINYFUSE_BLOCK_S4;
-        words += 4;
-    } while (--blocks > 0);
-    return to;
-#else
     uint32_t *to = (uint32_t *)weights;
     do {
         const uint32_t a = words[0], b = words[1], c = words[2], d = words[3];
@@ -44,7 +33,6 @@ TINYFUSE_SHARED void *tinyfuse_widen_weights_s4(const uint32_t *words, int32_t b
         words += 4;
     } while (--blocks > 0);
     return to;
-#endif
 }
 
 #endif

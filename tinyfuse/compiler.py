@@ -18,6 +18,7 @@ from tinyfuse.plan.checker import verify_plan
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
+from tinyfuse.schedule.choose_step import choose_step, hopeful_steps
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
@@ -25,7 +26,7 @@ from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
 from tinyfuse.schedule.searched import Search
 from tinyfuse.schedule.variants import Variant, Variants
-from tinyfuse.slide import step_graph
+from tinyfuse.slide import step_graphs
 from tinyfuse.targets import Target
 
 
@@ -36,7 +37,18 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
-    return Compilation(source, target, options, progress).plan(options)
+    steps = steps_of(source, options)
+    if len(steps) == 1:
+        return Compilation(steps[0], target, options, progress).plan(options)
+    plans = []
+    for step in hopeful_steps(steps, options):
+        progress(f"planning a step with {sum(t.bytes for t in step.states):,} bytes of state")
+        last = Compilation(step, target, options, progress)
+        plans.append(last.plan(options))
+    fastest = (
+        last.plan(replace(options, optimize="speed", max_ram=None)) if options.optimize == "balanced" else plans[-1]
+    )
+    return choose_step(plans, options, fastest)
 
 
 class Compilation:
@@ -54,7 +66,7 @@ class Compilation:
     ):
         """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known.
         `flash_price`: as of Variants."""
-        source = stepped(source, options)
+        source = steps_of(source, options)[-1]
         graph = prepared(source, target, options) if graph is None else graph
         self._graph, self._target, self._price = graph, target, flash_price
         self._variants = Variants(graph, target, options, flash_price)
@@ -114,18 +126,19 @@ def checked(source: Graph) -> Graph:
     return replace(folded, warnings=(*folded.warnings, *told)) if told else folded
 
 
-def stepped(source: Graph, options: Options) -> Graph:
-    """What a plan is made of: the graph as it was read, or with --slide the one that computes a step of it."""
+def steps_of(source: Graph, options: Options) -> list[Graph]:
+    """What a plan may be made of: the graph as it was read, or with --slide those that compute a step of it, the last
+    one with the most state and the fewest multiply-accumulates."""
     if source.window is not None:
-        return source
+        return [source]
     if options.slide is None:
         if options.slide_axis is not None:
             raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
-        return source
+        return [source]
     if options.feed_rows:
         raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
     # the step graph's operators are checked too, and then warned of
-    return step_graph(replace(checked(source), warnings=source.warnings), options.slide, options.slide_axis)
+    return step_graphs(replace(checked(source), warnings=source.warnings), options.slide, options.slide_axis)
 
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
@@ -153,7 +166,7 @@ def is_searched(options: Options) -> bool:
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
-    source = stepped(source, options)
+    source = steps_of(source, options)[-1]
     return Variants(prepared(source, target, options), target, options).one(options.optimize, with_views)
 
 
@@ -175,5 +188,5 @@ def plan_groups(
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
     that nobody runs."""
-    source = stepped(source, options)
+    source = steps_of(source, options)[-1]
     return by_rule(Variants(prepared(source, target, options), target, options), Builder(source, options)).arena_bytes

@@ -157,7 +157,8 @@ def test_a_crash_and_a_hang_are_said(model, monkeypatch, statement: str, timeout
         "size",
         "output bytes",
         "multiplier",
-        "far write", "far write below",
+        "far write",
+        "far write below",
         "variable",
     ],
 )

@@ -188,6 +188,40 @@ def test_winograd(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path, "-O2", weights="winograd")
 
 
+#: both counts of channels, pixels that are one, odd and even counts of pairs, more than a block
+NARROW_SHAPES = (
+    Shape("CONV_2D", 1, 1, 8, 3), Shape("CONV_2D", 1, 2, 4, 1), Shape("CONV_2D", 3, 5, 8, 5), Shape("CONV_2D", 5, 6, 4, 6),
+    Shape("CONV_2D", 2, 25, 8, 4), Shape("CONV_2D", 3, 27, 4, 7, activation="RELU6"), Shape("CONV_2D", 7, 8, 8, 8),
+)  # fmt: skip
+
+
+def narrow_cases(target: Target) -> list[Case]:
+    """Whole, by rows, from rings, over the input."""
+    rng = np.random.default_rng(5)
+    context = Context(target, kernels="tinyfuse", weights="unpacked")
+    cases: list[Case] = []
+    for shape in NARROW_SHAPES:
+        plain = make_op(shape, rng)
+        op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
+        for kernel in kernels_for(op):
+            if kernel.name == "tinyfuse_pointwise_narrow_s8" and kernel.accepts(op, context):
+                for extreme in (False, True):
+                    data = random_input(op, rng, extreme)
+                    ring = kernel.by_row and extreme
+                    cases.append(case_of(op, kernel, data, ring, int(extreme)))
+                    cases += [case_of(op, kernel, data, over=True)] * (not ring)
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_narrow_pointwise(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = narrow_cases(TARGETS[target])
+    assert {case.op.input.shape[1:3] for case in cases} == {(shape.height, shape.width) for shape in NARROW_SHAPES}
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2", weights="unpacked")
+
+
 #: flags that take registers from assembly, or move what its operands lie in
 HARD_FLAGS = (
     ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
@@ -213,6 +247,8 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
     assert_exact(
         winograd_cases(TARGETS["cortex-m4"]), TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd"
     )
+    narrow = narrow_cases(TARGETS["cortex-m4"])
+    assert_exact(narrow, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
 
 
 @pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
@@ -272,8 +308,7 @@ def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> N
     cases = int4_cases(TARGETS[target], **choices)
     mve, names = "mve_" if TARGETS[target].mve else "", {case.kernel.name for case in cases}
     others = {"tinyfuse_fully_connected_s4"} if not mve and not choices else set()
-    depthwise = ["3x3", "packed", "mve"][: 3 if mve else 2] if not choices else []
-    others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in depthwise}
+    others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
     assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
     assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
     assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)

@@ -17,6 +17,7 @@ from op_harness import TARGETS, Case, assert_exact, cases_of
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, Context
 from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.kernels.sum_line import plane
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import Binary
 from tinyfuse.ops.softmax import Softmax
@@ -159,3 +160,19 @@ def test_faults_of_a_kernel_are_seen(target: str, more: Call, seen: str, tmp_pat
     monkeypatch.setattr(kernel, "call", lambda self, *site: (*call(self, *site), more))
     with pytest.raises(AssertionError, match=f"({seen}) "):
         assert_exact([case], core, tmp_path)
+
+
+@pytest.mark.parametrize("target", ("cortex-m0plus", "cortex-m4", "cortex-m55"))
+def test_sums_on_a_plane(target: str, tmp_path: Path) -> None:
+    """Every shift that has an instruction of its own, and others; clamps; rests beside eight elements."""
+    core = target_or_skip(target)
+    rng, cases, shifts = np.random.default_rng(6), [], set()
+    for slope in (2e-3, 0.05, 0.3, 0.6, 1.3, 2.4, 6.0, 30.0):
+        for kind, activation in (("ADD", "NONE"), ("SUB", "RELU"), ("ADD", "RELU6")):
+            operands = [tensor((1, 3, 1, 11), 0.1 * factor, int(rng.integers(-128, 128))) for factor in (0.83, 1.0)]
+            op = operator(kind, operands, tensor((1, 3, 1, 11), 0.1 / slope, -128), Binary(activation))
+            if not broken_rules(op) and plane(op) is not None:
+                shifts.add(plane(op).shift)
+                cases += [case for case in all_cases(op, core) if case.kernel.name == "tinyfuse_sum_line_s8"]
+    assert shifts > {19, 20, 21, 22, 23} and len(shifts) > 5
+    assert_exact(cases, core, tmp_path)

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from executors import assert_exact, plan_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from sliding_models import assert_slides, dense_first, gesture, padded, step_of, time_networks, wake_word
+from sliding_models import (
+    assert_slides,
+    dense_first,
+    gesture,
+    padded,
+    step_of,
+    steps_of_model,
+    time_networks,
+    wake_word,
+)
 from stream_models import STREAM_MODELS
 
+import tinyfuse
+from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError, UsageError
+from tinyfuse.explain.explain_json import explain_json
+from tinyfuse.explain.text import explain_text
 from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import Plan
+from tinyfuse.report.pareto import pareto_json
+from tinyfuse.report.report_json import plan_envelope
+from tinyfuse.slide.front import front
+from tinyfuse.slide.refusals import step_macs
+from tinyfuse.slide.step_graph import needs_of
+from tinyfuse.verify.streams import steps_for, steps_in_streams, with_result
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -46,26 +68,27 @@ def test_models(name: str) -> None:
     assert_slides(step_of(data, step), more=12)
 
 
-def check_random(data: bytes, step: int) -> None:
+def check_random(data: bytes, step: int, choice: int) -> None:
+    """One of the step graphs: with more state, or with more that is made again."""
     try:
-        graph = step_of(data, step)
+        graphs = steps_of_model(data, step)
     except CompileError as error:
         assume("--slide" not in str(error))
         raise
-    assert_slides(graph)
+    assert_slides(graphs[-1 - choice % len(graphs)])
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=time_networks(), step=st.integers(1, 6))
-def test_random_networks(data: bytes, step: int) -> None:
-    check_random(data, step)
+@given(data=time_networks(), step=st.integers(1, 6), choice=st.integers(0, 3))
+def test_random_networks(data: bytes, step: int, choice: int) -> None:
+    check_random(data, step, choice)
 
 
 @pytest.mark.campaign
 @settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=time_networks(12), step=st.integers(1, 8))
-def test_many_random_networks(data: bytes, step: int) -> None:
-    check_random(data, step)
+@given(data=time_networks(12), step=st.integers(1, 8), choice=st.integers(0, 9))
+def test_many_random_networks(data: bytes, step: int, choice: int) -> None:
+    check_random(data, step, choice)
 
 
 def test_only_new_rows_are_made() -> None:
@@ -83,6 +106,50 @@ def test_a_time_axis_of_columns_becomes_rows() -> None:
     assert "EXPAND_DIMS" not in kinds
     assert [op.output.shape[1:3] for op in graph.ops if op.kind == "CONV_2D"] == [(1, 1), (1, 1)]
     assert 5 * macs(graph) < macs(graph.window.whole)
+
+
+# --- what is kept and what is made again -------------------------------------------------------
+
+
+def test_the_front_is_that_of_all_choices() -> None:
+    """Every choice of tensors to make again, of a model with SAME padding and a residual: none beats the front's."""
+    window = step_of(padded(), 2).window
+    needs = needs_of(window)
+    numbers = [n for n, op in enumerate(needs.graph.ops) if op.outputs and op.output in needs.rows]
+    assert len(numbers) == 5
+    points = set()
+    for size in range(len(numbers) + 1):
+        for again in combinations(numbers, size):
+            made = needs_of(replace(window, again=frozenset(again)))
+            points.add((sum(rows.kept_bytes(t) for t, rows in made.rows.items()), step_macs(made)))
+    best = sorted(p for p in points if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in points))
+    assert [(choice.state_bytes, choice.macs) for choice in front(needs)] == best
+    assert len(best) > 3
+
+
+def test_every_step_graph_is_exact() -> None:
+    graphs = steps_of_model(padded(), 2)
+    for graph, choice in zip(graphs, front(needs_of(graphs[-1].window)), strict=True):
+        assert_slides(graph)
+        assert macs(graph) == choice.macs
+        rings = [t for t in graph.states if t.cursor is not None]
+        assert sum(t.bytes for t in rings) == choice.state_bytes
+
+
+def test_options_choose_among_step_graphs() -> None:
+    plans = {name: plan_of(padded(), "cortex-m4", slide=2, optimize=name) for name in ("speed", "balanced", "ram")}
+    ram = {name: plan.ram_bytes for name, plan in plans.items()}
+    assert ram["ram"] < ram["balanced"] <= ram["speed"]
+    assert plans["speed"].macs < plans["ram"].macs
+    between = (ram["ram"] + ram["speed"]) // 2
+    held = plan_of(padded(), "cortex-m4", slide=2, optimize="speed", max_ram=between)
+    assert held.ram_bytes <= between
+    assert plans["speed"].macs < held.macs <= plans["ram"].macs
+    shown = pareto_json(plans["balanced"])
+    assert [p["arena_bytes"] + p["state_bytes"] for p in shown] == sorted(
+        p["arena_bytes"] + p["state_bytes"] for p in shown
+    )
+    assert {name for point in shown for name in point["optimize"]} == {"speed", "balanced", "ram"}
 
 
 # --- the C -------------------------------------------------------------------------------------
@@ -170,3 +237,77 @@ def test_a_model_without_gain_is_warned_of() -> None:
     (warning,) = step_of(dense_first(), 2).warnings
     assert "each step computes the whole model" in warning
     assert "FULLY_CONNECTED" in warning or "RESHAPE" in warning
+
+
+# --- verify, profile, report -------------------------------------------------------------------
+
+
+@emulated
+def test_verify_and_profile_say_worst_and_mean() -> None:
+    data, step = MODELS["wake word"]
+    module = tinyfuse.compile(data, "cortex-m4", slide=step)
+    found = module.verify(oracle="reference", runs=12)
+    assert found.exact
+    assert found.runs == 12
+    assert found.frames == 20 - 1 + 3
+    assert 0 < found.instructions_mean <= found.instructions
+    profiled = module.profile()
+    assert profiled["instructions_mean"] <= profiled["instructions"]
+    assert abs(profiled["instructions"] - found.instructions) < 0.02 * found.instructions
+    assert sum(group["instructions"] for group in profiled["groups"]) <= profiled["instructions"]
+    assert profiled["state_bytes"] == module.state_bytes
+
+
+@pytest.mark.parametrize(
+    ("file", "of", "instead"),
+    [
+        ("tinyfuse_await.h", "return *left > 0;", "return *left > 1;"),
+        ("tinyfuse_ring.h", "*cursor + 1 == height ? 0", "*cursor + 1 == height ? 1"),
+        ("net.h", "#define NET_SLIDE_STEP 1", "#define NET_SLIDE_STEP 2"),
+    ],
+)
+def test_verify_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str, instead: str) -> None:
+    """A result a step too early, a ring that leaves its first row out, a header that is wrong."""
+
+    def faulty(plan: Plan) -> dict[str, str]:
+        files = emit(plan)
+        assert of in files[file]
+        return files | {file: files[file].replace(of, instead)}
+
+    monkeypatch.setattr("tinyfuse.verify.emulation.module.emit", faulty)
+    module = tinyfuse.compile(wake_word(), "host", name="net", slide=1)
+    found = module.verify(emulator="host", oracle="reference", runs=20)
+    assert not found.exact
+
+
+def test_runs_and_frames() -> None:
+    """`runs` steps have a result, however they are cut into streams."""
+    for fill in (2, 5, 30):
+        for runs in (1, 2, 3, 7, 8, 9, 64):
+            steps, frames = steps_for(runs, fill)
+            assert with_result(steps, frames, fill) == runs
+            assert with_result(steps_in_streams(runs, fill + 1, fill), fill + 1, fill) >= runs
+    module = tinyfuse.compile(wake_word(), "host", slide=1)
+    with pytest.raises(tinyfuse.UsageError, match="20 steps fill the window"):
+        module.verify(emulator="host", oracle="reference", frames=19)
+
+
+def test_report_and_explain() -> None:
+    module = tinyfuse.compile(padded(), "cortex-m4", slide=2)
+    window = module.report()["window"]
+    assert (window["frames"], window["step"], window["steps_to_fill"], window["axis"]) == (21, 2, 11, 1)
+    assert window["whole_macs"] > module.macs
+    assert "whole    the whole model takes" in module.report_text()
+    told = explain_json(module.plan)
+    rows = {op["index"]: op for op in told["sliding"]["operators"]}
+    assert rows[0]["rows"] == 11
+    assert rows[0]["new_rows"] == 1 < rows[0]["made_rows"] < 11
+    assert rows[5]["reason"] == "the one row of its output sees padding, or rows that do"
+    assert any("padding 'valid'" in advice["hint"] for advice in told["advice"])
+    assert "rows made" in explain_text(plan_envelope(module.plan) | told)
+
+
+@pytest.mark.parametrize("slide", [0, -1, True, "2", 1.5])
+def test_steps_that_are_none(slide: object) -> None:
+    with pytest.raises(tinyfuse.UsageError, match="slide="):
+        tinyfuse.compile(wake_word(), "host", slide=slide)

@@ -160,7 +160,6 @@ def test_mutants_repeat_and_differ() -> None:
     [
         ("ethos-u", "a program for Arm's Ethos-U NPU, which Vela compiled", "the file that Vela was given"),
         ("FlexErf", "an operator of TensorFlow that the converter left", "TFLITE_BUILTINS_INT8"),
-        ("TFLite_Detection_PostProcess", "boxes of an object detector", "in the application"),
         ("mine\n\x1b[31m", "a custom operator, whose code is in the program", "built-in operators"),
         ("", "a custom operator", "built-in operators"),
     ],

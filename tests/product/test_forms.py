@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from cross_compilers import cross_compiler
 from form_builds import BUILDS, RIGHT, done, zephyr
+from sliding_models import wake_word
 from stream_models import STREAM_MODELS
 from test_generated_code import separable
 
@@ -114,21 +115,19 @@ def test_each_form_builds_beside_others(folders: dict[str, Path], folder: str, f
     assert BUILDS[form](folders[folder], tmp_path / "work") == RIGHT
 
 
-@pytest.mark.parametrize("model, settings", [
-    (STREAM_MODELS["keyword spotter"], {}), (separable(), {"feed_rows": True}),
-], ids=["state", "fed by rows"])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, settings", [(STREAM_MODELS["svdf of float32"], {}), (separable(), {"feed_rows": True})],
+    ids=["state", "fed by rows"],
+)  # fmt: skip
 def test_programs_of_every_api(model: bytes, settings: dict[str, bool], tmp_path: Path) -> None:
-    """Those of Zephyr and Arduino, for modules that are called in other ways."""
+    """Those of Zephyr and Arduino, for modules that are called in other ways, on another core than theirs."""
     module = tinyfuse.compile(model, "cortex-m4", name="net", kernels="tinyfuse", **settings)
     folder = tmp_path / "net"
     write_folder(folder, module.files(formats=("zephyr", "arduino")), force=False)
-    config = folder / "zephyr/tests/selftest/prj.conf"
-    config.write_text(config.read_text() + "CONFIG_TINYFUSE_NET_ANY_CPU=y\n")
-    assert zephyr(folder, tmp_path / "test") == RIGHT
-    sample = folder / "zephyr/samples/inference/prj.conf"
-    sample.write_text(config.read_text())
-    assert zephyr(folder, tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
     assert BUILDS["arduino"](folder, tmp_path / "arduino") == RIGHT
+    config = folder / "zephyr/samples/inference/prj.conf"
+    config.write_text(config.read_text() + "CONFIG_TINYFUSE_NET_ANY_CPU=y\n")
+    assert zephyr(folder, tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
 
 
 @pytest.mark.parametrize("core", ["cortex-m0plus", "cortex-m4"])
@@ -200,6 +199,16 @@ def test_what_packages_say_is_what_was_given(net: tinyfuse.Module, tmp_path: Pat
     assert told["authors"] == [{"name": about["author"]}] and told["license"] == about["license"]
     assert b"SPDX-License-Identifier: (MIT OR Apache-2.0) AND Apache-2.0" in files["src/net/net.c"]
     assert b"https://a.example/b?c=1&amp;d=2" in files["Acme.net.pdsc"]
+
+
+def test_the_sample_of_a_window_that_slides(tmp_path: Path) -> None:
+    """It steps until the window is full; such a module has no self-test, and no program that would run it."""
+    module = tinyfuse.compile(wake_word(), "generic32", name="net", slide=1)
+    files = module.files(formats=("zephyr", "arduino"))
+    assert not any("selftest" in name.lower() for name in files)
+    write_folder(tmp_path / "net", files, force=False)
+    assert form_rules.zephyr(tmp_path / "net") == [] == form_rules.arduino(tmp_path / "net")
+    assert zephyr(tmp_path / "net", tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
 
 
 # --- refusals ----------------------------------------------------------------------------------

@@ -71,6 +71,7 @@ def modules(target: str) -> list[Plan]:
         *(plan_of(side_by_side(part), target, **apart) for part in parts),
         plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
         plan_of(side_by_side(layers_by_two()), target, weights="winograd", **apart),
+        plan_of(side_by_side(narrow_layers()), target, weights="unpacked", **apart),
         plan_of(side_by_side(chosen), target, **ram),
         plan_of(side_by_side(layers_of_int4()), target, **apart),
         *(plan_of(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
@@ -112,6 +113,14 @@ def layers_by_two() -> Iterator[Op]:
     for channels, zero_point in ((4, -128), (8, 3), (16, -128), (32, 3)):
         op = make_op(Shape("CONV_2D", 5, 6, channels, 4, (3, 3)), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
+
+
+def narrow_layers() -> Iterator[Op]:
+    """Pointwise layers of four and of eight channels, on a step line, whole and in a batch."""
+    rng = np.random.default_rng(7)
+    for channels, batch in ((4, 1), (8, 1), (8, 2)):
+        op = make_op(Shape("CONV_2D", 3, 5, channels, 6, batch=batch), rng)
+        yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
 
 
 def layers_of_int4() -> Iterator[Op]:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from random_graphs import Sketch, Value, draw_layer
 
-from tinyfuse.compiler import stepped
+from tinyfuse.compiler import steps_of
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
@@ -16,8 +16,13 @@ from tinyfuse.verify.windows import WindowOracle
 
 
 def step_of(data: bytes, step: int, axis: int | None = None) -> Graph:
-    """The step graph of a model."""
-    return stepped(read_tflite("model.tflite", data), Options("net", slide=step, slide_axis=axis))
+    """The step graph of a model that keeps all it can."""
+    return steps_of_model(data, step, axis)[-1]
+
+
+def steps_of_model(data: bytes, step: int, axis: int | None = None) -> list[Graph]:
+    """All step graphs that `gen` would choose from."""
+    return steps_of(read_tflite("model.tflite", data), Options("net", slide=step, slide_axis=axis))
 
 
 def assert_slides(graph: Graph, seed: int = 0, more: int = 6) -> None:
@@ -95,7 +100,7 @@ def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
 
 def wake_word(height: int = 20, dtype: str = "int8") -> bytes:
     """Separable layers without padding along time, as a streaming wake word's; a dense layer behind."""
-    s = Sketch(3, dtype=dtype)
+    s = Sketch(26, dtype=dtype)
     x = frames = s.value((1, height, 1, 6), name="frames")
     for kernel in (3, 4):
         x = s.conv(s.depthwise(x, (kernel, 1), padding="VALID"), 8, (1, 1), activation="RELU")
@@ -104,7 +109,7 @@ def wake_word(height: int = 20, dtype: str = "int8") -> bytes:
 
 def padded(height: int = 21) -> bytes:
     """SAME padding along time, stride 2 in front, a residual over two layers, an average over all: as kws."""
-    s = Sketch(17)
+    s = Sketch(39)
     frames = s.value((1, height, 4, 1), name="frames")
     x = s.conv(frames, 6, (5, 3), (2, 2), activation="RELU")
     y = s.depthwise(x, (3, 3), activation="RELU")
@@ -115,7 +120,7 @@ def padded(height: int = 21) -> bytes:
 
 def gesture(samples: int = 32, causal: bool = False) -> bytes:
     """Keras' Conv1D as its converter writes it: EXPAND_DIMS, a convolution over columns, RESHAPE; a mean over time."""
-    s = Sketch(5)
+    s = Sketch(59)
     frames = s.value((1, samples, 3), name="accelerometer")
     x, length = frames, samples
     for kernel, filters in ((5, 6), (3, 8)):

@@ -9,7 +9,7 @@ from cases.common import flexbuffer
 from flatbuffers import flexbuffers
 
 from tinyfuse.frontend.flatbuffer_check import Damaged
-from tinyfuse.frontend.flexbuffer import MAX_KEYS, integers_of
+from tinyfuse.frontend.flexbuffer import MAX_KEYS, integers_of, numbers_of
 
 _OPTIONS = {"T": 7, "a_flag": True, "fft_length": 512, "large": 2**31 - 1, "negative": -300, "zero": 0}
 
@@ -68,3 +68,33 @@ def test_damaged_ones_are_read_or_refused() -> None:
         except Damaged:
             refused += 1
     assert 500 < refused < 5000
+
+
+def test_numbers_are_read_back() -> None:
+    options = {"count": 10, "flag": True, "scale": 10.25, "small": 1e-8}
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for key, value in options.items():
+            {bool: builder.Bool, float: builder.Float}.get(type(value), builder.Int)(key, value)
+        builder.Null("none")
+    assert numbers_of(bytes(builder.Finish())) == {**options, "none": None}
+
+
+@pytest.mark.parametrize("written", [5, {"x": "text"}, {"x": [1]}, {"x": {"y": 1}}])
+def test_anything_else_is_no_map_of_numbers(written) -> None:
+    with pytest.raises(Damaged):
+        numbers_of(bytes(flexbuffers.Dumps(written)))
+
+
+def test_damaged_numbers_are_read_or_refused() -> None:
+    source = random.Random(8)
+    data = bytes(flexbuffers.Dumps({"a": 0.5, "b": 3, "c": 1e30}))
+    refused = 0
+    for _ in range(2000):
+        mutant = bytearray(data)
+        mutant[source.randrange(len(mutant))] = source.randrange(256)
+        try:
+            numbers_of(bytes(mutant))
+        except Damaged:
+            refused += 1
+    assert 0 < refused < 2000

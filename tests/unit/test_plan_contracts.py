@@ -137,7 +137,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8()]
     core = load_target(target)
-    contexts = [*(Context(core, optimize=optimize) for optimize in OPTIMIZE), Context(core, weights="winograd")]
+    contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
+    contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked")]
     for context in contexts:
         for op in ops:
             for kernel in candidates(op, context):
@@ -147,10 +148,9 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
                     asked.add(kernel.name if needed else None)
                     assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
-    of_int4 = {name for name in _SCRATCH if "_s4" in name}
-    dense = {name for name in of_int4 if "mve" not in name and "depthwise" not in name}
-    elsewhere |= (dense if core.mve else set()) if core.dsp else of_int4
-    elsewhere |= {name for name in _TWO_ROWS if not core.dsp or core.mve}
+    elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
+    only_dsp = {"tinyfuse_pointwise_narrow_s8", *_TWO_ROWS}
+    elsewhere |= set() if core.dsp and not core.mve else only_dsp
     assert set(_SCRATCH) - asked == elsewhere
 
 

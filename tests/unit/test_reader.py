@@ -383,3 +383,16 @@ def test_the_builder_s_files_run_in_tflm():
     # doubling at twice the scale is the identity, and each row of weights picks one element
     picked = interpreter.get_output(1).ravel()[[0, 7, 39]]
     np.testing.assert_array_equal(interpreter.get_output(0), [picked])
+
+
+@pytest.mark.parametrize("dtype", ["int4", "float16"])
+@pytest.mark.parametrize("data", [None, np.zeros((1, 4))])
+def test_a_variable_of_a_dtype_of_constants_is_refused(dtype: str, data: np.ndarray | None) -> None:
+    """Mutated files had such, and ended in a traceback."""
+    model = ModelBuilder()
+    x, y = model.tensor("x", (1, 4), "float32"), model.tensor("y", (1, 4), "float32")
+    stored = data if data is None else data.astype("int8" if dtype == "int4" else dtype)
+    kept = model.tensor("kept", (1, 4), dtype, data=stored, is_variable=True)
+    model.op("ADD", [x, kept], [y])
+    with pytest.raises(CompileError, match="supported for constant weights alone|is a variable, but has constant data"):
+        read_tflite("m.tflite", model.build([x], [y]))

@@ -124,7 +124,9 @@ def test_a_depthwise_of_one_channel_is_a_convolution(dtype: str, shape: Shape) -
     graph = graph_of(make_op(shape, np.random.default_rng(3)))
     graph = graph if dtype == "int8" else graph_in(graph, dtype)
     after = one_channel_depthwise(graph)
-    assert [op.kind for op in after.ops] == ["CONV_2D"] and not any(r.problem(after.ops[0]) for r in FAMILIES["CONV_2D"].rules)
+    assert [op.kind for op in after.ops] == ["CONV_2D"] and not any(
+        r.problem(after.ops[0]) for r in FAMILIES["CONV_2D"].rules
+    )
     for inputs in input_set(graph, 5, 0):
         wanted, found = (ReferenceOracle(g).run_all([inputs])[0][0] for g in (graph, after))
         np.testing.assert_array_equal(wanted.view(np.uint8), found.view(np.uint8))

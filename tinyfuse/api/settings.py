@@ -137,7 +137,12 @@ def _check_limits(name: str, value: Any, limits: tuple[int, int | None]) -> None
     """UsageError for what is no number, or one that a flag doesn't take."""
     least, most = limits
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or value < least or (most is not None and value > most):
+    if (
+        not number
+        or (name.startswith("slide") and value != int(value))
+        or value < least
+        or (most is not None and value > most)
+    ):
         raise UsageError(f"{name}={value!r}: give {least} or more" + (f", at most {most}" if most else ""))
 
 

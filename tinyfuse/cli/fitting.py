@@ -14,11 +14,14 @@ from tinyfuse.plan import Plan
 MOST_OPERATORS = 60
 MOST_ROWS = 1 << 13
 
+_NOTHING = ("; neither --optimize ram nor --feed-rows takes less", "; --optimize ram takes no less")
+
 
 def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
     """The end of the sentence that a plan takes too much RAM: what arena and state take with the options that save
     some. Of a model whose plans take long, only where to look."""
-    ops = plan.source.ops
+    window = plan.source.window
+    source, ops = plan.source if window is None else window.whole, plan.source.ops
     rows = sum(t.shape[1] for op in ops for t in op.outputs if len(t.shape) == 4)
     if len(ops) > MOST_OPERATORS or rows > MOST_ROWS:
         return "" if plan.options.optimize == "ram" else "; --optimize ram looks for less"
@@ -26,13 +29,13 @@ def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
     for options in _smaller(plan.options):
         progress(f"trying {_flags(plan.options, options)}")
         try:
-            other = compile_graph(plan.source, plan.context.target, options)
+            other = compile_graph(source, plan.context.target, options)
         except (CompileError, UsageError):  # rows can't be fed to this model
             continue
         if other.ram_bytes < least:
             least = other.ram_bytes
             told.append(f"{_flags(plan.options, options)} takes {least:,} bytes")
-    return f"; {'; '.join(told)}" if told else "; neither --optimize ram nor --feed-rows takes less"
+    return f"; {'; '.join(told)}" if told else _NOTHING[window is not None]
 
 
 def _smaller(options: Options) -> list[Options]:
@@ -40,8 +43,8 @@ def _smaller(options: Options) -> list[Options]:
     least = replace(options, fusion="rows", optimize="ram", max_ram=None)
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
-    fed = replace(least, feed_rows=True)
-    return [other for other in (least, fed) if replace(other, max_ram=options.max_ram) != options]
+    fed = () if options.slide is not None else (replace(least, feed_rows=True),)
+    return [other for other in (least, *fed) if replace(other, max_ram=options.max_ram) != options]
 
 
 def _flags(given: Options, other: Options) -> str:

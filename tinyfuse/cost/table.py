@@ -53,7 +53,7 @@ def _sum(factors: dict[str, float], counts: Counts) -> float:
 
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
     """The kernel's name in a table: each of its paths has an entry of its own."""
-    return f"{kernel.name} {kernel.path(op, by_row, context)}".strip()
+    return f"{kernel.costs_as or kernel.name} {kernel.path(op, by_row, context)}".strip()
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:

@@ -10,10 +10,13 @@ from tinyfuse import __version__
 from tinyfuse.emit.identifiers import comment, unique_identifiers
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
+from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, Group, Plan, states_align, subplans
 
+#: dtypes whose elements C orders as they are
+COMPARABLE = frozenset({"int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32"})
 #: Stack of one inference, in bytes: what the API functions and a group's locals take, and what the
 #: deepest kernel takes. `verify` measures the real figure and fails when it is larger.
 API_STACK_BYTES = 256
@@ -25,7 +28,8 @@ UNOPTIMIZED_KERNEL, UNOPTIMIZED_STAGE_BYTES = 2, 64
 @dataclass(frozen=True)
 class Port:
     """A model input or output as the header shows it; `index`: in the model's order; `offset`: in the
-    arena, None for an input that is fed by rows, or frame by frame."""
+    arena, None for an input that is fed by rows, or frame by frame; `range`: of what is stored, where that
+    may be quantized real numbers."""
 
     index: int
     symbol: str
@@ -39,6 +43,12 @@ class Port:
     offset: int | None
     scale: str | None
     zero_point: int | None
+    range: tuple[int, int] | None
+
+    @property
+    def quantized(self) -> bool:
+        """Whether it has float32 numbers as integers of 8 or 16 bits."""
+        return self.scale is not None and self.range is not None
 
 
 def header_context(plan: Plan) -> dict[str, Any]:
@@ -62,6 +72,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "state_bytes": plan.state_bytes,
         "state_align": states_align(plan.states),
         "awaits": plan.awaits,
+        "comparable": COMPARABLE,
         "stack_bytes": stack_bound(plan, optimized=True),
         "unoptimized_stack_bytes": stack_bound(plan, optimized=False),
     }
@@ -189,4 +200,5 @@ def _port(plan: Plan, index: int, tensor: Tensor, symbol: str) -> Port:
         offset=None if tensor in (plan.fed, plan.slid) else plan.offset(tensor),
         scale=scalar(float(tensor.scale)) if per_tensor else None,
         zero_point=tensor.zero_point if per_tensor else None,
+        range=RANGE.get(tensor.dtype),
     )

@@ -16,7 +16,7 @@ def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
     lines = [
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
-        f"{data['arena_bytes']:,} bytes, {_instructions(data['predicted_instructions'])} predicted",
+        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}",
         *reordering_lines(data["reordering"]),
         "",
     ]

@@ -1,4 +1,4 @@
-"""Reads the options of custom operators: a FlexBuffer map of integers, every read inside the bytes.
+"""Reads the options of custom operators: a FlexBuffer map of numbers, every read inside the bytes.
 
 Source of the format: FlatBuffers' "FlexBuffers" section of its internals page. A map is a vector of values, with
 the types of the values after it, and before it the place of its keys, a vector of offsets to strings. The
@@ -7,6 +7,8 @@ the types of the values after it, and before it the place of its keys, a vector 
 
 from __future__ import annotations
 
+import struct
+
 from tinyfuse.frontend.flatbuffer_check import Damaged
 
 #: more than any operator of TensorFlow Lite Micro has
@@ -14,7 +16,9 @@ MAX_KEYS = 64
 #: bytes of one key
 MAX_KEY = 128
 
-_INT, _UINT, _MAP, _BOOL = 1, 2, 9, 26
+_NULL, _INT, _UINT, _FLOAT, _MAP, _BOOL = 0, 1, 2, 3, 9, 26
+#: width -> how it is unpacked
+_FLOATS = {4: "<f", 8: "<d"}
 _WIDTHS = (1, 2, 4, 8)
 
 
@@ -25,6 +29,11 @@ def integers_of(data: bytes) -> dict[str, int]:
     unsigned one with its highest bit set is negative. Raises Damaged where the bytes are no such map.
     """
     return _Map(data).integers()
+
+
+def numbers_of(data: bytes) -> dict[str, float | None]:
+    """The values of a map of numbers and booleans by their keys; None for a null. Raises Damaged likewise."""
+    return _Map(data).numbers()
 
 
 class _Map:
@@ -59,6 +68,28 @@ class _Map:
                 raise Damaged(f"option {key!r} is there twice")
             found[key] = self.number(self.start + i * self.width, self.width, signed=True)
         return found
+
+    def numbers(self) -> dict[str, float | None]:
+        found: dict[str, float | None] = {}
+        types = self.start + self.count * self.width
+        for i, key in enumerate(self.keys()):
+            kind = self.number(types + i, 1) >> 2
+            if kind not in (_NULL, _INT, _UINT, _FLOAT, _BOOL):
+                raise Damaged(f"option {key!r} is no number")
+            found.setdefault(key, self.value(self.start + i * self.width, kind, key))
+        return found
+
+    def value(self, place: int, kind: int, key: str) -> float | None:
+        """A value of the map, of a kind that `numbers` takes."""
+        number = self.number(place, self.width, signed=kind == _INT)
+        if kind == _NULL:
+            return None
+        if kind != _FLOAT:
+            return number
+        if self.width not in _FLOATS:
+            raise Damaged(f"option {key!r} is a float of {self.width} bytes")
+        (value,) = struct.unpack_from(_FLOATS[self.width], self.data, place)
+        return float(value)
 
     def keys(self) -> list[str]:
         pointer = self.start - 3 * self.width

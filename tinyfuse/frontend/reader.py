@@ -17,7 +17,7 @@ from tinyfuse.frontend.ethos_u import resolve_programs
 from tinyfuse.frontend.file_formats import HINT_CONVERT, foreign_format, irregular
 from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
 from tinyfuse.frontend.flatbuffer_table import Table
-from tinyfuse.frontend.flexbuffer import integers_of
+from tinyfuse.frontend.flexbuffer import integers_of, numbers_of
 from tinyfuse.frontend.model_kind import compiled_for_another, sort_of
 from tinyfuse.frontend.schema import TABLES, Field, enumerators
 from tinyfuse.frontend.tensors import (
@@ -76,10 +76,6 @@ _CUSTOM = {
     "Flex": (
         ": it is an operator of TensorFlow that the converter left as it was (SELECT_TF_OPS)",
         "convert the model with TFLITE_BUILTINS_INT8 alone",
-    ),
-    "TFLite_Detection_PostProcess": (
-        ": it decodes and sorts the boxes of an object detector",
-        "end the model before it and do so in the application",
     ),
 }
 _ANY_CUSTOM = (
@@ -337,6 +333,8 @@ class _OpReader:
             size = len(table["custom_options"])
             fits = self.require(size <= _LONGEST_CUSTOM_OPTIONS, f"its options take {size} bytes", HINT_SMALLER, op)
             data = table["custom_options"].tobytes() if fits else b""
+            if FAMILIES[op.kind].named_options:
+                return self.numbers(op, data)
             keys = FAMILIES[op.kind].option_keys
             return {"custom_options": data} if keys is None else self.flexbuffer(op, data, keys)
         # the type is known to be right before anything of the options is read
@@ -364,6 +362,14 @@ class _OpReader:
         known = ", ".join(keys)
         good = self.require(tuple(options) == keys, f"its options are not {known}, in this order", HINT_UNSOUND, op)
         return dict(options) if good else {}
+
+    def numbers(self, op: Op, data: bytes) -> dict[str, Any]:
+        """The numbers of a custom operator's FlexBuffer by their keys, as many as there are."""
+        try:
+            return dict(numbers_of(data)) if data else {}
+        except Damaged as damaged:
+            self.require(False, f"its options: {damaged}", HINT_DAMAGED, op)
+            return {}
 
     def option(self, op: Op, options: Table, field: Field) -> Any:
         if field.type.startswith("["):

@@ -215,6 +215,8 @@ class TensorReader:
         if not table["is_variable"]:
             return Tensor(found.name, shape, dtype, quant, data, index)
         self.require(data is None, "is a variable, but has constant data", HINT_UNSOUND, tensor=found)
+        if dtype in _CONSTANT:  # which is a problem already
+            return found
         # as TFLM resets it: every byte the zero point of an int8 tensor, else 0
         zero_point = quant.zero_point[0] if quant and quant.zero_point and dtype == "int8" else 0
         return Tensor(found.name, shape, dtype, quant, None, index, reset_value(found, zero_point))

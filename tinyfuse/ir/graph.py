@@ -267,6 +267,7 @@ class Window:
     frames  of the window; frame f is the input's f-th part along `axis`, one piece of memory
     step    frames that are new in each step
     axis    of the input in the file
+    again   which operators' rows are made again though they could be kept, by number (tinyfuse/slide/front.py)
     """
 
     whole: Graph
@@ -274,6 +275,7 @@ class Window:
     frames: int
     step: int
     axis: int
+    again: frozenset[int] = frozenset()
 
     @property
     def steps_to_fill(self) -> int:

@@ -251,6 +251,7 @@ class Kernel(ABC):
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
     nibbles    its constants have weights of int4 two to a byte
     weights    the --weights that its constants are in
+    costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -266,6 +267,7 @@ class Kernel(ABC):
     in_place: tuple[int, ...] = ()
     nibbles: bool = False
     weights: str = "packed"
+    costs_as: str | None = None
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -124,6 +124,24 @@ def winograd_counts(op: Op, by_row: bool) -> Counts:
 
 
 @_kept
+def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
+    """Of a pointwise convolution whose channels go over blocks of pixels."""
+    calls, (out_h, out_w, out_c) = _calls(op, by_row), op.output.shape[1:]
+    pixels = out_h * out_w
+    blocks = calls * _up(pixels // calls, block)
+    words = pixels * op.input.shape[3] // 4
+    return {
+        "calls": calls,
+        "words": words,
+        "blocks": blocks,
+        "block_channels": blocks * out_c,
+        "outputs": pixels * out_c,
+        "output_words": words * out_c,
+        "clamped_outputs": _clamped(op),
+    }
+
+
+@_kept
 def depthwise_counts(op: Op, by_row: bool) -> Counts:
     """Of a depthwise convolution."""
     calls, g = _calls(op, by_row), geometry(op)

@@ -1,10 +1,10 @@
 """Our kernels of depthwise convolutions with weights of int4 (runtime_c/tinyfuse_weights_s4.h), for cores with the DSP
-extension: int8's, which get the weights widened in scratch for every row. They are few for what they serve: a channel's
-taps make a row of it."""
+extension and no Helium: int8's, which get the weights widened in scratch for every row. They are few for what they
+serve: a channel's taps make a row of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kern
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, on_step_line
-from tinyfuse.kernels.mve import MveDepthwiseRow
 from tinyfuse.kernels.packing import conv_row_call
 
 #: weights that are widened together
@@ -21,7 +20,7 @@ _BLOCK = c_constant("tinyfuse_weights_s4.h", "TINYFUSE_BLOCK_S4")
 
 
 class Int4Depthwise(Kernel):
-    """`kernel`, of int8, with its weights in halves of bytes. `flags`: the arguments after its scratch.
+    """`kernel`, of int8, with its weights in halves of bytes.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row.
@@ -30,14 +29,14 @@ class Int4Depthwise(Kernel):
     by_row, whole, rings = True, False, True
     nibbles = True
 
-    def __init__(self, kernel: Kernel, flags: Callable[[Op], tuple[int, ...]]):
-        self.kernel, self.flags = kernel, flags
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
         self.name = kernel.name.removesuffix("_s8") + "_s4"
         self.headers = tuple(header.removesuffix(".h") + "_s4.h" for header in kernel.headers)
 
     def accepts(self, op: Op, context: Context) -> bool:
         # where RAM is all, bytes in flash need no scratch
-        wanted = context.target.dsp and context.optimize != "ram"
+        wanted = context.target.dsp and not context.target.mve and context.optimize != "ram"
         fits = wanted and op.operand(1).dtype == INT4 and self.kernel.accepts(op, context)
         return fits and bool(((weights := self._weights(op, context)[0].data) >= -8).all() and (weights <= 7).all())
 
@@ -68,16 +67,8 @@ class Int4Depthwise(Kernel):
         return self.kernel.counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, self._blocks(op, context), *self.flags(op))
-
-
-def _line(op: Op) -> tuple[int, ...]:
-    return (on_step_line(op),)
+        return conv_row_call(self, op, site, site.scratch, self._blocks(op, context), on_step_line(op))
 
 
 #: the best first
-INT4_DEPTHWISE: tuple[Kernel, ...] = (
-    Int4Depthwise(MveDepthwiseRow(), lambda op: ()),
-    Int4Depthwise(Depthwise3x3Row(), _line),
-    Int4Depthwise(PackedDepthwiseRow(), _line),
-)
+INT4_DEPTHWISE: tuple[Kernel, ...] = (Int4Depthwise(Depthwise3x3Row()), Int4Depthwise(PackedDepthwiseRow()))

@@ -45,6 +45,7 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.elementwise import (
@@ -85,6 +86,7 @@ from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
+from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
@@ -117,6 +119,7 @@ from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAd
 from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
+from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
@@ -207,8 +210,10 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             MvePointwise(), MveConvRow(),
-            UnpackedPointwise(), Pointwise(), PointwiseColumnWideRow(), PointwiseColumnRow(), UnpackedPointwiseRow(),
-            PointwiseRow(), WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
+            NarrowPointwise(), UnpackedPointwise(), Pointwise(),
+            PointwiseColumnWideRow(), PointwiseColumnRow(),
+            NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),
+            WinogradRows(), UnpackedConvRow(), PackedConvRow(), ConvRow(),
             CmsisConvS4(), CmsisConv(),
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
@@ -267,11 +272,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
-        *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+        SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
         *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused), CmsisAdd("int16"),
     ),
     "SUB": (
-        *_binary("SUB", rescaled(add_multipliers)),
+        SumLine(), *_binary("SUB", rescaled(add_multipliers)),
         *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
     ),
     "MUL": (
@@ -351,6 +356,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM SignalStacker": (StackerKernel(),),
     "CUSTOM SignalDelay": (DelayKernel(),),
     "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    "CUSTOM TFLite_Detection_PostProcess": (DetectionKernel(),),
     "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),

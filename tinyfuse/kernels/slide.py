@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops.ring_rows import RingRows
 
 
@@ -12,6 +13,10 @@ class CopyRingRows(Kernel):
 
     name = "tinyfuse_ring_rows"
     headers = ("tinyfuse_ring.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"inputs": op.output.bytes}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         cursor, pointer = (site.input(i).pointer for i in range(2))
@@ -25,6 +30,10 @@ class AwaitWindow(Kernel):
 
     name = "tinyfuse_await_window"
     headers = ("tinyfuse_await.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"inputs": op.input.bytes}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer,), status="0", awaits=True),)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts
 
 
 class ReadVariable(Kernel):
@@ -40,6 +41,10 @@ class RingPush(Kernel):
 
     name = "tinyfuse_ring_push"
     headers = ("tinyfuse_ring.h",)
+    costs_as = "tinyfuse_copy"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return {"inputs": op.input.bytes}
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         rows, ring, cursor = (site.input(i).pointer for i in range(3))

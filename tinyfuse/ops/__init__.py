@@ -28,6 +28,7 @@ from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.cumsum import CumsumOperator
 from tinyfuse.ops.decode import DecodeOperator
 from tinyfuse.ops.depthwise_conv_2d import DepthwiseConv2DOperator
+from tinyfuse.ops.detection import DetectionOperator
 from tinyfuse.ops.division import DivOperator, FloorDivOperator, FloorModOperator
 from tinyfuse.ops.dynamic_update_slice import DynamicUpdateSliceOperator
 from tinyfuse.ops.elementwise import (
@@ -224,6 +225,7 @@ FAMILIES: dict[str, OpFamily] = {
         EthosUOperator(),
         IfOperator(_run, _macs),
         WhileOperator(_run, _macs),
+        DetectionOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),

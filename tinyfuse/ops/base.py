@@ -155,6 +155,8 @@ class OpFamily(ABC):
     computes_uint8: bool = False  # LiteRT computes it as TFLM does of int8, or that file says what is to be made of it
     takes_uint8: bool = False  # it only moves or converts; what `moves` needs not say so
 
+    #: of a custom operator: its options are a FlexBuffer map of numbers, each looked up by its key, none of them needed
+    named_options: bool = False
     rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
@@ -177,7 +179,7 @@ class OpFamily(ABC):
         enums, to the schema's names ("SAME", "RELU6"). An absent table is an empty mapping, and a
         file may leave any field out: use the schema's default. None where there are no options.
         A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
-        the integers of that map by their keys."""
+        the integers of that map by their keys, with `named_options` its numbers."""
         return None
 
     def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
@@ -200,6 +202,11 @@ class OpFamily(ABC):
         """`reference` of an operator that goes on from its own results, where an interpreter's `outputs` stand in for
         those: so what is compared with them has its own last bits alone, not those of all results before it."""
         return self.reference(op, *inputs)
+
+    def settled(self, op: Op, outputs: Sequence[Array]) -> Sequence[Array]:
+        """An interpreter's outputs, where it leaves parts of them as the memory was: those parts as `reference` has
+        them."""
+        return outputs
 
     def warning(self, op: Op) -> str | None:
         """What users should know of an operator that meets the rules, as a sentence; None where there is nothing."""

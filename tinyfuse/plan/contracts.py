@@ -234,6 +234,11 @@ def _of_pointwise(p: _Fields, args: _Arguments) -> int:
     return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
 
 
+def _of_narrow(p: _Fields, args: _Arguments) -> int:
+    """Columns of block * in_c inputs of 2 bytes."""
+    return int(2 * p["block"] * p["in_c"])
+
+
 def _of_dense(p: _Fields, args: _Arguments) -> int:
     """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
     return _fours(p["in_c"]) * _input_bytes(args[-2])
@@ -304,6 +309,11 @@ def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
+def _of_detection(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
+    return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
+
+
 def _leaves(p: _Fields, axis: str, side: str) -> bool:
     """Whether any window of a tinyfuse_conv leaves the image."""
     last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
@@ -319,6 +329,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_s4": _of_pointwise,
+    "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
@@ -331,9 +342,9 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),
-    "tinyfuse_depthwise_mve_row_s4": _with_weights_s4(_of_taps),
     "tinyfuse_depthwise_3x3_row_s4": _with_weights_s4(_of_depthwise_3x3),
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_detection": _of_detection,
 }

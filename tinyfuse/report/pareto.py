@@ -3,68 +3,105 @@ that --optimize takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from tinyfuse.compiler import Compilation
+from tinyfuse.compiler import Compilation, steps_of
 from tinyfuse.cost.predict import plan_instructions, predicted_total
-from tinyfuse.options import OPTIMIZE
+from tinyfuse.ir import Graph
+from tinyfuse.options import OPTIMIZE, Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.report.report_json import JsonObject
+from tinyfuse.schedule.choose_step import choose_step, hopeful_steps
 from tinyfuse.schedule.progress import Progress, silent
 
 _BAR = 40
 
 
 def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
-    """The front of a plan's model and what every --optimize takes, by least arena; docs/json.md documents
+    """The front of a plan's model and what every --optimize takes, by least RAM; docs/json.md documents
     the keys. What --optimize takes is improved after the search, so it is planned as `gen` plans it."""
     options = replace(plan.options, max_ram=None)
-    compilation = Compilation(plan.source, plan.context.target, options, progress)
-    taken: dict[tuple[int, int], list[str]] = {}
-    plans: dict[tuple[int, int], Plan] = {}
-    for optimize in OPTIMIZE:
-        wanted = replace(options, optimize=optimize)
-        found = plan if plan.options == wanted else compilation.plan(wanted)
-        plans[_point(found)] = found
-        taken.setdefault(_point(found), []).append(optimize)
-    for _, found in compilation.search.choices(options.optimize).front():
-        verify_plan(found)
+    window = plan.source.window
+    searched = (
+        _searched(plan, options, progress) if window is None else _of_steps(window.whole, plan, options, progress)
+    )
+    taken: dict[_Point, list[str]] = {}
+    plans: dict[_Point, Plan] = {}
+    for optimize, found in searched:
         plans.setdefault(_point(found), found)
+        if optimize is not None:
+            taken.setdefault(_point(found), []).append(optimize)
     fewest = min(instructions for _, instructions in plans)
     return [
         {
-            "arena_bytes": arena,
-            "predicted_instructions": predicted_total(plans[arena, instructions]),
-            "slower": round(instructions / fewest - 1, 4),
-            "groups": len(plans[arena, instructions].groups),
-            "optimize": taken.get((arena, instructions), []),
+            "arena_bytes": plans[point].arena_bytes,
+            "state_bytes": plans[point].state_bytes,
+            "macs": plans[point].macs,
+            "predicted_instructions": predicted_total(plans[point]),
+            "slower": round(point[1] / fewest - 1, 4),
+            "groups": len(plans[point].groups),
+            "optimize": taken.get(point, []),
         }
-        for arena, instructions in sorted(plans)
-        if (arena, instructions) in taken or not _beaten((arena, instructions), plans)
+        for point in sorted(plans)
+        if point in taken or not _beaten(point, plans)
     ]
 
 
-def _point(plan: Plan) -> tuple[int, int]:
-    """Bytes and instructions; these are the search's number, which is known of every plan."""
-    return plan.arena_bytes, round(plan_instructions(plan))
+def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
+    """What each --optimize takes, and without a name the search's front."""
+    compilation = Compilation(plan.source, plan.context.target, options, progress)
+    for optimize in OPTIMIZE:
+        wanted = replace(options, optimize=optimize)
+        yield optimize, plan if plan.options == wanted else compilation.plan(wanted)
+    for _, found in compilation.search.choices(options.optimize).front():
+        verify_plan(found)
+        yield None, found
 
 
-def _beaten(point: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+def _of_steps(whole: Graph, plan: Plan, options: Options, progress: Progress) -> Iterator[tuple[str | None, Plan]]:
+    """The same of the step graphs of a window over `whole`."""
+    steps = steps_of(whole, options)
+    compilations: dict[Graph, Compilation] = {}
+    fastest: Plan | None = None
+    for optimize in OPTIMIZE:  # speed is the first
+        wanted, plans = replace(options, optimize=optimize), []
+        for step in hopeful_steps(steps, wanted):
+            if step not in compilations:
+                compilations[step] = Compilation(step, plan.context.target, options, progress)
+            plans.append(compilations[step].plan(wanted))
+        fastest = fastest or plans[-1]
+        yield optimize, choose_step(plans, wanted, fastest)
+        yield from ((None, found) for found in plans)
+
+
+#: bytes of arena and state, and instructions: the search's number, which is known of every plan
+_Point = tuple[int, int]
+
+
+def _point(plan: Plan) -> _Point:
+    return plan.ram_bytes, round(plan_instructions(plan))
+
+
+def _beaten(point: _Point, others: Iterable[_Point]) -> bool:
     return any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in others)
 
 
 def pareto_lines(front: list[JsonObject]) -> list[str]:
-    """A table with a bar for the arena."""
-    largest = max(point["arena_bytes"] for point in front)
-    lines = [f"{'arena':>9}  {'predicted':>12}  {'slower':>7}  {'groups':>6}"]
+    """A table with a bar for arena and state."""
+    largest = max(map(_ram, front))
+    keeps = any(point["state_bytes"] for point in front)
+    lines = [f"{'arena':>9}{'    state' * keeps}  {'predicted':>12}  {'slower':>7}  {'groups':>6}"]
     for point in front:
         predicted = "?" if point["predicted_instructions"] is None else f"{point['predicted_instructions']:,}"
-        bar = "#" * max(1, round(_BAR * point["arena_bytes"] / largest))
+        bar = "#" * max(1, round(_BAR * _ram(point) / largest))
         chosen = f"  --optimize {', '.join(point['optimize'])}" if point["optimize"] else ""
-        lines.append(
-            f"{point['arena_bytes']:>9,}  {predicted:>12}  {100 * point['slower']:>5.1f} %  {point['groups']:>6}  "
-            f"{bar}{chosen}"
-        )
+        state = f"{point['state_bytes']:>9,}" if keeps else ""
+        ram, slower = f"{point['arena_bytes']:>9,}{state}", f"{100 * point['slower']:>5.1f} %"
+        lines.append(f"{ram}  {predicted:>12}  {slower}  {point['groups']:>6}  {bar}{chosen}")
     return lines
+
+
+def _ram(point: JsonObject) -> int:
+    return int(point["arena_bytes"]) + int(point["state_bytes"])

@@ -6,6 +6,6 @@ keep rows, and the model's own operators behind them. That graph goes the way of
 """
 
 from tinyfuse.slide.account import OperatorStep, account
-from tinyfuse.slide.step_graph import step_graph
+from tinyfuse.slide.step_graph import step_graph, step_graphs
 
-__all__ = ["OperatorStep", "account", "step_graph"]
+__all__ = ["OperatorStep", "account", "step_graph", "step_graphs"]

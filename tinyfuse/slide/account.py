@@ -49,5 +49,5 @@ def _steps(needs: Needs) -> Iterator[OperatorStep]:
             height = tensor.shape[1]
             kept = rows.ring[1] - rows.ring[0] if rows.ring else 0
             new = min(rows.fresh[1] - rows.fresh[0], rows.made_rows)
-            state, step_macs = tensor.bytes // height * kept, macs * rows.made_rows // height
+            state, step_macs = rows.kept_bytes(tensor), macs * rows.made_rows // height
             yield OperatorStep(op, rows.made_rows, height, new, kept, state, step_macs, macs, None)

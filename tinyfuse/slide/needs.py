@@ -41,6 +41,10 @@ class Rows:
     def made_rows(self) -> int:
         return sum(end - start for start, end in self.made)
 
+    def kept_bytes(self, tensor: Tensor) -> int:
+        """Bytes of the ring of that tensor."""
+        return 0 if self.ring is None else tensor.bytes // tensor.shape[1] * (self.ring[1] - self.ring[0])
+
 
 @dataclass(frozen=True)
 class Window:
@@ -64,46 +68,61 @@ class Needs:
     @cached_property
     def rows(self) -> dict[Tensor, Rows]:
         """Per tensor, in the order from the model's end."""
-        known = self.analysis.rows
-        needed: dict[Tensor, list[Span]] = {}
+        needed = needed_by_caller(self.graph, self.analysis)
         found: dict[Tensor, Rows] = {}
-        for tensor in self.graph.outputs:
-            if tensor in known:
-                needed.setdefault(tensor, []).append((0, known[tensor].height))
         for op in reversed(self.graph.ops):
-            if any(tensor in known for tensor in op.outputs):
+            made: Rows | None = None
+            if makes_rows(op, self.analysis):
                 if op.output not in needed:
                     continue
-                found[op.output] = self._plan(op.output, needed[op.output])
-                for span in found[op.output].made:
-                    for i, source in enumerate(op.inputs):
-                        if source in known:
-                            needed.setdefault(source, []).append(read(op, i, span).rows)
-            else:
-                for tensor in op.activations:
-                    if tensor in known:
-                        needed.setdefault(tensor, []).append((0, known[tensor].height))
+                made = rows_made(self.analysis.rows[op.output], needed[op.output], op.output in self.again)
+                found[op.output] = made
+            for tensor, span in reads(op, made, self.analysis):
+                needed[tensor] = joined([*needed.get(tensor, ()), span])
         if self.frames in needed:
-            found[self.frames] = self._brought(needed[self.frames])
+            found[self.frames] = rows_brought(self.analysis.rows[self.frames], needed[self.frames])
         return found
 
-    def _plan(self, tensor: Tensor, needed: list[Span]) -> Rows:
-        rows = self.analysis.rows[tensor]
-        clean = list(_within(needed, rows.start, rows.end))
-        if not clean:
-            return Rows(_joined(needed), (0, 0), None)
-        oldest, end = min(start for start, _ in clean), max(end for _, end in clean)
-        fresh = (max(end - rows.shift, rows.start), end)
-        if oldest >= fresh[0] or tensor in self.again:
-            return Rows(_joined(needed), fresh, None)
-        dirty = [*_within(needed, 0, rows.start), *_within(needed, rows.end, rows.height)]
-        return Rows(_joined([fresh, *dirty]), fresh, (oldest, end))
 
-    def _brought(self, needed: list[Span]) -> Rows:
-        """Of the frames: a step brings the newest, whichever it needs."""
-        rows: TimeRows = self.analysis.rows[self.frames]
-        fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
-        return Rows((fresh,), fresh, (oldest, rows.height) if oldest < fresh[0] else None)
+def makes_rows(op: Op, analysis: Analysis) -> bool:
+    """Whether an operator may make some rows alone."""
+    return any(tensor in analysis.rows for tensor in op.outputs)
+
+
+def needed_by_caller(graph: Graph, analysis: Analysis) -> dict[Tensor, tuple[Span, ...]]:
+    """The rows of the model's outputs."""
+    return {tensor: ((0, analysis.rows[tensor].height),) for tensor in graph.outputs if tensor in analysis.rows}
+
+
+def reads(op: Op, made: Rows | None, analysis: Analysis) -> Iterator[tuple[Tensor, Span]]:
+    """What an operator that makes these rows, or None: runs whole, reads of the tensors that have frames for rows."""
+    for i, tensor in enumerate(op.inputs):
+        if tensor is None or tensor not in analysis.rows:
+            continue
+        if made is None:
+            yield tensor, (0, analysis.rows[tensor].height)
+        else:
+            for span in made.made:
+                yield tensor, read(op, i, span).rows
+
+
+def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
+    """Of a tensor whose rows an operator makes; `again`: none of them is to be kept."""
+    clean = list(_within(needed, rows.start, rows.end))
+    if not clean:
+        return Rows(joined(needed), (0, 0), None)
+    oldest, end = min(start for start, _ in clean), max(end for _, end in clean)
+    fresh = (max(end - rows.shift, rows.start), end)
+    if oldest >= fresh[0] or again:
+        return Rows(joined(needed), fresh, None)
+    dirty = [*_within(needed, 0, rows.start), *_within(needed, rows.end, rows.height)]
+    return Rows(joined([fresh, *dirty]), fresh, (oldest, end))
+
+
+def rows_brought(rows: TimeRows, needed: tuple[Span, ...]) -> Rows:
+    """Of the frames: a step brings the newest, whichever it needs."""
+    fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
+    return Rows((fresh,), fresh, (oldest, rows.height) if oldest < fresh[0] else None)
 
 
 def read(op: Op, index: int, span: Span) -> Window:
@@ -124,7 +143,7 @@ def _within(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
             yield first, after
 
 
-def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Spans apart from each other, in order, that hold the rows of those."""
     found: list[Span] = []
     for start, end in sorted(spans):

@@ -25,6 +25,7 @@ from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.ring_rows import RingRows
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, Span, read
 from tinyfuse.slide.refusals import check_step, sliding_input, worth
 from tinyfuse.slide.time_rows import time_rows
@@ -32,23 +33,31 @@ from tinyfuse.slide.upright import upright
 
 
 def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
-    """The graph, which was checked, over a window that moves by `step` frames; `axis`: the dimension of its input that
-    has them, None for 1. CompileError where it can't be one."""
+    """The graph, which was checked, over a window that moves by `step` frames; all rows are kept that spare
+    multiply-accumulates. `axis`: the dimension of its input that has the frames, None for 1. CompileError where it
+    can't be one."""
+    return step_graphs(graph, step, axis)[-1]
+
+
+def step_graphs(graph: Graph, step: int, axis: int | None = None) -> list[Graph]:
+    """`step_graph`, and before it those of less state and more multiply-accumulates that no other one beats."""
     axis = 1 if axis is None else axis
     number = sliding_input(graph, axis)
     given = graph.inputs[number]
     check_step(graph, given, given.shape[axis], step)
     window = Window(graph, number, given.shape[axis], step, axis)
     needs = needs_of(window)
-    told = worth(graph, needs, step)
-    return replace(_Builder(needs).graph(window), warnings=(*graph.warnings, *told))
+    told = (*graph.warnings, *worth(graph, needs, step))
+    windows = [replace(window, again=choice.again) for choice in front(needs)]
+    return [replace(_Builder(needs_of(one)).graph(one), warnings=told) for one in windows]
 
 
 def needs_of(window: Window) -> Needs:
     """What a step of a window does about the rows of each tensor of the whole graph, which is shown upright."""
     shown, frames = upright(dilate(window.whole), window.input, window.axis)
     shown = fold_pad(shown)
-    return Needs(shown, frames, time_rows(shown, frames, window.step))
+    again = frozenset(shown.ops[number].output for number in window.again)
+    return Needs(shown, frames, time_rows(shown, frames, window.step), again)
 
 
 class _Builder:

@@ -102,6 +102,7 @@ def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], step: int) -> TimeRows
     if len(shifts) > 1:
         return Ends("its inputs move by different numbers of rows")
     if end <= start:
-        return Ends("every row of its output sees padding")
+        sees = "the one row of its output sees" if op.output.shape[1] == 1 else "every row of its output sees"
+        return Ends(f"{sees} padding, or rows that do")
     (shift,) = shifts
     return TimeRows(op.output.shape[1], shift, start, end)

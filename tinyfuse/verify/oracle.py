@@ -106,6 +106,7 @@ class InterpreterOracle(_Runs):
         self.warnings: tuple[str, ...] = ()
         self._model = model_bytes
         self._outputs = graph.outputs
+        self._last = [op for op in graph.ops if set(op.outputs) <= set(graph.outputs)]
         # CALL_ONCE runs once an interpreter, whatever is reset
         self._afresh = bool(graph.states)
         self._loops = any(op.kind == "WHILE" for op in graph.ops)
@@ -117,7 +118,10 @@ class InterpreterOracle(_Runs):
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         return [
-            [[self._checked(a, t) for a, t in zip(frame, self._outputs, strict=True)] for frame in stream]
+            [
+                self._settled([self._checked(a, t) for a, t in zip(frame, self._outputs, strict=True)])
+                for frame in stream
+            ]
             for stream in self._infer(inputs, [])
         ]
 
@@ -156,6 +160,13 @@ class InterpreterOracle(_Runs):
         """[run][position]: what the interpreter computes for the tensors of those places in the file, between the
         model's inputs and outputs too."""
         return [frame for (frame,) in self._infer([[run] for run in inputs], indexes)]
+
+    def _settled(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """With what operators at the model's end leave undefined (OpFamily.settled)."""
+        known = dict(zip(self._outputs, outputs, strict=True))
+        for op in self._last:
+            known |= zip(op.outputs, FAMILIES[op.kind].settled(op, [known[t] for t in op.outputs]), strict=True)
+        return [known[t] for t in self._outputs]
 
     def _checked(self, array: np.ndarray, tensor: Tensor) -> np.ndarray:
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):

@@ -9,11 +9,11 @@
 #include "branches_weights.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_elementwise.h"
 #include "tinyfuse_matmul_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
+#include "tinyfuse_sum_line.h"
 
 /* The kernels have portable forms, too, with the same results: TINYFUSE_ANY_CPU allows them, say for
    tests on a PC. */
@@ -145,7 +145,7 @@ static void branches_group_3(uint8_t *arena)
  * op 5 CONV_2D 'v9': int8[1,12,6,4] -> int8[1,12,6,4]
  *     tinyfuse_conv_mve_row_s8, by rows, 10368 MACs
  * op 6 ADD 'v11': int8[1,12,6,4], int8[1,12,6,4] -> int8[1,12,6,4]
- *     tinyfuse_add_s8, by rows, 0 MACs
+ *     tinyfuse_sum_line_s8, by rows, 0 MACs
  * buffers alive: 684 bytes, scratch of them: 84
  */
 BRANCHES_CODE_ATTR
@@ -162,20 +162,15 @@ static void branches_group_4(uint8_t *arena)
        lacking, makes one row */
     do {
         if (y1 < 12 && y0 >= y1 + 1) {
-            static const tinyfuse_binary p = {
-                .a_zero_point = 121,
-                .a_multiplier = 1207731627,
-                .a_right = 2,
-                .b_zero_point = -128,
-                .b_multiplier = 1073741824,
-                .b_right = 0,
-                .out_zero_point = 108,
-                .out_multiplier = 1986875108,
-                .out_shift = -18,
+            static const tinyfuse_sum_line p = {
+                .a_factor = 1091217,
+                .b_factor = 3880615,
+                .offset = 592222493,
+                .shift = 21,
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_add_s8(&p, t9 + y1 * 24, t10, t13 + y1 * 24, 24);
+            tinyfuse_sum_line_s8(&p, t9 + y1 * 24, t10, t13 + y1 * 24, 24);
             ++y1;
             continue;
         }
@@ -261,13 +256,16 @@ const int8_t *branches_output_v11(const void *arena)
 void *branches_input(void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }
 
 const void *branches_output(const void *arena, size_t index)
 {
+    if (arena == NULL) {
+        return NULL;
+    }
     switch (index) {
     case 0: return (const uint8_t *)arena + 108u;
     default: return NULL;

@@ -63,6 +63,11 @@ extern "C" {
 #define BRANCHES_DEFINE_ARENA(symbol) \
     BRANCHES_ARENA_ATTR BRANCHES_ALIGNED(BRANCHES_ARENA_ALIGN) uint8_t symbol[BRANCHES_ARENA_BYTES]
 
+/* The same as types, for structs, for `new` and for other languages' bindings, which know no macros. */
+typedef struct BRANCHES_ALIGNED(BRANCHES_ARENA_ALIGN) {
+    uint8_t bytes[BRANCHES_ARENA_BYTES];
+} branches_arena_type;
+
 enum {
     BRANCHES_OK = 0,
     BRANCHES_ERROR_NULL = 1,      /* the arena is a null pointer */
@@ -98,7 +103,7 @@ int branches_init(void *arena, size_t bytes);
 /* One inference: reads the inputs in the arena, leaves the outputs there. BRANCHES_OK or an error. */
 int branches_run(void *arena);
 
-/* Where to write the inputs and read the outputs. */
+/* Where to write the inputs and read the outputs; NULL for no arena. */
 int8_t *branches_input_v1(void *arena);
 const int8_t *branches_output_v11(const void *arena);
 
@@ -107,6 +112,57 @@ void *branches_input(void *arena, size_t index);
 const void *branches_output(const void *arena, size_t index);
 size_t branches_input_bytes(size_t index);
 size_t branches_output_bytes(size_t index);
+
+/* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
+   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
+static inline int32_t branches_quantized(float value, float scale, int32_t zero_point, int32_t low, int32_t high)
+{
+    float quotient = value / scale, rest;
+    int32_t whole;
+
+    if (!(quotient > -65536.0f)) {
+        quotient = -65536.0f;
+    }
+    if (quotient > 65536.0f) {
+        quotient = 65536.0f;
+    }
+    whole = (int32_t)quotient;
+    rest = quotient - (float)whole; /* exact */
+    whole += (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + zero_point;
+    return whole < low ? low : whole > high ? high : whole;
+}
+
+static inline void branches_quantize_v1(const float *from, int8_t *to, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        to[i] = (int8_t)branches_quantized(from[i], 0.0651484057f, 121, -128, 127);
+    }
+}
+
+/* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
+static inline void branches_dequantize_v11(const int8_t *from, float *to, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        to[i] = 0.123678006f * (float)((int32_t)from[i] - (108));
+    }
+}
+
+/* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
+static inline size_t branches_argmax_v11(const int8_t *values)
+{
+    size_t best = 0, i;
+
+    for (i = 1; values != NULL && i < BRANCHES_OUTPUT_V11_ELEMENTS; ++i) {
+        if (values[i] > values[best]) {
+            best = i;
+        }
+    }
+    return best;
+}
 
 /* A sentence for an error code. */
 const char *branches_strerror(int error);

@@ -5,11 +5,11 @@
 #include "branches.h"
 #include "tinyfuse_common.h"
 #include "tinyfuse_conv_mve.h"
-#include "tinyfuse_elementwise.h"
 #include "tinyfuse_matmul_mve.h"
 #include "tinyfuse_pool.h"
 #include "tinyfuse_quantize.h"
 #include "tinyfuse_rows.h"
+#include "tinyfuse_sum_line.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -100,6 +100,9 @@ const int8_t *memory_output_svdf_out(const void *arena)
 
 void *memory_input(void *arena, size_t index)
 {
+    if (arena == NULL) {
+        return NULL;
+    }
     switch (index) {
     case 0: return (uint8_t *)arena + 4u;
     default: return NULL;
@@ -109,7 +112,7 @@ void *memory_input(void *arena, size_t index)
 const void *memory_output(const void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (const uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }

@@ -82,6 +82,14 @@ extern "C" {
 #define MEMORY_DEFINE_STATE(symbol) \
     MEMORY_STATE_ATTR MEMORY_ALIGNED(MEMORY_STATE_ALIGN) uint8_t symbol[MEMORY_STATE_BYTES]
 
+/* The same as types, for structs, for `new` and for other languages' bindings, which know no macros. */
+typedef struct MEMORY_ALIGNED(MEMORY_ARENA_ALIGN) {
+    uint8_t bytes[MEMORY_ARENA_BYTES];
+} memory_arena_type;
+typedef struct MEMORY_ALIGNED(MEMORY_STATE_ALIGN) {
+    uint8_t bytes[MEMORY_STATE_BYTES];
+} memory_state_type;
+
 enum {
     MEMORY_OK = 0,
     MEMORY_ERROR_NULL = 1,      /* the arena or the state is a null pointer */
@@ -122,7 +130,7 @@ int memory_reset(void *state);
    state. MEMORY_OK or an error. */
 int memory_run(void *arena, void *state);
 
-/* Where to write the inputs and read the outputs. */
+/* Where to write the inputs and read the outputs; NULL for no arena. */
 int8_t *memory_input_x(void *arena);
 const int8_t *memory_output_svdf_out(const void *arena);
 
@@ -131,6 +139,57 @@ void *memory_input(void *arena, size_t index);
 const void *memory_output(const void *arena, size_t index);
 size_t memory_input_bytes(size_t index);
 size_t memory_output_bytes(size_t index);
+
+/* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
+   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
+static inline int32_t memory_quantized(float value, float scale, int32_t zero_point, int32_t low, int32_t high)
+{
+    float quotient = value / scale, rest;
+    int32_t whole;
+
+    if (!(quotient > -65536.0f)) {
+        quotient = -65536.0f;
+    }
+    if (quotient > 65536.0f) {
+        quotient = 65536.0f;
+    }
+    whole = (int32_t)quotient;
+    rest = quotient - (float)whole; /* exact */
+    whole += (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + zero_point;
+    return whole < low ? low : whole > high ? high : whole;
+}
+
+static inline void memory_quantize_x(const float *from, int8_t *to, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        to[i] = (int8_t)memory_quantized(from[i], 0.100000001f, -3, -128, 127);
+    }
+}
+
+/* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
+static inline void memory_dequantize_svdf_out(const int8_t *from, float *to, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        to[i] = 0.00100000005f * (float)((int32_t)from[i] - (7));
+    }
+}
+
+/* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
+static inline size_t memory_argmax_svdf_out(const int8_t *values)
+{
+    size_t best = 0, i;
+
+    for (i = 1; values != NULL && i < MEMORY_OUTPUT_SVDF_OUT_ELEMENTS; ++i) {
+        if (values[i] > values[best]) {
+            best = i;
+        }
+    }
+    return best;
+}
 
 /* A sentence for an error code. */
 const char *memory_strerror(int error);

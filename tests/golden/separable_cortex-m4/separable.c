@@ -322,7 +322,7 @@ const int8_t *separable_output_v20(const void *arena)
 void *separable_input(void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }
@@ -330,7 +330,7 @@ void *separable_input(void *arena, size_t index)
 const void *separable_output(const void *arena, size_t index)
 {
     switch (index) {
-    case 0: return (const uint8_t *)arena + 0u;
+    case 0: return arena;
     default: return NULL;
     }
 }

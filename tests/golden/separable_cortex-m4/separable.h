@@ -63,6 +63,11 @@ extern "C" {
 #define SEPARABLE_DEFINE_ARENA(symbol) \
     SEPARABLE_ARENA_ATTR SEPARABLE_ALIGNED(SEPARABLE_ARENA_ALIGN) uint8_t symbol[SEPARABLE_ARENA_BYTES]
 
+/* The same as types, for structs, for `new` and for other languages' bindings, which know no macros. */
+typedef struct SEPARABLE_ALIGNED(SEPARABLE_ARENA_ALIGN) {
+    uint8_t bytes[SEPARABLE_ARENA_BYTES];
+} separable_arena_type;
+
 enum {
     SEPARABLE_OK = 0,
     SEPARABLE_ERROR_NULL = 1,      /* the arena is a null pointer */
@@ -98,7 +103,7 @@ int separable_init(void *arena, size_t bytes);
 /* One inference: reads the inputs in the arena, leaves the outputs there. SEPARABLE_OK or an error. */
 int separable_run(void *arena);
 
-/* Where to write the inputs and read the outputs. */
+/* Where to write the inputs and read the outputs; NULL for no arena. */
 int8_t *separable_input_v1(void *arena);
 const int8_t *separable_output_v20(const void *arena);
 
@@ -107,6 +112,57 @@ void *separable_input(void *arena, size_t index);
 const void *separable_output(const void *arena, size_t index);
 size_t separable_input_bytes(size_t index);
 size_t separable_output_bytes(size_t index);
+
+/* Real numbers for an input, as TensorFlow Lite quantizes them: value / scale in float32, rounded with halves away from
+   zero, plus zero point, saturated; NaN becomes the lowest number. Exact unless -ffast-math allows other divisions. */
+static inline int32_t separable_quantized(float value, float scale, int32_t zero_point, int32_t low, int32_t high)
+{
+    float quotient = value / scale, rest;
+    int32_t whole;
+
+    if (!(quotient > -65536.0f)) {
+        quotient = -65536.0f;
+    }
+    if (quotient > 65536.0f) {
+        quotient = 65536.0f;
+    }
+    whole = (int32_t)quotient;
+    rest = quotient - (float)whole; /* exact */
+    whole += (rest >= 0.5f ? 1 : 0) - (rest <= -0.5f ? 1 : 0) + zero_point;
+    return whole < low ? low : whole > high ? high : whole;
+}
+
+static inline void separable_quantize_v1(const float *from, int8_t *to, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        to[i] = (int8_t)separable_quantized(from[i], 0.189750105f, 97, -128, 127);
+    }
+}
+
+/* The real numbers that an output's stand for: scale * (value - zero point), rounded once. */
+static inline void separable_dequantize_v20(const int8_t *from, float *to, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; ++i) {
+        to[i] = 0.00390625f * (float)((int32_t)from[i] - (-128));
+    }
+}
+
+/* Where the greatest of an output's elements stands, the first of several; a NaN is never greater. 0 for NULL. */
+static inline size_t separable_argmax_v20(const int8_t *values)
+{
+    size_t best = 0, i;
+
+    for (i = 1; values != NULL && i < SEPARABLE_OUTPUT_V20_ELEMENTS; ++i) {
+        if (values[i] > values[best]) {
+            best = i;
+        }
+    }
+    return best;
+}
 
 /* A sentence for an error code. */
 const char *separable_strerror(int error);

@@ -13,6 +13,7 @@ from tflite_builder import ModelBuilder
 from tinyfuse.ir import Op, Quant, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.detection import Detection
 from tinyfuse.ops.unary import UnaryOperator
 
 ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
@@ -112,6 +113,10 @@ _BOUNDED = ("L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTMAX")
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
     if t.dtype == "float32" and op.kind in ("SOFTMAX", "LOG_SOFTMAX") and how == "random":
         return rng.normal(0, 6, t.shape).astype(np.float32)  # exps of which many count
+    if isinstance(op.attributes, Detection):
+        # boxes need a size, or the run ends with an error; scores of few values are often equal
+        drawn = rng.normal(0, 1.5, t.shape) if how != "every" else rng.integers(-3, 4, t.shape) / 4
+        return drawn.astype(np.float32)
     if t.dtype == "float32" and op.kind in _BOUNDED:
         return _unbounded(t.shape, how, rng).clip(-1e18, 1e18)
     if t.dtype == "float32" and op.kind.startswith("CUSTOM Signal"):
@@ -218,7 +223,8 @@ def flexbuffer(options: dict[str, Any]) -> bytes:
     builder = flexbuffers.Builder()
     with builder.Map():
         for key in sorted(options):
-            (builder.Bool if isinstance(options[key], bool) else builder.Int)(key, options[key])
+            write = {bool: builder.Bool, float: builder.Float}.get(type(options[key]), builder.Int)
+            write(key, options[key])
     return bytes(builder.Finish())
 
 
@@ -249,6 +255,13 @@ def options_of(op: Op) -> dict[str, Any] | None:
         }  # fmt: skip
     if op.kind == "MIRROR_PAD":
         return {"mode": a.mode}
+    if isinstance(a, Detection):
+        scales = {f"{axis}_scale": scale for axis, scale in zip("yxhw", a.scales, strict=True)}
+        return scales | {
+            "max_detections": a.most, "max_classes_per_detection": a.per_box, "detections_per_class": a.each_class,
+            "num_classes": a.classes, "use_regular_nms": a.by_class, "nms_score_threshold": a.score,
+            "nms_iou_threshold": a.overlap,
+        }  # fmt: skip
     if op.kind.startswith("CUSTOM Signal"):
         return signal_options(op.kind.removeprefix("CUSTOM Signal"), a)
     if op.kind == "SQUEEZE":

@@ -16,6 +16,7 @@ from tinyfuse.emit.header import header_context
 from tinyfuse.emit.render import render
 from tinyfuse.emit.weights import name_constants
 from tinyfuse.ir import Tensor
+from tinyfuse.ir.fixedpoint import RANGE, quantize_value
 from tinyfuse.plan import Plan
 
 #: the status codes as they are in every module: an application may have compiled them in
@@ -53,6 +54,8 @@ def interface(plan: Plan) -> Interface:
             kind: [_exact(tensor) for tensor in tensors]
             for kind, tensors in (("input", plan.source.inputs), ("output", plan.source.outputs))
         },
+        "samples": [_samples(tensor) for tensor in plan.source.inputs],
+        "reals": [_reals(tensor) for tensor in plan.source.outputs],
         "initials": [
             {"offset": offset, "bytes": list(data), "distinct": len(set(data))}
             for tensor, offset in plan.states.items()
@@ -69,3 +72,25 @@ def _exact(tensor: Tensor) -> str | None:
     if tensor.quant is None or tensor.quant.per_channel:
         return None
     return f"{float(np.float32(tensor.scale)).hex()}f"
+
+
+def _samples(tensor: Tensor) -> list[tuple[str, int]]:
+    """Real numbers, as hexadecimal C, and what each is for a quantized input: halves both ways, saturation, zero."""
+    if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
+        return []
+    low, high = RANGE[tensor.dtype]
+    found = []
+    for steps in (0.0, 0.5, -0.5, 1.5, -2.5, 9.0, 65000.0, -65000.0):
+        real = float(np.float32(steps) * np.float32(tensor.scale))
+        stored = min(max(quantize_value(real, tensor.scale, tensor.zero_point), low), high)
+        found.append((f"{real.hex()}f", stored))
+    return found
+
+
+def _reals(tensor: Tensor) -> list[tuple[int, str]]:
+    """The other way, of an output."""
+    if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
+        return []
+    low, high = RANGE[tensor.dtype]
+    stored = sorted({low, low + 1, tensor.zero_point, high})
+    return [(value, f"{float(np.float32(tensor.scale * (value - tensor.zero_point))).hex()}f") for value in stored]

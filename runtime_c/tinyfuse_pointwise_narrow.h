@@ -1,0 +1,164 @@
+/* 1x1 convolution with stride 1 of four or eight input channels, int8, on a step line, for cores with the DSP extension:
+   the weights of a channel stay in registers while it goes over many pixels. What a channel's loop takes to be set up
+   is shared by these, where tinyfuse_pointwise.h shares it by three.
+
+   channels [out_c][in_c / 2 + 2] int32: weights, 256 times, two int16 a word, inputs 0 2, 1 3 (, 4 6, 5 7); bias and
+            multiplier of the step line.
+   columns  [pixels][in_c] int16, each four in the order 0 2 1 3, aligned to 8. */
+#ifndef TINYFUSE_POINTWISE_NARROW_H
+#define TINYFUSE_POINTWISE_NARROW_H
+
+#include "tinyfuse_pointwise.h"
+
+/* Where the outputs of some pixels come from and go; assembly knows the offsets. */
+typedef struct {
+    int32_t rounding;
+    int32_t out_c;
+    const int16_t *columns;
+    const int16_t *pairs_end; /* of the columns, less a last odd one */
+    int32_t odd;              /* whether there is one */
+    int8_t *out;              /* 20 */
+    int8_t *out_end;          /* of the first pixel */
+    const int32_t *channels;  /* 28 */
+} tinyfuse_narrow;
+
+#if TINYFUSE_DSP
+
+/* r0 columns, r1 out, r2 to r5 weights, r6 bias, r7 multiplier, r8 rounding, r9 and r10 outputs, r11 and r12 inputs,
+   lr bytes from a pixel's output to the next one's. On the stack the tinyfuse_narrow. */
+#define TINYFUSE_NARROW_SUM_4(sum)              \
+    "ldrd r11, r12, [r0], #8\n\t"               \
+    "smlad " sum ", r11, r2, r6\n\t"            \
+    "smlad " sum ", r12, r3, " sum "\n\t"
+#define TINYFUSE_NARROW_SUM_8(sum)              \
+    TINYFUSE_NARROW_SUM_4(sum)                  \
+    "ldrd r11, r12, [r0], #8\n\t"               \
+    "smlad " sum ", r11, r4, " sum "\n\t"       \
+    "smlad " sum ", r12, r5, " sum "\n\t"
+#define TINYFUSE_NARROW_OUTPUT(sum)             \
+    "smmla " sum ", " sum ", r7, r8\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
+#define TINYFUSE_NARROW_PAIR(n)                                           \
+    TINYFUSE_NARROW_SUM_##n("r9") TINYFUSE_NARROW_SUM_##n("r10")          \
+    TINYFUSE_NARROW_OUTPUT("r9") TINYFUSE_NARROW_OUTPUT("r10")            \
+    "strb r9, [r1]\n\t"                                                   \
+    "strb r10, [r1, lr]\n\t"                                              \
+    "add r1, r1, lr, lsl #1\n\t"
+#define TINYFUSE_NARROW_WEIGHTS_4 "ldm r0!, {r2, r3, r6, r7}\n\t"
+#define TINYFUSE_NARROW_WEIGHTS_8 "ldm r0!, {r2, r3, r4, r5, r6, r7}\n\t"
+/* Pairs come two by two, the first time from the middle where their count is odd; `pair` is bytes of columns. */
+#define TINYFUSE_NARROW_ASM(n, twice, s)                                                  \
+    {                                                                                     \
+        TINYFUSE_ARGUMENT(tinyfuse_narrow *, arguments, s);                               \
+        __asm volatile(TINYFUSE_ASM_BEGIN                                                 \
+                       "ldrd r8, lr, [r0]\n\t"                                            \
+                       "1:\n\t"                                                           \
+                       "ldr r9, [sp]\n\t"                                                 \
+                       "ldrd r1, r12, [r9, #20]\n\t"                                      \
+                       "cmp r1, r12\n\t"                                                  \
+                       "beq 5f\n\t"                                                       \
+                       "add r12, r1, #1\n\t"                                              \
+                       "str r12, [r9, #20]\n\t"                                           \
+                       "ldr r0, [r9, #28]\n\t" TINYFUSE_NARROW_WEIGHTS_##n                \
+                       "str r0, [r9, #28]\n\t"                                            \
+                       "ldrd r0, r12, [r9, #8]\n\t"                                       \
+                       "subs r12, r12, r0\n\t"                                            \
+                       "beq 4f\n\t"                                                       \
+                       "tst r12, #" twice "\n\t"                                          \
+                       "bne 3f\n\t"                                                       \
+                       "2:\n\t" TINYFUSE_NARROW_PAIR(n)                                   \
+                       "3:\n\t" TINYFUSE_NARROW_PAIR(n)                                   \
+                       "ldr r11, [sp]\n\t"                                                \
+                       "ldr r12, [r11, #12]\n\t"                                          \
+                       "cmp r0, r12\n\t"                                                  \
+                       "bne 2b\n\t"                                                       \
+                       "4:\n\t"                                                           \
+                       "ldr r11, [sp]\n\t"                                                \
+                       "ldr r12, [r11, #16]\n\t"                                          \
+                       "cmp r12, #0\n\t"                                                  \
+                       "beq 1b\n\t" TINYFUSE_NARROW_SUM_##n("r9")                         \
+                       TINYFUSE_NARROW_OUTPUT("r9")                                       \
+                       "strb r9, [r1]\n\t"                                                \
+                       "b 1b\n\t"                                                         \
+                       "5:\n\t" TINYFUSE_ASM_END                                          \
+                       :                                                                  \
+                       : "r"(arguments)                                                   \
+                       : TINYFUSE_ASM_CLOBBERS);                                          \
+    }
+
+#endif
+
+/* All channels of the pixels; in_c, a constant, is 4 or 8. */
+TINYFUSE_INLINE void tinyfuse_narrow_run(tinyfuse_narrow *s, int32_t in_c)
+{
+#if TINYFUSE_DSP
+    if (in_c == 4) {
+        TINYFUSE_NARROW_ASM(4, "16", s)
+    } else {
+        TINYFUSE_NARROW_ASM(8, "32", s)
+    }
+#else
+    const int32_t *c = s->channels;
+    for (; s->out != s->out_end; ++s->out) {
+        const int16_t *x, *const end = s->pairs_end + s->odd * in_c;
+        int8_t *out = s->out;
+        for (x = s->columns; x != end; x += in_c) {
+            uint32_t sum = (uint32_t)c[in_c / 2];
+            int16_t w[8];
+            int32_t i;
+            memcpy(w, c, (size_t)(2 * in_c));
+            for (i = 0; i < in_c; ++i) {
+                sum += (uint32_t)(x[i] * w[i]);
+            }
+            *out = (int8_t)tinyfuse_requantize_step_line((int32_t)sum, c[in_c / 2 + 1], s->rounding);
+            out += s->out_c;
+        }
+        c += in_c / 2 + 2;
+    }
+#endif
+}
+
+TINYFUSE_SHARED void tinyfuse_narrow_4(tinyfuse_narrow *s)
+{
+    tinyfuse_narrow_run(s, 4);
+}
+
+TINYFUSE_SHARED void tinyfuse_narrow_8(tinyfuse_narrow *s)
+{
+    tinyfuse_narrow_run(s, 8);
+}
+
+/* in [pixels][in_c] to out [pixels][out_c], forward by blocks of pixels: out may lie over pixels that are read already,
+   those of the block included. in_c is 4 or 8, p->block any count. scratch, aligned to 8: columns of block * in_c
+   inputs of 2 bytes. */
+TINYFUSE_INLINE void tinyfuse_pointwise_narrow_s8(const tinyfuse_pointwise *p, const int8_t *in, int32_t pixels,
+                                                  int8_t *out, const int32_t *channels, void *scratch)
+{
+    int8_t *const first = out;
+    int32_t left = pixels;
+    tinyfuse_narrow s;
+    s.rounding = tinyfuse_step_line_rounding(p->out_zero_point);
+    s.out_c = p->out_c;
+    s.columns = (const int16_t *)scratch;
+    while (left > 0) {
+        const int32_t block = tinyfuse_min(left, p->block);
+        (void)tinyfuse_widen(in, block * p->in_c / 4, (int8_t *)scratch, 8, TINYFUSE_UNPACKED);
+        s.odd = block & 1;
+        s.pairs_end = s.columns + (block - s.odd) * p->in_c;
+        s.out = out;
+        s.out_end = out + p->out_c;
+        s.channels = channels;
+        if (p->in_c == 4) {
+            tinyfuse_narrow_4(&s);
+        } else {
+            tinyfuse_narrow_8(&s);
+        }
+        in += block * p->in_c;
+        out += block * p->out_c;
+        left -= block;
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        tinyfuse_clamp_row(first, pixels * p->out_c, p->act_min, p->act_max);
+    }
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* ADD and SUB of int8 tensors whose results lie on a plane over both operands: one multiplication for each
+   and one shift. The generator has compared all 65,536 pairs of operands with TensorFlow Lite Micro's. */
+#ifndef TINYFUSE_SUM_LINE_H
+#define TINYFUSE_SUM_LINE_H
+
+#include "tinyfuse_elementwise.h"
+
+/* out = clamp((a * a_factor + b * b_factor + offset) >> shift); no sum leaves int32. */
+typedef struct {
+    int32_t a_factor, b_factor, offset, shift;
+    int32_t act_min, act_max;
+} tinyfuse_sum_line;
+
+/* value >> right, saturated to int8. */
+TINYFUSE_INLINE int32_t tinyfuse_saturate_right(int32_t value, int32_t right)
+{
+#if TINYFUSE_DSP
+    /* an immediate of SSAT: the compiler knows `right`, and leaves one of these */
+    switch (right) {
+#define TINYFUSE_SATURATE_RIGHT(n)                                                    \
+    case n:                                                                           \
+        __asm("ssat %0, #8, %1, asr #" #n : "=r"(value) : "r"(value) : "cc");         \
+        return value;
+        TINYFUSE_SATURATE_RIGHT(19)
+        TINYFUSE_SATURATE_RIGHT(20)
+        TINYFUSE_SATURATE_RIGHT(21)
+        TINYFUSE_SATURATE_RIGHT(22)
+        TINYFUSE_SATURATE_RIGHT(23)
+#undef TINYFUSE_SATURATE_RIGHT
+    default:
+        break;
+    }
+#endif
+    return tinyfuse_clamp(value >> right, -128, 127);
+}
+
+TINYFUSE_INLINE int8_t tinyfuse_sum_line_one(const tinyfuse_sum_line *p, int32_t a, int32_t b)
+{
+    const int32_t sum = a * p->a_factor + p->offset + b * p->b_factor;
+    const int32_t result = tinyfuse_saturate_right(sum, p->shift);
+    const int saturates = p->act_min == -128 && p->act_max == 127;
+    return (int8_t)(saturates ? result : tinyfuse_clamp(result, p->act_min, p->act_max));
+}
+
+#if TINYFUSE_MVE
+
+TINYFUSE_INLINE int32x4_t tinyfuse_sum_line4(const tinyfuse_sum_line *p, int32x4_t a, int32x4_t b)
+{
+    const int32x4_t first = vmlaq_n_s32(vdupq_n_s32(p->offset), a, p->a_factor);
+    const int32x4_t sum = vshlq_s32(vmlaq_n_s32(first, b, p->b_factor), vdupq_n_s32(-p->shift));
+    return vminq_s32(vmaxq_s32(sum, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
+}
+
+#endif
+
+/* `count` elements; `out` may be `a` or `b`, or lie below them. */
+TINYFUSE_INLINE void tinyfuse_sum_line_s8(const tinyfuse_sum_line *p, const int8_t *a, const int8_t *b,
+                                          int8_t *out, int32_t count)
+{
+#if TINYFUSE_MVE
+    for (; count >= 8; count -= 8) {
+        vstrbq_s32(out, tinyfuse_sum_line4(p, vldrbq_s32(a), vldrbq_s32(b)));
+        vstrbq_s32(out + 4, tinyfuse_sum_line4(p, vldrbq_s32(a + 4), vldrbq_s32(b + 4)));
+#else
+    for (; count >= 8; count -= 8) {
+        out[0] = tinyfuse_sum_line_one(p, a[0], b[0]);
+        out[1] = tinyfuse_sum_line_one(p, a[1], b[1]);
+        out[2] = tinyfuse_sum_line_one(p, a[2], b[2]);
+        out[3] = tinyfuse_sum_line_one(p, a[3], b[3]);
+        out[4] = tinyfuse_sum_line_one(p, a[4], b[4]);
+        out[5] = tinyfuse_sum_line_one(p, a[5], b[5]);
+        out[6] = tinyfuse_sum_line_one(p, a[6], b[6]);
+        out[7] = tinyfuse_sum_line_one(p, a[7], b[7]);
+#endif
+        a += 8;
+        b += 8;
+        out += 8;
+    }
+    for (; count > 0; --count) {
+        *out++ = tinyfuse_sum_line_one(p, *a++, *b++);
+    }
+}
+
+#endif

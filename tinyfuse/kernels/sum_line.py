@@ -1,0 +1,123 @@
+"""Our kernels of ADD and SUB of int8 on a plane (runtime_c/tinyfuse_sum_line.h).
+
+TensorFlow Lite Micro rescales both operands and their sum, with six roundings. But both are int8, so there are 65,536
+sums, and whatever gives the same results for all of them is the same function. Looked for are integers such that
+
+    out = clamp((a * a_factor + b * b_factor + offset) >> shift)
+
+with nothing beyond int32. Two factors leave an interval of offsets to each pair of operands; they do where all pairs
+have an offset in common. The real factors mostly do, with as many bits as int32 holds, or their neighbours. (Halves
+that go away from zero lie on a plane that is a little steeper than the real one.) Operands with scales far above the
+output's leave int32 too few bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.kernels.base import Context, proven
+from tinyfuse.kernels.elementwise import EqualShapes, Fields
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import clamp_range
+
+#: factors that are tried to either side of the nearest one
+_NEIGHBOURS = 12
+
+#: so many pairs, those whose real results lie nearest to a half, decide between neighbours; so many of these are held
+#: against all pairs
+_NEAR, _HELD = 2048, 32
+
+#: shifts that are tried, from the most that int32 has room for
+_SHIFTS, _MOST_SHIFT = 2, 28
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The numbers of tinyfuse_sum_line."""
+
+    a_factor: int
+    b_factor: int
+    offset: int
+    shift: int
+
+
+class SumLine(EqualShapes):
+    """ADD or SUB of operands of the output's shape, where a plane is found."""
+
+    def __init__(self) -> None:
+        super().__init__("sum_line", "int8", _fields, "tinyfuse_sum_line.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and plane(op) is not None
+
+
+def _fields(op: Op) -> Fields:
+    found, (low, high) = proven(plane(op)), clamp_range(op)
+    fields = {"a_factor": found.a_factor, "b_factor": found.b_factor, "offset": found.offset, "shift": found.shift}
+    return "tinyfuse_sum_line", fields | {"act_min": low, "act_max": high}
+
+
+@lru_cache(maxsize=512)
+def plane(op: Op) -> Plane | None:
+    """The plane whose results are those of an int8 ADD or SUB for all stored values; None where none is found."""
+    (x, y), out = op.operands, op.output
+    values = np.arange(-128, 128)
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(values, values, indexing="ij"))
+    results = FAMILIES[op.kind].reference(op, a.astype(np.int8), b.astype(np.int8))[0].astype(np.int64)
+    slopes = x.scale / out.scale, (-1 if op.kind == "SUB" else 1) * y.scale / out.scale
+    middle = out.zero_point - x.zero_point * slopes[0] - y.zero_point * slopes[1] + 0.5
+    real = a * slopes[0] + b * slopes[1] + middle
+    # the sums with a part of them alone, whatever the clamp makes of them
+    room = np.abs(real).max() + 128 * sum(map(abs, slopes)) + 1
+    most = min(_MOST_SHIFT, int(np.floor(31 - np.log2(room))))
+    pairs = _Pairs(a, b, results, *clamp_range(op))
+    near = pairs.some(np.argsort(np.abs(real - np.rint(real)), kind="stable")[:_NEAR])
+    for shift in range(most, max(most - _SHIFTS, 0), -1):
+        nearest = (round(slope * 2**shift) for slope in slopes)
+        likely = (factors for factors in _neighbours(*nearest) if near.offset(*factors, shift, 0) is not None)
+        for factors in islice(likely, _HELD):
+            offset = pairs.offset(*factors, shift, round(middle * 2**shift))
+            if offset is not None and pairs.fits(*factors, offset):
+                return Plane(*factors, offset, shift)
+    return None
+
+
+def _neighbours(a: int, b: int) -> Iterator[tuple[int, int]]:
+    """Factors about those, the nearest first."""
+    steps = sorted(range(-_NEIGHBOURS, _NEIGHBOURS + 1), key=abs)
+    for i, j in sorted(((i, j) for i in steps for j in steps), key=lambda away: max(map(abs, away))):
+        yield a + i, b + j
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Operands and results, int64 arrays of one length; low, high: the clamp of the results."""
+
+    a: Array
+    b: Array
+    results: Array
+    low: int
+    high: int
+
+    def some(self, which: Array) -> _Pairs:
+        return _Pairs(self.a[which], self.b[which], self.results[which], self.low, self.high)
+
+    def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
+        """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""
+        sums = self.a * a_factor + self.b * b_factor
+        starts = (self.results << shift) - sums
+        # what is clamped may lie beyond
+        least = int(starts[self.results > self.low].max(initial=-(2**62)))
+        most = int((starts + (1 << shift) - 1)[self.results < self.high].min(initial=2**62))
+        return None if least > most else min(max(about, least), most)
+
+    def fits(self, a_factor: int, b_factor: int, offset: int) -> bool:
+        """Whether int32 holds everything on the way."""
+        first = self.a * a_factor + offset
+        return all(bool((np.abs(part) < 2**31).all()) for part in (first, first + self.b * b_factor))

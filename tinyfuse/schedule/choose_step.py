@@ -1,0 +1,49 @@
+"""Which of a window's step graphs `--optimize` and `--max-ram` ask for: they keep more rows and compute fewer, or the
+other way round. What --optimize wants of a plan (choose.py) it wants of these too, of arena and state together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tinyfuse.cost.predict import plan_instructions
+from tinyfuse.ir import Graph
+from tinyfuse.ops import FAMILIES
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan
+from tinyfuse.schedule.choose import SLOWER
+
+#: step graphs that are planned at most
+_PLANNED = 8
+
+
+def hopeful_steps(graphs: Sequence[Graph], options: Options) -> list[Graph]:
+    """Of step graphs, the one of fewest multiply-accumulates the last, those worth a plan."""
+    if options.max_ram is None and options.optimize == "speed":
+        return [graphs[-1]]
+    if options.max_ram is None and options.optimize == "balanced":
+        most = _macs(graphs[-1]) * (1 + SLOWER)
+        graphs = [graph for graph in graphs if _macs(graph) <= most]
+    last = len(graphs) - 1
+    return list(graphs) if last < _PLANNED else [graphs[k * last // (_PLANNED - 1)] for k in range(_PLANNED)]
+
+
+def _macs(graph: Graph) -> int:
+    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
+
+def choose_step(plans: Sequence[Plan], options: Options, fastest: Plan) -> Plan:
+    """The plan that the options ask for; where none fits into --max-ram, the one of least RAM. `fastest`: a plan of the
+    fewest instructions, which `balanced` is measured by."""
+
+    def least_ram(plan: Plan) -> tuple[float, float]:
+        return plan.ram_bytes, plan_instructions(plan)
+
+    fitting = [plan for plan in plans if options.max_ram is None or plan.ram_bytes <= options.max_ram]
+    if options.optimize == "ram" or not fitting:
+        return min(plans, key=least_ram)
+    if options.optimize == "balanced":
+        most = plan_instructions(fastest) * (1 + SLOWER)
+        fast = [plan for plan in fitting if plan_instructions(plan) <= most]
+        if fast:
+            return min(fast, key=least_ram)
+    return min(fitting, key=plan_instructions)

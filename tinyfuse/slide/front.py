@@ -1,0 +1,102 @@
+"""Which tensors to keep and which to make again: bytes of state against multiply-accumulates.
+
+A tensor whose rows are not kept is made again where a step needs them, out of more rows of the tensors before it. What
+is needed of a tensor depends on the choices behind it alone, so one way through the operators from the model's end
+tries both for each tensor. Of the choices so far that need the same rows, those stay that no other one beats in state
+and multiply-accumulates, and at most `_WIDTH` of all, evenly spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tinyfuse.ir import Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.slide.needs import Needs, Span, joined, makes_rows, needed_by_caller, reads, rows_brought, rows_made
+
+_WIDTH = 64
+
+
+@dataclass(frozen=True)
+class Choice:
+    """again: numbers of the operators, in `Needs.graph`, whose outputs are not kept; state_bytes: of the rows that are;
+    macs: multiply-accumulates of a step."""
+
+    again: frozenset[int]
+    state_bytes: int
+    macs: int
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A choice for the operators up to one, seen from the end, and the rows that they need of what is before it."""
+
+    choice: Choice
+    needed: tuple[tuple[Tensor, tuple[Span, ...]], ...]
+
+    def after(self, state_bytes: int, macs: int, needed: dict[Tensor, tuple[Span, ...]], again: Iterable[int]) -> _Way:
+        made = Choice(self.choice.again.union(again), self.choice.state_bytes + state_bytes, self.choice.macs + macs)
+        return replace(self, choice=made, needed=tuple(needed.items()))
+
+
+def front(needs: Needs) -> list[Choice]:
+    """Choices that no other one beats, by least state; the last one is that of the fewest multiply-accumulates."""
+    graph, analysis, frames = needs.graph, needs.analysis, needs.frames
+    ways = [_Way(Choice(frozenset(), 0, 0), tuple(needed_by_caller(graph, analysis).items()))]
+    for number in range(len(graph.ops) - 1, -1, -1):
+        ways = _best([way for before in ways for way in _ways_through(needs, number, before)])
+    found = []
+    for way in ways:
+        needed = dict(way.needed)
+        brought = rows_brought(analysis.rows[frames], needed[frames]).kept_bytes(frames) if frames in needed else 0
+        found.append(replace(way.choice, state_bytes=way.choice.state_bytes + brought))
+    return _unbeaten(found)
+
+
+def _ways_through(needs: Needs, number: int, before: _Way) -> Iterator[_Way]:
+    """What is done about the rows of an operator's output: kept, where some would be, or made again."""
+    op, analysis = needs.graph.ops[number], needs.analysis
+    macs = FAMILIES[op.kind].macs(op)
+    if not makes_rows(op, analysis):
+        needed = dict(before.needed)
+        for tensor, span in reads(op, None, analysis):
+            needed[tensor] = joined([*needed.get(tensor, ()), span])
+        yield before.after(0, macs, needed, ())
+        return
+    wanted = dict(before.needed).get(op.output)
+    if wanted is None:
+        yield before
+        return
+    kept = rows_made(analysis.rows[op.output], wanted, again=False)
+    ways = (
+        [(kept, ())]
+        if kept.ring is None
+        else [(kept, ()), (rows_made(analysis.rows[op.output], wanted, True), (number,))]
+    )
+    for rows, again in ways:
+        needed = {tensor: spans for tensor, spans in before.needed if tensor is not op.output}
+        for tensor, span in reads(op, rows, analysis):
+            needed[tensor] = joined([*needed.get(tensor, ()), span])
+        yield before.after(rows.kept_bytes(op.output), macs * rows.made_rows // op.output.shape[1], needed, again)
+
+
+def _best(ways: list[_Way]) -> list[_Way]:
+    alike: dict[frozenset[tuple[Tensor, tuple[Span, ...]]], list[_Way]] = {}
+    for way in ways:
+        alike.setdefault(frozenset(way.needed), []).append(way)
+    kept = []
+    for same in alike.values():
+        by_choice = {way.choice: way for way in same}
+        kept += [by_choice[choice] for choice in _unbeaten(by_choice)]
+    kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.macs))
+    last = len(kept) - 1
+    return kept if last < _WIDTH else [kept[k * last // (_WIDTH - 1)] for k in range(_WIDTH)]
+
+
+def _unbeaten(choices: Iterable[Choice]) -> list[Choice]:
+    found: list[Choice] = []
+    for choice in sorted(choices, key=lambda c: (c.state_bytes, c.macs, len(c.again), sorted(c.again))):
+        if not found or choice.macs < found[-1].macs:
+            found.append(choice)
+    return found
