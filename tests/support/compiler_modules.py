@@ -50,7 +50,8 @@ AVERAGES, REAL = (("AVERAGE_POOL_2D", 4), ("MEAN", 4, 1)), ("int16", "float32")
 #: for every kernel of int4
 INT4_SHAPES = (
     Shape("FULLY_CONNECTED", 1, 1, 28, 8), Shape("CONV_2D", 3, 7, 12, 8), Shape("CONV_2D", 5, 7, 4, 6, (3, 3)),
-    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)),
+    Shape("CONV_2D", 3, 7, 3, 5, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 6, 5, 5, (3, 3)),
+    Shape("DEPTHWISE_CONV_2D", 4, 6, 5, 5, (3, 2)),
 )  # fmt: skip
 
 

@@ -300,6 +300,11 @@ def _of_depthwise_3x3_s16(p: _Fields, args: _Arguments) -> int:
     return int(16 * columns + (2 * p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
 
 
+def _with_weights_s4(rest: Callable[[_Fields, _Arguments], int]) -> Callable[[_Fields, _Arguments], int]:
+    """32 * blocks bytes of widened weights, then what the kernel of int8 takes; `blocks` follows the scratch."""
+    return lambda p, args: int(32 * args[7]) + rest(p, args)
+
+
 def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
@@ -342,6 +347,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
     "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
     "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
+    "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),
+    "tinyfuse_depthwise_3x3_row_s4": _with_weights_s4(_of_depthwise_3x3),
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
