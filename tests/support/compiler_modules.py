@@ -18,12 +18,15 @@ from control_flow_models import MODELS as CONTROL_FLOW
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
 from executors import grouped_plan, plan_of
+from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
+from sliding_models import padded
 from stream_models import STREAM_MODELS
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
 from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
+from uint8_models import CASES as UINT8
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
@@ -44,7 +47,7 @@ SHAPES = (
 
 
 #: of the models with state, those that have kernels which no other one has
-STREAMS = ("every kind of state", "svdf of float32", "lstm of int16")
+STREAMS = ("every kind of state", "svdf of float32", "svdf of float32, tanh", "lstm of int16", "lstm of float32")
 #: averages that are taken row by row, with the operators of each group; and what they are averages of
 AVERAGES, REAL = (("AVERAGE_POOL_2D", 4), ("MEAN", 4, 1)), ("int16", "float32")
 #: for every kernel of int4
@@ -80,7 +83,31 @@ def modules(target: str) -> list[Plan]:
         *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
         *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
+        plan_of(padded(), target, kernels="tinyfuse", slide=2),
+        *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
+        *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
     ])  # fmt: skip
+
+
+def _tabled(to_int16: bool) -> bytes:
+    """A table behind a layer, and tables of its channels, of int8 or of int16."""
+    sketch = Sketch(3)
+    x = sketch.value((1, 24, 24, 4))  # tables of channels are for many elements
+    y = sketch.conv(x, 6, (3, 3))
+    found = [
+        sketch.unary(sketch.with_constant(y, "MUL"), "LOGISTIC"),
+        sketch.with_constant(sketch.with_constant(y, "MUL", (6,)), "ADD", (6,)),
+    ]
+    sketch.dtype = "int16" if to_int16 else "int8"
+    return sketch.build([x], [sketch.converted(value) for value in found])
+
+
+def _layers_of_uint8() -> Iterator[bytes]:
+    """Layers whose weights are int16 then, for each path; and an average that rounds halves up."""
+    for kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        for data in list(UINT8[kind].values())[:5]:
+            yield data
+    yield next(iter(UINT8["AVERAGE_POOL_2D"].values()))
 
 
 def side_by_side(operators: Iterable[Op]) -> bytes:
