@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tinyfuse.emit.identifiers import comment
+from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import cursor_checks, end_of_step
-from tinyfuse.emit.weights import scalar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import Branch, CallSite, Let, Loop, Repeat, Statement, TensorAccess, rows_after
+from tinyfuse.kernels.base import CallSite, Loop, Statement, TensorAccess, rows_after
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
@@ -79,13 +76,10 @@ def group_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[Group
     return [_Writer(plan.options.name, plan, group, constants).write() for group in plan.groups]
 
 
-class _Writer:
+class _Writer(Printer):
     def __init__(self, module: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
-        self.module = module
+        super().__init__(module, plan.options.step)
         self.plan, self.group, self.constants = plan, group, constants
-        self.lines: list[str] = []
-        self.depth = 1
-        self.returns_status = plan.options.step
         #: the C variable that counts the rows made by each stage
         self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
         #: and the one that says which row a sliding ring begins with
@@ -132,13 +126,6 @@ class _Writer:
 
     # --- pieces -----------------------------------------------------------------------------
 
-    def _line(self, text: str = "") -> None:
-        self.lines.append("    " * self.depth + text if text else "")
-
-    def _lines(self, lines: list[str]) -> None:
-        for line in lines:
-            self._line(line)
-
     def _cursor(self) -> list[str]:
         """The variables of a loop over rows that a module with NAME_step keeps between two steps."""
         if not self.plan.options.step or not self.group.stages[0].by_row:
@@ -157,19 +144,19 @@ class _Writer:
             kind = "sliding ring" if storage.slides else "ring"
             rows = f", a {kind} of {storage.ring_rows} row(s)" if self._is_ring(tensor) else ""
             ctype = CTYPE[tensor.dtype]
-            self._line(
+            self.print_line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
                 f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
         if not seen and not any(self.group.scratch):
-            self._line("(void)arena;")
+            self.print_line("(void)arena;")
         updated = {stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updates}
         for tensor in self.group.states:
             const = "" if tensor in updated else "const "
             rows = f", a ring of {height(tensor)} row(s)" if tensor.cursor else ""
             ctype = CTYPE[tensor.dtype]
-            self._line(
+            self.print_line(
                 f"{const}{ctype} *const {self.states[tensor]} = "
                 f"({const}{ctype} *)(void *)(state + {self.plan.states[tensor]}u); "
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
@@ -177,11 +164,11 @@ class _Writer:
         for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
             if name:
                 offset = self.plan.placement.offsets[name]
-                self._line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
+                self.print_line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
             ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
-            self._line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
+            self.print_line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
 
     def _counter_type(self) -> str:
         return f"uint{8 * self.group.counter_bytes}_t"
@@ -208,20 +195,20 @@ class _Writer:
 
     def _single_loop(self, stage: Stage) -> None:
         row = self.rows[stage.op.output]
-        self._line()
+        self.print_line()
         if self.cursor:
-            self._line(f"int32_t {row} = rows[0];")
-            self._line()
+            self.print_line(f"int32_t {row} = rows[0];")
+            self.print_line()
             self._check_cursor()
             self._call(stage, row)
-            self._line(self._made(stage))
+            self.print_line(self._made(stage))
             self._end_of_step(f"{row} < {height(stage.op.output)}")
             return
-        self._line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
+        self.print_line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
         self.depth += 1
         self._call(stage, row)
         self.depth -= 1
-        self._line("}")
+        self.print_line("}")
 
     def _row_loop(self) -> None:
         fed = bool(self.group.counters)
@@ -231,58 +218,58 @@ class _Writer:
                 start = f"made[{s - 1}]" if s else BEFORE
             elif self.cursor:
                 start = f"rows[{s}]"
-            self._line(f"int32_t {row} = {start}; /* rows made of {self._pointer(stage.op.output)} */")
+            self.print_line(f"int32_t {row} = {start}; /* rows made of {self._pointer(stage.op.output)} */")
         for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
             start = self._oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
-            self._line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
-        self._line()
+            self.print_line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
+        self.print_line()
         self._check_cursor()
         once = "once: " if self.cursor else "in each iteration "
-        self._line(f"/* {once}the stage nearest to the end that has its inputs, and whose row is")
-        self._line("   lacking, makes one row */")
-        self._line("for (;;) {" if fed else "do {")
+        self.print_line(f"/* {once}the stage nearest to the end that has its inputs, and whose row is")
+        self.print_line("   lacking, makes one row */")
+        self.print_line("for (;;) {" if fed else "do {")
         self.depth += 1
         for stage in reversed(self.group.stages):
             row = self.rows[stage.op.output]
-            self._line(f"if ({' && '.join(self._conditions(stage))}) {{")
+            self.print_line(f"if ({' && '.join(self._conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
-            self._line(self._made(stage))
+            self.print_line(self._made(stage))
             for tensor in stage.op.activations:
                 if tensor in self.first:
                     self._slide(tensor)
-            self._line("continue;")
+            self.print_line("continue;")
             self.depth -= 1
-            self._line("}")
+            self.print_line("}")
         if fed:
-            self._line("break; /* until more rows come */")
+            self.print_line("break; /* until more rows come */")
         self.depth -= 1
         if fed:
-            self._line("}")
+            self.print_line("}")
             for s, stage in enumerate(self.group.stages[1:]):
-                self._line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
+                self.print_line(f"made[{s}] = ({self._counter_type()}){self.rows[stage.op.output]};")
             return
         left = " || ".join(f"{self.rows[t]} < {height(t)}" for t in self.group.outputs)
         if self.cursor:
-            self._line("} while (0);")
+            self.print_line("} while (0);")
             self._end_of_step(left)
         else:
-            self._line(f"}} while ({left});")
+            self.print_line(f"}} while ({left});")
 
     def _check_cursor(self) -> None:
         if self.cursor:
             made = [(row, str(height(tensor))) for tensor, row in self.rows.items()]
             begun = [(first, self.rows[tensor]) for tensor, first in self.first.items()]
-            self._lines(cursor_checks(self.module.upper(), (*made, *begun)))
+            self.print_lines(cursor_checks(self.module.upper(), (*made, *begun)))
 
     def _end_of_step(self, left: str) -> None:
-        self._lines(end_of_step(self.module.upper(), self.cursor, left))
+        self.print_lines(end_of_step(self.module.upper(), self.cursor, left))
 
     def _slide(self, tensor: Tensor) -> None:
         """Rows that no reader needs any more leave a sliding ring."""
         first, made, size = self.first[tensor], self.rows[tensor], tensor.bytes // height(tensor)
         arguments = f"{self._pointer(tensor)}, {first}, {self._oldest_needed(tensor)}, {made}, {size}"
-        self._line(f"{first} = tinyfuse_rows_slide({arguments});")
+        self.print_line(f"{first} = tinyfuse_rows_slide({arguments});")
 
     def _oldest_needed(self, tensor: Tensor) -> str:
         """C for the oldest row that a reader still needs; without one, how many were made."""
@@ -355,7 +342,7 @@ class _Writer:
         )
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:
-            self._statement(statement)
+            self.print_statement(statement)
 
     def _input(self, tensor: Tensor | None) -> TensorAccess | None:
         if tensor is None or tensor.is_constant:
@@ -397,77 +384,3 @@ class _Writer:
             if constant.name == name:
                 return self.constants[constant_key(constant)]
         raise InternalFault("the printer of groups", f"{stage.kernel.name} has no constant {name!r}")
-
-    def _statement(self, statement: Statement) -> None:
-        if isinstance(statement, Let):
-            if isinstance(statement.value, Mapping):
-                # in flash, unless a field is only known at run time
-                static = "static " if _is_constant(statement.value) else ""
-                self._line(f"{static}const {statement.ctype} {statement.name} = {{")
-                self.depth += 1
-                self._fields(statement.value)
-                self.depth -= 1
-                self._line("};")
-            else:
-                self._line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};")
-            return
-        if isinstance(statement, Loop):
-            self._line(f"{statement.head} {{")
-            self._block(statement.body)
-            self._line("}")
-            return
-        if isinstance(statement, Branch):
-            self._line(f"if ({statement.condition} != 0) {{")
-            self._block(statement.then)
-            self._line("} else {")
-            self._block(statement.otherwise)
-            self._line("}")
-            return
-        if isinstance(statement, Repeat):
-            self._line("for (;;) {")
-            self._block(statement.before)
-            self._line(f"    if ({statement.condition} == 0) {{")
-            self._line("        break;")
-            self._line("    }")
-            self._block(statement.body)
-            self._line("}")
-            return
-        call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"
-        if statement.status is None:
-            self._line(f"{call};")
-        else:
-            self.returns_status = True
-            self._line(f"if ({call} != {statement.status}) {{")
-            code = "NO_RESULT_YET" if statement.awaits else "ERROR_KERNEL"
-            self._line(f"    return {self.module.upper()}_{code};")
-            self._line("}")
-
-    def _block(self, statements: tuple[Statement, ...]) -> None:
-        self.depth += 1
-        for statement in statements:
-            self._statement(statement)
-        self.depth -= 1
-
-    def _fields(self, fields: Mapping[str, Any]) -> None:
-        for name, value in fields.items():
-            self._line(f".{name} = {_initializer(value)},")
-
-
-def _is_constant(fields: Mapping[str, Any]) -> bool:
-    """Whether every field is a number, or an initializer of numbers."""
-    return all(
-        _is_constant(value)
-        if isinstance(value, Mapping)
-        else not isinstance(value, str) or not re.search("[A-Za-z_]", value)
-        for value in fields.values()
-    )
-
-
-def _initializer(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
-    return _expression(value)
-
-
-def _expression(value: Any) -> str:
-    return value if isinstance(value, str) else scalar(value)

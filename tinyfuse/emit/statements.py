@@ -1,0 +1,101 @@
+"""The C of what kernels return: calls, and what stands around them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tinyfuse.emit.weights import scalar
+from tinyfuse.kernels.base import Branch, Let, Loop, Repeat, Statement
+
+
+class Printer:
+    """The lines of a function's body: each a step to the right of its name's. `returns_status` says whether some
+    statement returns one of the module's status codes."""
+
+    def __init__(self, module: str, returns_status: bool):
+        self.module, self.returns_status = module, returns_status
+        self.lines: list[str] = []
+        self.depth = 1
+
+    def print_line(self, text: str = "") -> None:
+        self.lines.append("    " * self.depth + text if text else "")
+
+    def print_lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self.print_line(line)
+
+    def print_statement(self, statement: Statement) -> None:
+        if isinstance(statement, Let):
+            if isinstance(statement.value, Mapping):
+                # in flash, unless a field is only known at run time
+                static = "static " if _is_constant(statement.value) else ""
+                self.print_line(f"{static}const {statement.ctype} {statement.name} = {{")
+                self.depth += 1
+                self._fields(statement.value)
+                self.depth -= 1
+                self.print_line("};")
+            else:
+                self.print_line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};")
+            return
+        if isinstance(statement, Loop):
+            self.print_line(f"{statement.head} {{")
+            self.print_block(statement.body)
+            self.print_line("}")
+            return
+        if isinstance(statement, Branch):
+            self.print_line(f"if ({statement.condition} != 0) {{")
+            self.print_block(statement.then)
+            self.print_line("} else {")
+            self.print_block(statement.otherwise)
+            self.print_line("}")
+            return
+        if isinstance(statement, Repeat):
+            self.print_line("for (;;) {")
+            self.print_block(statement.before)
+            self.print_line(f"    if ({statement.condition} == 0) {{")
+            self.print_line("        break;")
+            self.print_line("    }")
+            self.print_block(statement.body)
+            self.print_line("}")
+            return
+        call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"
+        if statement.status is None:
+            self.print_line(f"{call};")
+        else:
+            self.returns_status = True
+            self.print_line(f"if ({call} != {statement.status}) {{")
+            code = "NO_RESULT_YET" if statement.awaits else "ERROR_KERNEL"
+            self.print_line(f"    return {self.module.upper()}_{code};")
+            self.print_line("}")
+
+    def print_block(self, statements: tuple[Statement, ...]) -> None:
+        self.depth += 1
+        for statement in statements:
+            self.print_statement(statement)
+        self.depth -= 1
+
+    def _fields(self, fields: Mapping[str, Any]) -> None:
+        for name, value in fields.items():
+            self.print_line(f".{name} = {_initializer(value)},")
+
+
+def _is_constant(fields: Mapping[str, Any]) -> bool:
+    """Whether every field is a number, or an initializer of numbers."""
+    return all(
+        _is_constant(value)
+        if isinstance(value, Mapping)
+        else not isinstance(value, str) or not re.search("[A-Za-z_]", value)
+        for value in fields.values()
+    )
+
+
+def _initializer(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f".{name} = {_initializer(v)}" for name, v in value.items()) + "}"
+    return _expression(value)
+
+
+def _expression(value: Any) -> str:
+    return value if isinstance(value, str) else scalar(value)
