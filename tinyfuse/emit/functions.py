@@ -11,7 +11,7 @@ from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import CallSite, Loop, Statement, TensorAccess, rows_after
+from tinyfuse.kernels.base import CallSite, Loop, TensorAccess, rows_after
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
