@@ -111,7 +111,7 @@ def test_every_form_is_among_the_cases(target: str) -> None:
             name = case.kernel.name
             if name in ("tinyfuse_dense_s8", "tinyfuse_dense_wide_s8"):
                 forms.add((name, dense_layer(case.op, context).form))
-            elif kind == "DEPTHWISE_CONV_2D" and name != "tinyfuse_depthwise_row_s8":
+            elif name in ("tinyfuse_depthwise_3x3_row_s8", "tinyfuse_depthwise_packed_row_s8"):
                 forms.add((name, step_line(case.op) is not None))
             elif name in ("tinyfuse_conv_packed_row_s8", "tinyfuse_pointwise_s8"):
                 forms.add((name, matmul_layer(case.op, context).form))

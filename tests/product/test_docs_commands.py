@@ -177,7 +177,9 @@ def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
     outside = [line for line in block.text.split("\n") if line.startswith(("#include", "static"))]
     inside = [line for line in block.text.split("\n") if line not in outside]
     arena = [] if "DEFINE_ARENA" in block.text else ["static KWS_DEFINE_ARENA(arena);"]
-    given = ["const int8_t *scores = kws_output_Identity(arena);"] * ("(scores" in block.text and "*scores" not in block.text)
+    given = ["const int8_t *scores = kws_output_Identity(arena);"] * (
+        "(scores" in block.text and "*scores" not in block.text
+    )
     body = ["int main(void) {", *given, *inside, *["(void)scores;"] * ("*scores" in block.text), "return 0; }"]
     (tmp_path / "main.c").write_text("\n".join([AROUND, *arena, *outside, *body]) + "\n")
     command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable", "-Ikws_tinyfuse", "main.c"]

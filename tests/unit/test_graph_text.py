@@ -47,7 +47,7 @@ def test_a_text_in_full() -> None:
         "  input  %0\n"
         "  input  %1 int32[4,2] 'around' = 0 0 1 1 1 1 0 0\n"
         "  output %2 int8[1,6,6,1] scale 0.5 zero -3 'padded'\n"
-        "op 1 CONV_2D padding='VALID' stride=(1, 1) dilation=(1, 1) activation='NONE' clamp=None quantized_bias_type='FLOAT32'\n"
+        "op 1 CONV_2D padding='VALID' stride=(1, 1) dilation=(1, 1) activation='NONE' clamp=None quantized_bias_type='FLOAT32' float_scales=False\n"
         "  input  %2\n"
         "  input  %3 int8[2,3,3,1] scale 0.25 to 0.5 (2, axis 0) 'w' = -9 to 8, crc32 b4125edd\n"
         "  input  %4 int32[2] scale 0.125 to 0.25 (2, axis 0) 'b' = 7 -8\n"

@@ -48,6 +48,6 @@ def test_it_is_done_where_it_takes_less_ram(monkeypatch) -> None:
     plan = plan_of(data, optimize="ram", feed_rows=True)
     assert "recompute" in [saving.rewrite for saving in plan.graph.savings]
     assert_exact(plan)
-    assert kinds(plan_of(data, optimize="balanced").graph).count("QUANTIZE") == 1
+    assert kinds(plan_of(data, optimize="balanced").graph).count("TABLE") == 1
     monkeypatch.setattr(recomputing, "MOST_RECOMPUTED", 0)
     assert plan.arena_bytes < plan_of(data, optimize="ram", feed_rows=True).arena_bytes

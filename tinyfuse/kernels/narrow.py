@@ -54,7 +54,7 @@ class NarrowPointwise(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
         pointer, pixels = pointwise_input(op, site)
-        fields = {"in_c": g.in_c, "out_c": g.out_c, "block": _block(op)} | output_fields(op)
+        fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _block(op)}
         arguments = ("&p", pointer, pixels, site.output.pointer, site.constant("channels"), site.scratch)
         return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
 

@@ -81,7 +81,7 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
         code = code_map(elf.get_dwarf_info(), own)
     named = {symbol.name: symbol for symbol in symbols}
     memory = named["memory"]  # the arena between two guards, in firmware/verify.c
-    guard = (memory["st_size"] - arena_bytes) // 2
+    guard = named["guard_bytes"]["st_value"]
     stack = named["stack_limit"]["st_value"]
     regions = (
         (ARENA, memory["st_value"] + guard, arena_bytes),

@@ -106,7 +106,7 @@ class InterpreterOracle(_Runs):
         self.warnings: tuple[str, ...] = ()
         self._model = model_bytes
         self._outputs = graph.outputs
-        self._last = [op for op in graph.ops if set(op.outputs) <= set(graph.outputs)]
+        self._last = [op for op in graph.ops if op.kind in FAMILIES and set(op.outputs) <= set(graph.outputs)]
         # CALL_ONCE runs once an interpreter, whatever is reset
         self._afresh = bool(graph.states)
         self._loops = any(op.kind == "WHILE" for op in graph.ops)
