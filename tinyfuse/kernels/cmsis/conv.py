@@ -29,14 +29,11 @@ from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import geometry
 
 
-class CmsisConv(CmsisRows):
-    """CONV_2D. The output must not overlap the input: the order of the outputs differs by path."""
+class Convolution(CmsisRows):
+    """A (depthwise) convolution of any dtype. The output must not overlap the input: pixels are copied block by block,
+    and the order of the outputs differs by path."""
 
-    name = "arm_convolve_wrapper_s8"
     stack_bytes = 1280
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op))
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
@@ -44,17 +41,26 @@ class CmsisConv(CmsisRows):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return channel_constants(op)
 
-    def scratch(self, op: Op, context: Context) -> int:
-        return max(convolve_scratch(call, context) for call in all_calls(op))
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
-
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
+
+
+class CmsisConv(Convolution):
+    """CONV_2D."""
+
+    name = "arm_convolve_wrapper_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(convolve_scratch(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
 
 
 def image_call(

@@ -5,46 +5,41 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Constant, Context, Statement
-from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisRows, channel_constants
-from tinyfuse.kernels.cmsis.conv import image_call
+from tinyfuse.kernels.base import CallSite, Context, Statement
+from tinyfuse.kernels.cmsis.common import MAX_DIM
+from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_scratch, middle_call
 from tinyfuse.kernels.counts import Counts, depthwise_counts
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import DepthwiseConv2D, geometry
+from tinyfuse.ops.convolution import DepthwiseConv2D
 
 #: channels that the MVE code takes at a time (CH_IN_BLOCK_MVE, the same since 4.0)
 _MVE_BLOCK = 124
 
 
-class CmsisDepthwise(CmsisRows):
-    """DEPTHWISE_CONV_2D. The output must not overlap the input: MVE goes by blocks of channels."""
-
-    name = "arm_depthwise_conv_wrapper_s8"
-    stack_bytes = 1280
-
-    def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
-
-    def window(self, op: Op) -> RowWindow:
-        return geometry(op).window
-
-    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return channel_constants(op)
-
-    def scratch(self, op: Op, context: Context) -> int:
-        return max(depthwise_scratch(call, context) for call in all_calls(op))
-
-    def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return depthwise_path(middle_call(op, by_row), context)
+class Depthwise(Convolution):
+    """DEPTHWISE_CONV_2D of any dtype. The output must not overlap the input: MVE goes by blocks of channels."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return depthwise_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
-        scratch = self.scratch(op, context)
-        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, scratch)
+        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, self.scratch(op, context))
+
+
+class CmsisDepthwise(Depthwise):
+    """Of int8."""
+
+    name = "arm_depthwise_conv_wrapper_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
+
+    def scratch(self, op: Op, context: Context) -> int:
+        return max(depthwise_scratch(call, context) for call in all_calls(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return depthwise_path(middle_call(op, by_row), context)
 
 
 def depthwise_path(call: ConvCall, context: Context) -> str:

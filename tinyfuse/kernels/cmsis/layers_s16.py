@@ -12,14 +12,13 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import MAX_DIM, CmsisKernel, CmsisRows, channel_constants, weights_constant
-from tinyfuse.kernels.cmsis.conv import image_call
+from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, middle_call, whole_call
-from tinyfuse.kernels.cmsis.depthwise import fills_scratch
+from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.matmul_s16 import greatest_sums, has_zero_points
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import DepthwiseConv2D, accumulator, bias_values, channel_multipliers, geometry
+from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
 
 #: so many taps and more are left to the general depthwise convolution (USE_FAST_DW_CONV_S16_FUNCTION)
 _MANY_TAPS = 512
@@ -46,20 +45,15 @@ def _bias(op: Op) -> Constant:
     return Constant("bias", bias_values(op).astype(dtype), f"{dtype}_t", align=8 if dtype == "int64" else 4)
 
 
-class _CmsisLayer(CmsisRows):
-    """The output must not overlap the input, whose pixels are copied block by block."""
-
-    stack_bytes = 1280
-
-    def window(self, op: Op) -> RowWindow:
-        return geometry(op).window
+class _OfInt16(CmsisRows):
+    """What a convolution becomes with its bias in the dtype of the sums."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         weights, _, *quantization = channel_constants(op)
         return weights, _bias(op), *quantization
 
 
-class CmsisConvS16(_CmsisLayer):
+class CmsisConvS16(_OfInt16, Convolution):
     """CONV_2D of one group."""
 
     name = "arm_convolve_wrapper_s16"
@@ -74,16 +68,13 @@ class CmsisConvS16(_CmsisLayer):
     def scratch(self, op: Op, context: Context) -> int:
         return convolve_scratch_s16(whole_call(op), context)
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
-
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         bias = {"data": site.constant("bias"), "is_int32_bias": int(accumulator(op) == "int32")}
         call = image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context), bias="&bias_data")
         return Let("cmsis_nn_bias_data", "bias_data", bias), *call
 
 
-class CmsisDepthwiseS16(_CmsisLayer):
+class CmsisDepthwiseS16(_OfInt16, Depthwise):
     """DEPTHWISE_CONV_2D."""
 
     name = "arm_depthwise_conv_wrapper_s16"
@@ -97,13 +88,6 @@ class CmsisDepthwiseS16(_CmsisLayer):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "fast" if _is_fast(middle_call(op, by_row)) else "general"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
-        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, self.scratch(op, context))
 
 
 class CmsisFullyConnectedS16(CmsisKernel):

@@ -7,14 +7,13 @@ import numpy as np
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Statement
 from tinyfuse.kernels.cmsis.common import CmsisKernel, CmsisRows, bias_constant, channel_constants
-from tinyfuse.kernels.cmsis.conv import image_call
+from tinyfuse.kernels.cmsis.conv import Convolution
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
-from tinyfuse.kernels.cmsis.depthwise import fills_scratch
+from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.int4 import nibbles
-from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.convolution import DepthwiseConv2D, geometry
+from tinyfuse.ops.convolution import geometry
 
 
 def _fits(op: Op, context: Context) -> bool:
@@ -26,21 +25,17 @@ def _weights(op: Op) -> Constant:
     return Constant("weights", nibbles(np.pad(values, (0, values.size % 2)).reshape(-1, 2)), "int8_t")
 
 
-class _CmsisLayer(CmsisRows):
-    """The output must not overlap the input, whose pixels are copied block by block."""
+class _OfInt4(CmsisRows):
+    """What a convolution becomes with its weights two to a byte."""
 
     nibbles = True
-    stack_bytes = 1280
-
-    def window(self, op: Op) -> RowWindow:
-        return geometry(op).window
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         _, *others = channel_constants(op)
         return _weights(op), *others
 
 
-class CmsisConvS4(_CmsisLayer):
+class CmsisConvS4(_OfInt4, Convolution):
     """CONV_2D of one group."""
 
     name = "arm_convolve_wrapper_s4"
@@ -55,14 +50,8 @@ class CmsisConvS4(_CmsisLayer):
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return convolve_path(middle_call(op, by_row), context.cmsis_nn)
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
-
-
-class CmsisDepthwiseS4(_CmsisLayer):
+class CmsisDepthwiseS4(_OfInt4, Depthwise):
     """DEPTHWISE_CONV_2D."""
 
     name = "arm_depthwise_conv_wrapper_s4"
@@ -76,13 +65,6 @@ class CmsisDepthwiseS4(_CmsisLayer):
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "opt" if _is_opt(middle_call(op, by_row)) else "general"
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
-
-    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
-        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, self.scratch(op, context))
 
 
 class CmsisFullyConnectedS4(CmsisKernel):
