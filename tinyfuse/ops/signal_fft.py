@@ -20,8 +20,6 @@ import numpy as np
 
 from tinyfuse.ir import Array
 
-#: the radices that have butterflies which need no memory of their own
-RADICES = (2, 3, 4, 5)
 Complex = tuple[Array, Array]
 
 

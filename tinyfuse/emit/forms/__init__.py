@@ -154,27 +154,6 @@ def _licence(file: str, known: Mapping[str, Any]) -> str:
     return owners
 
 
-def known_of(
-    context: Mapping[str, Any], c_files: Mapping[str, str], kernels: Mapping[str, str], delivery: Delivery
-) -> dict[str, Any]:
-    """What every form's templates are rendered with."""
-    name = context["name"]
-    layout = layout_of(name, delivery.forms)
-    placed = list(laid_out(name, dict.fromkeys((*c_files, *kernels), ""), layout))
-    return {
-        **context,
-        # the name alone as it was before there were forms
-        "library": library_target(context["name"]) if delivery.forms else context["name"],
-        "forms": delivery.forms,
-        "about": delivery.about,
-        "layout": layout,
-        "c_files": placed,
-        "sources": [file for file in placed if file.endswith(".c")],
-        "bundled_sources": [file for file in delivery.bundled if file.endswith(".c")],
-        "bundled_folders": ["cmsis-nn/Include", "cmsis-nn/core"] if delivery.bundled else [],
-    }
-
-
 def archives(name: str, delivery: Delivery, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Name -> content of the files that forms make of the finished folder of the module `name`."""
     return dict(form.archive(name, delivery.about, files) for form in delivery.forms if form.archive is not None)
