@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyfuse.ir import Op, Window
-from tinyfuse.ops import FAMILIES
-from tinyfuse.slide.needs import Needs
+from tinyfuse.slide.needs import Needs, macs_of
 from tinyfuse.slide.step_graph import needs_of
 
 
@@ -40,7 +39,7 @@ def account(window: Window) -> tuple[OperatorStep, ...]:
 
 def _steps(needs: Needs) -> Iterator[OperatorStep]:
     for op in needs.graph.ops:
-        macs = FAMILIES[op.kind].macs(op)
+        macs = macs_of(op, None)
         end = needs.analysis.ends.get(op)
         if end is not None:
             yield OperatorStep(op, 0, 0, 0, 0, 0, macs, macs, end.reason)
@@ -49,5 +48,5 @@ def _steps(needs: Needs) -> Iterator[OperatorStep]:
             height = tensor.shape[1]
             kept = rows.ring[1] - rows.ring[0] if rows.ring else 0
             new = min(rows.fresh[1] - rows.fresh[0], rows.made_rows)
-            state, step_macs = rows.kept_bytes(tensor), macs * rows.made_rows // height
+            state, step_macs = rows.kept_bytes(tensor), macs_of(op, rows)
             yield OperatorStep(op, rows.made_rows, height, new, kept, state, step_macs, macs, None)

@@ -12,8 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tinyfuse.ir import Tensor
-from tinyfuse.ops import FAMILIES
-from tinyfuse.slide.needs import Needs, Span, joined, makes_rows, needed_by_caller, reads, rows_brought, rows_made
+from tinyfuse.slide.needs import (
+    Needs,
+    Span,
+    add_reads,
+    macs_of,
+    makes_rows,
+    needed_by_caller,
+    rows_brought,
+    rows_made,
+)
 
 _WIDTH = 64
 
@@ -57,12 +65,10 @@ def front(needs: Needs) -> list[Choice]:
 def _ways_through(needs: Needs, number: int, before: _Way) -> Iterator[_Way]:
     """What is done about the rows of an operator's output: kept, where some would be, or made again."""
     op, analysis = needs.graph.ops[number], needs.analysis
-    macs = FAMILIES[op.kind].macs(op)
     if not makes_rows(op, analysis):
         needed = dict(before.needed)
-        for tensor, span in reads(op, None, analysis):
-            needed[tensor] = joined([*needed.get(tensor, ()), span])
-        yield before.after(0, macs, needed, ())
+        add_reads(needed, op, None, analysis)
+        yield before.after(0, macs_of(op, None), needed, ())
         return
     wanted = dict(before.needed).get(op.output)
     if wanted is None:
@@ -76,9 +82,8 @@ def _ways_through(needs: Needs, number: int, before: _Way) -> Iterator[_Way]:
     )
     for rows, again in ways:
         needed = {tensor: spans for tensor, spans in before.needed if tensor is not op.output}
-        for tensor, span in reads(op, rows, analysis):
-            needed[tensor] = joined([*needed.get(tensor, ()), span])
-        yield before.after(rows.kept_bytes(op.output), macs * rows.made_rows // op.output.shape[1], needed, again)
+        add_reads(needed, op, rows, analysis)
+        yield before.after(rows.kept_bytes(op.output), macs_of(op, rows), needed, again)
 
 
 def _best(ways: list[_Way]) -> list[_Way]:

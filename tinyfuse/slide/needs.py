@@ -18,6 +18,7 @@ from functools import cached_property
 
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.slide.time_rows import Analysis, TimeRows, row_window
 
 #: rows from the first to before the second
@@ -77,8 +78,7 @@ class Needs:
                     continue
                 made = rows_made(self.analysis.rows[op.output], needed[op.output], op.output in self.again)
                 found[op.output] = made
-            for tensor, span in reads(op, made, self.analysis):
-                needed[tensor] = joined([*needed.get(tensor, ()), span])
+            add_reads(needed, op, made, self.analysis)
         if self.frames in needed:
             found[self.frames] = rows_brought(self.analysis.rows[self.frames], needed[self.frames])
         return found
@@ -94,8 +94,20 @@ def needed_by_caller(graph: Graph, analysis: Analysis) -> dict[Tensor, tuple[Spa
     return {tensor: ((0, analysis.rows[tensor].height),) for tensor in graph.outputs if tensor in analysis.rows}
 
 
-def reads(op: Op, made: Rows | None, analysis: Analysis) -> Iterator[tuple[Tensor, Span]]:
-    """What an operator that makes these rows, or None: runs whole, reads of the tensors that have frames for rows."""
+def macs_of(op: Op, made: Rows | None) -> int:
+    """Multiply-accumulates of an operator that makes these rows, or None: runs whole."""
+    whole = FAMILIES[op.kind].macs(op)
+    return whole if made is None else whole * made.made_rows // op.output.shape[1]
+
+
+def add_reads(needed: dict[Tensor, tuple[Span, ...]], op: Op, made: Rows | None, analysis: Analysis) -> None:
+    """Adds what an operator that makes these rows, or None: runs whole, reads of the tensors that have frames for
+    rows."""
+    for tensor, span in _reads(op, made, analysis):
+        needed[tensor] = joined([*needed.get(tensor, ()), span])
+
+
+def _reads(op: Op, made: Rows | None, analysis: Analysis) -> Iterator[tuple[Tensor, Span]]:
     for i, tensor in enumerate(op.inputs):
         if tensor is None or tensor not in analysis.rows:
             continue

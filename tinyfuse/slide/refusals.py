@@ -6,8 +6,7 @@ from math import prod
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Tensor
-from tinyfuse.ops import FAMILIES
-from tinyfuse.slide.needs import Needs
+from tinyfuse.slide.needs import Needs, macs_of
 from tinyfuse.slide.time_rows import time_rows
 
 
@@ -69,7 +68,7 @@ def smallest_step(shown: Graph, frames: Tensor, step: int) -> int | None:
 
 def saves(needs: Needs) -> bool:
     """Whether a step computes less than the whole model, of what its layers compute; where it has none, of all."""
-    macs = sum(FAMILIES[op.kind].macs(op) for op in needs.graph.ops)
+    macs = sum(macs_of(op, None) for op in needs.graph.ops)
     if macs:
         return step_macs(needs) < macs
     return any(rows.ring is not None or rows.made_rows < tensor.shape[1] for tensor, rows in needs.rows.items())
@@ -77,12 +76,7 @@ def saves(needs: Needs) -> bool:
 
 def step_macs(needs: Needs) -> int:
     """Multiply-accumulates of a step."""
-    total = 0
-    for op in needs.graph.ops:
-        macs = FAMILIES[op.kind].macs(op)
-        rows = needs.rows.get(op.output) if op.outputs else None
-        total += macs if rows is None else macs * rows.made_rows // op.output.shape[1]
-    return total
+    return sum(macs_of(op, needs.rows.get(op.output) if op.outputs else None) for op in needs.graph.ops)
 
 
 def _refused(graph: Graph, message: str, tensor: Tensor, hint: str) -> CompileError:
