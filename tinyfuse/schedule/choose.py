@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.search import Candidate
+from tinyfuse.thinning import evenly
 
 #: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
 #: fixed work of a row weighs more: with 0.05, default arenas grew when the kernels' assembly became faster.
@@ -125,10 +126,7 @@ class Choices:
         for candidate in sorted(self._by_speed, key=lambda c: (c.ram, c.instructions)):
             if not hopeful or candidate.instructions < hopeful[-1].instructions:
                 hopeful.append(candidate)
-        last = len(hopeful) - 1
-        if last >= _SHOWN:
-            hopeful = [hopeful[k * last // (_SHOWN - 1)] for k in range(_SHOWN)]
-        every = [(c, self._plans.of(c)) for c in hopeful]
+        every = [(c, self._plans.of(c)) for c in evenly(hopeful, _SHOWN)]
         every.sort(key=lambda found: (found[1].arena_bytes, found[0].instructions))
         kept: list[tuple[Candidate, Plan]] = []
         for candidate, plan in every:

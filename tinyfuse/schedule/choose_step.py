@@ -11,6 +11,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.choose import SLOWER
+from tinyfuse.thinning import evenly
 
 #: step graphs that are planned at most
 _PLANNED = 8
@@ -23,8 +24,7 @@ def hopeful_steps(graphs: Sequence[Graph], options: Options) -> list[Graph]:
     if options.max_ram is None and options.optimize == "balanced":
         most = _macs(graphs[-1]) * (1 + SLOWER)
         graphs = [graph for graph in graphs if _macs(graph) <= most]
-    last = len(graphs) - 1
-    return list(graphs) if last < _PLANNED else [graphs[k * last // (_PLANNED - 1)] for k in range(_PLANNED)]
+    return evenly(graphs, _PLANNED)
 
 
 def _macs(graph: Graph) -> int:

@@ -25,6 +25,7 @@ from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
+from tinyfuse.thinning import evenly
 
 #: operators of one group, at most; the search weighs shorter groups first
 LONGEST_GROUPS = (4, 10, 40)
@@ -138,9 +139,7 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
     for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.bytes)):
         if not kept or label.instructions < kept[-1].instructions - 0.5:
             kept.append(label)
-    if len(kept) > MOST_LABELS:
-        last = len(kept) - 1
-        kept = [kept[k * last // (MOST_LABELS - 1)] for k in range(MOST_LABELS)]
+    kept = evenly(kept, MOST_LABELS)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
     return kept if least_ram in kept else [*kept, least_ram]
 

@@ -22,6 +22,7 @@ from tinyfuse.slide.needs import (
     rows_brought,
     rows_made,
 )
+from tinyfuse.thinning import evenly
 
 _WIDTH = 64
 
@@ -95,8 +96,7 @@ def _best(ways: list[_Way]) -> list[_Way]:
         by_choice = {way.choice: way for way in same}
         kept += [by_choice[choice] for choice in _unbeaten(by_choice)]
     kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.macs))
-    last = len(kept) - 1
-    return kept if last < _WIDTH else [kept[k * last // (_WIDTH - 1)] for k in range(_WIDTH)]
+    return evenly(kept, _WIDTH)
 
 
 def _unbeaten(choices: Iterable[Choice]) -> list[Choice]:
