@@ -38,7 +38,7 @@ LEVELS = (*COMPILER_OPTS, "Ofast")
 #: a flag in the words of each compiler; where one lacks it, (): it is never chosen there
 FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
     "frame pointer": dict.fromkeys(NAMES, ("-fno-omit-frame-pointer",)),
-    "link-time": dict.fromkeys(NAMES, ("-flto",)),
+    "link-time": {"gcc": ("-flto", "-ffat-lto-objects"), "clang": ("-flto",)},  # see `compile_modules`
     "position-independent": {"gcc": ("-fPIC",), "clang": ("-fropi",)},
     "fixed r9": dict.fromkeys(NAMES, ("-ffixed-r9",)),
     "instrumented": dict.fromkeys(NAMES, ("-finstrument-functions",)),
@@ -107,11 +107,16 @@ def write_modules(plans: Sequence[Plan], folder: Path) -> None:
 
 
 def compile_modules(plans: Sequence[Plan], target: str, compiler: str, flags: Sequence[str], folder: Path) -> None:
-    """All of them in one translation unit; AssertionError with what the compiler says."""
+    """All of them in one translation unit, down to the core's code, which -flto alone would leave to the linker;
+    AssertionError with what the compiler says."""
     write_modules(plans, folder)
     (folder / "all.c").write_text("".join(f'#include "{plan.options.name}.c"\n' for plan in plans))
     command = [*cross_compiler(compiler, load_target(target)), "-std=c99", *WARNINGS, *flags]
     compile_c([*command, "-c", folder / "all.c", "-o", folder / "all.o"])
+    if compiler == "clang" and "-flto" in flags:
+        code = [flag for flag in flags if flag != "-flto"]
+        translate = [*cross_compiler(compiler, load_target(target)), *code, "-Wno-unused-command-line-argument"]
+        compile_c([*translate, "-x", "ir", "-c", folder / "all.o", "-o", folder / "code.o"])
 
 
 _known: dict[int, tuple[Plan, dict[str, str]]] = {}
