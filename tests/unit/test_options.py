@@ -13,7 +13,6 @@ from tinyfuse.cli.main import main
 from tinyfuse.cli.reference import options_markdown
 from tinyfuse.cli.request import Request, command_line
 from tinyfuse.errors import UsageError
-from tinyfuse.errors import UsageError
 from tinyfuse.options import Options, ProfileOptions, RunOptions, VerifyOptions, flags
 
 ROOT = Path(__file__).resolve()
