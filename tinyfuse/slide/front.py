@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from tinyfuse.ir import Tensor
 from tinyfuse.slide.needs import (
     Needs,
-    Span,
     add_reads,
     macs_of,
     makes_rows,
@@ -22,6 +21,7 @@ from tinyfuse.slide.needs import (
     rows_brought,
     rows_made,
 )
+from tinyfuse.slide.ring import Span
 from tinyfuse.thinning import evenly
 
 _WIDTH = 64
