@@ -197,6 +197,52 @@ def test_forms(name: str) -> None:
     assert_slides(graph)
 
 
+@pytest.mark.parametrize("beside", ["PAD", "MIRROR_PAD"])
+def test_where_nothing_multiplies_rows_are_kept_all_the_same(beside: str) -> None:
+    """What has no multiply-accumulates takes work too: its new rows are made, the others kept, and the sums move."""
+    s = Sketch(12)
+    frames = s.value((1, 20, 4, 3), name="frames")
+    x = s.scale_channels(s.scale_channels(frames, "MUL"), "ADD")
+    x = s.pad(x, 0, 0, 1, 1) if beside == "PAD" else s.mirror_pad(x, 0, 0, 1, 1)
+    graph = step_of(s.build([frames], [s.mean(s.pool(x, "MAX_POOL_2D", (3, 3), (1, 1)))]), 1)
+    steps = account(graph.window)
+    assert [step.made for step in steps] == [1, 1, 1, 1, 0]
+    assert steps[-1].running_sum
+    assert_slides(graph)
+
+
+REASONS = {
+    "max": (lambda s, x: mean_over(s, x, [1, 2], False, "REDUCE_MAX"), "REDUCE_MAX", "it needs all rows"),
+    "gate": (lambda s, x: s.gate(x), "MUL", "which follows from all rows"),
+    "constants": (lambda s, x: s.with_constant(x, "MUL", (20, 1, 1)), "MUL", "it has other constants for each row"),
+    "resize": (lambda s, x: s.resize(x, (40, 4)), "RESIZE_BILINEAR", "it makes no rows of its output alone"),
+    "flat": (lambda s, x: s.fully_connected(x, 2), "FULLY_CONNECTED", "it weighs each row by its place in the window"),
+    "cut": (lambda s, x: s.conv(s.reshape(x, (1, 40, 2, 3)), 2, (3, 1)), "CONV_2D", "no frames any more"),
+    "pad": (lambda s, x: s.relu(s.pad(x, 2, 0, 0, 0)), "PAD", "a row of its output sees padding alone"),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_why_operators_run_whole(name: str) -> None:
+    s = Sketch(13)
+    frames = s.value((1, 20, 4, 3), name="frames")
+    form, kind, reason = REASONS[name]
+    graph = step_of(s.build([frames], [form(s, s.relu(frames))]), 1)
+    assert reason in ends_of(graph)[kind]
+    assert_slides(graph)
+
+
+def test_an_input_that_does_not_slide() -> None:
+    """Another input may change from step to step: what reads it is computed whole, what is before it is not."""
+    s = Sketch(14)
+    frames, other = s.value((1, 20, 4, 3), name="frames"), s.value((1, 1, 1, 4), name="other")
+    x = s.conv(frames, 4, (3, 1), padding="VALID")
+    graph = step_of(s.build([frames, other], [s.mean(s.add(x, other))]), 1)
+    assert "may change from step to step" in ends_of(graph)["ADD"]
+    assert [op.output.shape[1] for op in graph.ops if op.kind == "CONV_2D"] == [1]
+    assert_slides(graph)
+
+
 def test_frames_of_an_input_without_dimensions() -> None:
     """micro_speech's: [1, 1960], 49 frames of 40; a step of two frames brings 80 elements."""
     s = Sketch(4)
@@ -257,9 +303,9 @@ def plans_of(drawn: list[tuple[bytes, int]], **options) -> list:
 
 #: models whose C has all that steps are made of
 WHOLE_CONTRACT = [
-    (padded(), 1, {"optimize": "speed"}), (padded(), 3, {"fusion": "none"}), (gesture(causal=True), 3, {"fusion": "basic"}),
-    (summed("MEAN", padding="SAME"), 2, {"optimize": "speed"}), (summed("AVERAGE_POOL_2D", "int16"), 5, {}),
-    (wake_word(dtype="float32"), 3, {}),
+    (padded(), 1, {"optimize": "speed"}), (padded(), 3, {"fusion": "none"}), (wake_word(dtype="float32"), 3, {}),
+    (gesture(causal=True), 3, {"fusion": "basic"}), (summed("MEAN", padding="SAME"), 2, {"optimize": "speed"}),
+    (summed("AVERAGE_POOL_2D", "int16"), 5, {}),
 ]  # fmt: skip
 
 

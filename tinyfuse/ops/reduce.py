@@ -118,6 +118,7 @@ class _Sum(_Reduce):
     """The int32 sum of the stored values less the zero point, requantized; the multiplier of a MEAN
     holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum). Floats are added in the order of memory."""
 
+    sums = True
     rules: tuple[Rule, ...] = (
         *_rules("int8", "int16", "float32"),
         Rule(

@@ -43,7 +43,7 @@ def worth(needs: Needs, step: int) -> tuple[str, ...]:
         reasons = "; ".join(f"{op}: {end.reason}" for op, end in why.items() if end.hint)
         return (f"--slide {step}: each step computes the whole model: {reasons or 'nothing stays'}",)
     better, phases = analysis.smallest_step, max(rows.phases for rows in analysis.rows.values())
-    if better != step and better < needs.frames.shape[1]:
+    if phases > 1 and better < needs.frames.shape[1]:
         return (
             f"--slide {step}: strides along time do not divide it, so that rows are kept for {phases} steps that take "
             f"turns; a multiple of --slide {better} needs those of one alone",

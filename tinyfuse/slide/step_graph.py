@@ -39,13 +39,13 @@ from tinyfuse.slide.upright import upright
 
 def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
     """The graph, which was checked, over a window that moves by `step` frames; all rows are kept that spare
-    multiply-accumulates. `axis`: the dimension of its input that has the frames, None for 1. CompileError where it
+    work. `axis`: the dimension of its input that has the frames, None for 1. CompileError where it
     can't be one."""
     return step_graphs(graph, step, axis)[-1]
 
 
 def step_graphs(graph: Graph, step: int, axis: int | None = None) -> list[Graph]:
-    """`step_graph`, and before it those of less state and more multiply-accumulates that no other one beats."""
+    """`step_graph`, and before it those of less state and more work that no other one beats."""
     axis = 1 if axis is None else axis
     number = sliding_input(graph, axis)
     given = graph.inputs[number]

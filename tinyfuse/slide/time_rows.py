@@ -17,6 +17,7 @@ what it reads.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
@@ -80,7 +81,7 @@ def time_rows(graph: Graph, frames: Tensor, step: int) -> Analysis:
         elif rows.keys().isdisjoint(op.activations):
             found = _end_behind(op, behind, rows)
         else:
-            found = _rows_of_output(op, rows)
+            found = _rows_of_output(op, rows, behind)
         if isinstance(found, TimeRows):
             rows[op.output] = found
         else:
@@ -95,6 +96,9 @@ _FLOATS = End("sums of floats depend on their order", "quantize the model: sums 
 _WEIGHS = End("it weighs each row by its place in the window", "a mean over time in front of it")
 _BEHIND = End("what it reads follows from all rows", None)
 _NO_ROWS = End("its output has no rows of frames", "keep the time axis in front, in operators that go along it")
+_ROWS_TOGETHER = End("it makes no rows of its output alone", "operators that take each row from the rows about it")
+_ROWS_DIFFER = End("it has other constants for each row", "constants that are the same for all frames")
+_NO_ROWS_LEFT = End("rows of what it reads are no frames any more", _NO_ROWS.hint)
 _PADDING = "let it and the layers before it pad nothing along time (padding 'valid')"
 
 
@@ -105,17 +109,27 @@ def _end_behind(op: Op, behind: dict[Tensor, Op], rows: dict[Tensor, TimeRows]) 
         made = behind[made.input]
     if not FAMILIES[made.kind].alias or made.input not in rows:
         return _BEHIND
-    return _WEIGHS if FAMILIES[op.kind].data_and_weights is not None else _whole(op)
+    # a layer that is no convolution
+    family = FAMILIES[op.kind]
+    return _WEIGHS if family.data_and_weights is not None and not family.convolution else _NO_ROWS_LEFT
+
+
+def _other(tensor: Tensor) -> End:
+    """Of an operator that reads an input which doesn't slide."""
+    hint = "let what doesn't slide come in behind the layers that look at time"
+    return End(f"it reads {tensor}, which may change from step to step", hint)
 
 
 def _whole(op: Op) -> End:
     """Of an operator that makes no rows alone."""
     if FAMILIES[op.kind].reduces:
-        return _FLOATS if op.output.dtype == "float32" else _REDUCES
-    return _NO_ROWS
+        return _FLOATS if op.output.dtype == "float32" and FAMILIES[op.kind].sums else _REDUCES
+    if FAMILIES[op.kind].rows_alike and op.output.is_image and any(t is not None and t.is_constant for t in op.inputs):
+        return _ROWS_DIFFER
+    return _ROWS_TOGETHER if len(op.outputs) == 1 and op.output.is_image else _NO_ROWS
 
 
-def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows]) -> TimeRows | End:
+def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], behind: Collection[Tensor]) -> TimeRows | End:
     """What is known of the operator's output, or why nothing is."""
     family = FAMILIES[op.kind]
     if len(op.outputs) != 1 or not op.output.is_image or family.of_rows(op, op.inputs, op.output, 0, 0) is None:
@@ -127,8 +141,7 @@ def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows]) -> TimeRows | End:
         if tensor is None or tensor.is_constant:
             continue
         if tensor not in rows:
-            hint = "let what doesn't slide come in behind the layers that look at time"
-            return End(f"it reads {tensor}, which may change from step to step", hint)
+            return End(f"it reads {tensor}, which follows from all rows", None) if tensor in behind else _other(tensor)
         window = family.slide_window(op, i)
         if window is None or window.stride < 1 or window.spread != 1:
             return End(f"a row of its output needs more than the rows about it of {tensor}", _NO_ROWS.hint)
