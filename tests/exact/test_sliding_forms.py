@@ -139,6 +139,25 @@ def test_sums_of_frames_themselves_and_over_all_there_is() -> None:
     assert_slides(graph)
 
 
+#: shape, the reduced dimensions, and what becomes of them: sums that move, rows, or neither
+MEANS = [
+    ((1, 12, 4, 3), [0, 1, 2, 3], "moves"), ((1, 12, 4, 3), [1], "moves"), ((1, 12, 4, 3), [3], "rows"),
+    ((1, 12, 4, 3), [2, 3], "rows"), ((1, 12, 4, 3), [1, 3], "whole"), ((1, 12, 1, 3), [1, 3], "moves"),
+    ((1, 12), [1], "moves"), ((1, 12, 2, 2, 3), [1, 2, 3], "moves"), ((1, 12, 2, 2, 3), [2], "whole"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "axes", "becomes"), MEANS)
+@pytest.mark.parametrize("keep_dims", [False, True])
+def test_means_of_any_dimensions(shape: tuple[int, ...], axes: list[int], becomes: str, keep_dims: bool) -> None:
+    s = Sketch(15)
+    frames = s.value(shape, name="frames")
+    graph = step_of(s.build([frames], [mean_over(s, frames, axes, keep_dims)]), 1)
+    step = next(step for step in account(graph.window) if step.op.kind == "MEAN")
+    assert (step.running_sum, step.end is None) == (becomes == "moves", becomes != "whole")
+    assert_slides(graph)
+
+
 # --- operators that move frames, or channels ---------------------------------------------------
 
 

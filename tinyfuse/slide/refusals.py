@@ -56,7 +56,8 @@ def saves(needs: Needs) -> bool:
     macs = sum(macs_of(op, None) for op in needs.graph.ops)
     if macs:
         return step_macs(needs) < macs
-    return any(rows.ring is not None or rows.made_rows < tensor.shape[1] for tensor, rows in needs.rows.items())
+    made = ((tensor, rows) for tensor, rows in needs.rows.items() if tensor is not needs.frames)
+    return any(rows.made_rows < tensor.shape[1] for tensor, rows in made) or any(r.sums for r in needs.rows.values())
 
 
 def step_macs(needs: Needs) -> int:
