@@ -169,6 +169,7 @@ class Slide:
     frames         of the window
     step           that each step brings, `bytes` in all, of `ctype`, to `offset` of the arena
     steps_to_fill  up to the first with a result
+    own            whether the model keeps a window itself, of frames that it makes of what a step brings
     """
 
     index: int
@@ -180,6 +181,7 @@ class Slide:
     steps_to_fill: int
     bytes: int
     offset: int
+    own: bool
 
 
 def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
@@ -189,7 +191,7 @@ def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
     port = inputs[window.input]
     return Slide(
         port.index, port.symbol, port.macro, port.ctype, window.frames, window.step, window.steps_to_fill, port.bytes,
-        plan.offset(tensor),
+        plan.offset(tensor), window.own is not None,
     )  # fmt: skip
 
 
