@@ -17,7 +17,7 @@ from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.toolchain import cmsis_nn
-from tinyfuse.verify.selftest import embedded_selftest
+from tinyfuse.verify.selftest import embedded_selftest, has_selftest
 
 
 def module_files(
@@ -31,7 +31,7 @@ def module_files(
     selftest       with the self-test, which output forms with a program that runs it have wherever there can be one
     """
     delivery = replace(delivery, bundled=tuple(bundled))
-    programs = delivery.runs_selftest and not plan.awaits and not plan.options.weights_blob
+    programs = delivery.runs_selftest and has_selftest(plan) and not plan.options.weights_blob
     test = embedded_selftest(plan) if selftest or programs else None
     files = {name: text.encode() for name, text in emit(plan, test, delivery).items()}
     files |= emit_weights(plan)

@@ -30,6 +30,7 @@ from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, read
 from tinyfuse.slide.one_by_one import one_by_one
+from tinyfuse.slide.own_window import own_window, with_front
 from tinyfuse.slide.refusals import check_step, sliding_input, worth
 from tinyfuse.slide.ring import Ring, Span
 from tinyfuse.slide.running_sums import sums_of
@@ -46,20 +47,32 @@ def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
 
 def step_graphs(graph: Graph, step: int, axis: int | None = None) -> list[Graph]:
     """`step_graph`, and before it those of less state and more work that no other one beats."""
-    axis = 1 if axis is None else axis
-    number = sliding_input(graph, axis)
-    given = graph.inputs[number]
-    check_step(graph, given, given.shape[axis], step)
-    window = Window(graph, number, given.shape[axis], step, axis)
+    window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)
     told = (*graph.warnings, *worth(needs, step))
     windows = [replace(window, again=choice.again) for choice in front(needs)]
-    return [replace(_Builder(needs_of(one)).graph(one), warnings=told) for one in windows]
+    return [replace(_graph_of(one), warnings=told) for one in windows]
+
+
+def _window(graph: Graph, step: int, axis: int) -> Window:
+    """The window of a graph's input, or the one that it keeps itself."""
+    found = own_window(graph, axis, step)
+    number, own = (sliding_input(graph, axis), None) if found is None else found
+    given = graph.inputs[number] if own is None else own.network.inputs[0]
+    check_step(graph, given, given.shape[axis], step)
+    return Window(graph, number, given.shape[axis], step, axis, own=own)
+
+
+def _graph_of(window: Window) -> Graph:
+    """The step graph."""
+    graph = _Builder(needs_of(window)).graph(window)
+    return graph if window.own is None else with_front(graph, window.input, window.own)
 
 
 def needs_of(window: Window) -> Needs:
-    """What a step of a window does about the rows of each tensor of the whole graph, which is shown upright."""
-    shown, frames = upright(one_by_one(dilate(window.whole)), window.input, window.axis)
+    """What a step of a window does about the rows of each tensor of the graph that slides, which is shown upright."""
+    sliding, number = window.sliding
+    shown, frames = upright(one_by_one(dilate(sliding)), number, window.axis)
     shown = fold_pad(shown)
     again = frozenset(shown.ops[number].output for number in window.again)
     return Needs(shown, frames, time_rows(shown, frames, window.step), again)
