@@ -122,6 +122,7 @@ from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.kernels.winograd import WinogradRows
@@ -241,8 +242,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-        "int16": (TransposeConvRowS16(),),
-        "float32": (TransposeConvRowF32(),),
+        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
+        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
     },
 }  # fmt: skip
 

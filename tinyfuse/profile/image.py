@@ -129,7 +129,8 @@ def _borders(symbols: Iterable[Symbol]) -> dict[int, int]:
     return borders
 
 
-_LINE = re.compile(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2,} ?)+)\s*\t([a-z<][\w.]*)[ \t]*(.*)$", re.M)
+#: address, bytes, mnemonic and operands; a match never backs off: data would take the time of all their partitions
+_LINE = re.compile(r" *([0-9a-f]+):\t([0-9a-f][0-9a-f ]*)\t([a-z<][\w.]*)[ \t]*(.*)")
 _CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
 
 
@@ -142,7 +143,11 @@ def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
     done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
-    for address, raw, mnemonic, operands in _LINE.findall(done.stdout):
+    for line in done.stdout.splitlines():
+        found = _LINE.fullmatch(line)
+        if found is None:  # a heading, or data
+            continue
+        address, raw, mnemonic, operands = found.groups()
         start = int(address, 16)
         callee = _CALLEE.match(operands) if mnemonic == "bl" else None
         yield Instruction(
