@@ -95,7 +95,7 @@ def main() -> int:
         if args.missing:
             jobs = [job for job in jobs if lacks(path.read_text(), job[1], target)]
         samples, compiler = measure_all(target, tree, jobs)
-        loop, kernels = fit_all(samples, args.kinds)
+        loop, kernels = fit_all(samples, jobs)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
         written = toml(about(tree, compiler), loop, kernels)
@@ -241,13 +241,13 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample], kinds: list[str] | None) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, then those of every kernel (of these kinds)."""
+def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+    """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
     loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
     by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-        if sample.instructions > around and (not kinds or sample.kind in kinds):
+        if sample.instructions > around and (sample.kind, sample.kernel.name) in jobs:
             by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
     kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
     return loop, kernels

@@ -317,8 +317,10 @@ def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
-    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c inputs of 2 bytes."""
-    return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    """kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs of 2 bytes, rounded up to a
+    multiple of 8."""
+    inputs = (p["kernel_h"] * p["kernel_w"] * p["in_c"] + 7) // 8 * 8
+    return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
 
 
 def _of_detection(p: _Fields, args: _Arguments) -> int:
