@@ -100,6 +100,8 @@ def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
         return _allowed(_converted(op, source, target) for op in operators(kind, count))
     if kernel.endswith("_s4"):
         return [of_int4(op) for op in operators(kind, count)]
+    if kernel.endswith("_w16"):
+        return [of_wide_weights(op) for op in operators(kind, count)]
     if kernel.endswith("_f32"):
         return operators(kind, count, "float32")
     if kernel.endswith("_s8_s16"):
@@ -130,6 +132,14 @@ def _converted(op: Op, source: str, target: str) -> Op:
 
 def _allowed(ops: Iterable[Op]) -> list[Op]:
     return [op for op in ops if not any(rule.broken(op) for rule in FAMILIES[op.kind].rules)]
+
+
+def of_wide_weights(op: Op) -> Op:
+    """The same layer with weights of 9 bits in int16, as uint8 models have them."""
+    weights = op.operand(1)
+    data = 2 * weights.values.astype(np.int16)
+    quant = replace(weights.quantization, scale=tuple(scale / 2 for scale in weights.quantization.scale))
+    return replace(op, inputs=(op.input, replace(weights, dtype="int16", data=data, quant=quant), *op.inputs[2:]))
 
 
 def of_int4(op: Op) -> Op:

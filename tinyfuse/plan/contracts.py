@@ -280,6 +280,11 @@ def _of_taps(p: _Fields, args: _Arguments) -> int:
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
 
 
+def _of_taps_w16(p: _Fields, args: _Arguments) -> int:
+    """2 * taps pointers of 4 bytes more."""
+    return _of_taps(p, args) + int(2 * p["kernel_h"] * p["kernel_w"] * POINTER_BYTES)
+
+
 def _of_taps_s16(p: _Fields, args: _Arguments) -> int:
     """2 * pairs pointers of 4 bytes, then in_c zeros of 2 bytes where any window reaches into the padding."""
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
@@ -363,5 +368,6 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
     "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
     "tinyfuse_depthwise_row_w16": _of_taps,
+    "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
     "tinyfuse_detection": _of_detection,
 }
