@@ -105,6 +105,27 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
 
 
 @_kept
+def eight_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by eight output channels: a kernel row that lies inside the image is one run, else each tap is."""
+    g = geometry(op)
+    eights = g.groups * _up(g.out_c // g.groups, 8)
+    rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    one_piece = g.groups == 1 and g.dilation_w == 1
+    runs = rows * (g.out_w - _border_pixels(op) // g.out_h) if one_piece else 0
+    return {
+        "calls": _calls(op, by_row),
+        "pixels": g.out_h * g.out_w,
+        "outputs": op.output.elements,
+        "eights": g.out_h * g.out_w * eights,
+        "eight_rows": g.out_h * g.out_w * g.kernel_h * eights,
+        "eight_runs": runs * eights,
+        "eight_taps": (_inner_taps(op) - runs * g.kernel_w) * eights,
+        "eight_asked": (rows * g.out_w - runs) * g.kernel_w * eights,
+        "eight_terms": _inner_taps(op) * (g.in_c // g.groups) * eights,
+    }
+
+
+@_kept
 def winograd_counts(op: Op, by_row: bool) -> Counts:
     """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
     out_h, out_w, out_c = op.output.shape[1:]

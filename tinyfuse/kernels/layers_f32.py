@@ -8,7 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts, transposed_counts
+from tinyfuse.kernels.counts import Counts, depthwise_counts, eight_counts, layer_counts, transposed_counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, plain_weights
@@ -71,7 +71,7 @@ class PackedConvRowF32(_Layer):
         return _eights(op, geometry(op).groups), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return eight_counts(op, by_row)
 
 
 class PackedDepthwiseRowF32(_Layer):
