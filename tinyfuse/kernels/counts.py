@@ -106,7 +106,7 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
 
 @_kept
 def eight_counts(op: Op, by_row: bool) -> Counts:
-    """Of a convolution by eight output channels: a kernel row that lies inside the image is one run, else each tap is."""
+    """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
     g = geometry(op)
     eights = g.groups * _up(g.out_c // g.groups, 8)
     rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
