@@ -84,6 +84,7 @@ def main() -> int:
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
     parser.add_argument("--missing", action="store_true", help="with --update: kernels without an entry alone")
     parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
+    parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
@@ -94,7 +95,7 @@ def main() -> int:
         jobs = kernels_to_measure(args.kinds, args.kernels)
         if args.missing:
             jobs = [job for job in jobs if lacks(path.read_text(), job[1], target)]
-        samples, compiler = measure_all(target, tree, jobs)
+        samples, compiler = measure_all(target, tree, jobs, args.fewer)
         loop, kernels = fit_all(samples, jobs)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
@@ -125,12 +126,14 @@ def lacks(table: str, name: str, target: Target) -> bool:
     return not any(entry.endswith("without FPU") == soft for entry in found)
 
 
-def measure_all(target: Target, tree: cmsis_nn.Tree | None, jobs: list[tuple[str, str]]) -> tuple[list[Sample], str]:
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, jobs: list[tuple[str, str]], fewer: int
+) -> tuple[list[Sample], str]:
     """Samples of every job's kernel, with progress on stderr, and the compiler that made them."""
     samples, compiler = measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
         print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
-        found, version = measure_kernel(target, tree, kind, name)
+        found, version = measure_kernel(target, tree, kind, name, fewer)
         samples += found
         compiler = version or compiler
         print(len(found), file=sys.stderr, flush=True)
@@ -147,14 +150,16 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
     ], compiler
 
 
-def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str) -> tuple[list[Sample], str]:
+def measure_kernel(
+    target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, fewer: int
+) -> tuple[list[Sample], str]:
     """Samples of the operators of a kind that the kernel of that name may compute, on every path that
     some --optimize and --weights take."""
     kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name]
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))[::fewer]
     seen, samples, compiler = set(), [], ""
     for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)

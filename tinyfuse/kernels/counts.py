@@ -48,6 +48,14 @@ def _clamped(op: Op) -> int:
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
+def _narrowed(op: Op) -> int:
+    """Outputs whose clamp is narrower than their dtype and than what of it isn't negative: kernels that saturate to
+    either pass over these alone once more."""
+    least, most = RANGE[op.output.dtype] if quantized(op) else (0, 0)
+    low, high = clamp_range(op) if quantized(op) else (0, 0)
+    return op.output.elements if high < most or low not in (least, 0) else 0
+
+
 @_kept
 def layer_counts(op: Op, by_row: bool) -> Counts:
     """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer."""
@@ -85,6 +93,7 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
         "outputs": pixels * out_c,
         "signed_outputs": _signed(op),
         "clamped_outputs": _clamped(op),
+        "narrowed_outputs": _narrowed(op),
         "macs": terms * out_c,
         "inner_taps": inner * out_c,
         "inner_macs": inner * weights.shape[-1] * out_c,
@@ -183,6 +192,7 @@ def depthwise_counts(op: Op, by_row: bool) -> Counts:
         "outputs": pixels * g.out_c,
         "signed_outputs": _signed(op),
         "clamped_outputs": _clamped(op),
+        "narrowed_outputs": _narrowed(op),
         "inner_macs": inner * g.out_c,
         "macs": pixels * taps * g.out_c,
         "quads": pixels * fours,
