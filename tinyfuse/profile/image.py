@@ -88,7 +88,7 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
         (STACK, stack, named["stack_top"]["st_value"] - stack),
         *flash,
     )
-    instructions = {i.address: i for i in _disassemble(elf_file, mve)}
+    instructions = {i.address: i for i in _disassembled(elf_file, mve)}
     stages = stage_of_line(source)
     parts: dict[Part, int] = {}
     part_at = {}
@@ -134,7 +134,7 @@ _LINE = re.compile(r" *([0-9a-f]+):\t([0-9a-f][0-9a-f ]*)\t([a-z<][\w.]*)[ \t]*(
 _CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
 
 
-def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
+def _disassembled(elf: Path, mve: bool) -> Iterator[Instruction]:
     objdump = find_program("arm-none-eabi-objdump")
     if objdump is None:
         raise ToolMissing("arm-none-eabi-objdump", how_to_get("arm-none-eabi-objdump"))
@@ -143,9 +143,14 @@ def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
     done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
-    for line in done.stdout.splitlines():
+    return instructions_of(done.stdout)
+
+
+def instructions_of(disassembly: str) -> Iterator[Instruction]:
+    """What objdump printed, but for headings and data."""
+    for line in disassembly.splitlines():
         found = _LINE.fullmatch(line)
-        if found is None:  # a heading, or data
+        if found is None:
             continue
         address, raw, mnemonic, operands = found.groups()
         start = int(address, 16)
