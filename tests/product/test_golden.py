@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from random_graphs import Sketch
+from sliding_models import gesture
 from stream_models import svdf
 
 from tinyfuse.compiler import checked, compile_graph
@@ -63,6 +64,7 @@ CASES: dict[str, tuple[Callable[[], bytes], str, dict[str, object]]] = {
     "separable_cortex-m4": (separable, "cortex-m4", {}),
     "branches_cortex-m55": (branches, "cortex-m55", {"optimize": "ram"}),
     "memory_host": (memory, "host", {}),
+    "gesture_cortex-m4": (gesture, "cortex-m4", {"optimize": "ram"}),
 }
 
 
