@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES
+from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
@@ -42,7 +43,7 @@ ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
 FUSING: tuple[Pass, ...] = (
-    replace_patterns, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
+    replace_patterns, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
 )  # fmt: skip
 
 #: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images

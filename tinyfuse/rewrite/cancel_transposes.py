@@ -1,0 +1,318 @@
+"""TRANSPOSEs cancel, move to where fewer bytes pass, and merge into what reads them.
+
+before   %a = TRANSPOSE(%x, 0 2 3 1);  %b = CONV_2D(%a, ...);  %c = TRANSPOSE(%b, 0 3 1 2);  %d = RELU(%c)
+         %e = TRANSPOSE(%d, 0 2 3 1);  %f = CONV_2D(%e, ...);  %g = TRANSPOSE(%f, 0 3 1 2)
+         %h[1,C*H*W] = RESHAPE(%g);  %i = FULLY_CONNECTED(%h, weights)
+after    %a = TRANSPOSE(%x, 0 2 3 1);  %b = CONV_2D(%a, ...);  %d' = RELU(%b);  %f = CONV_2D(%d', ...)
+         %h'[1,H*W*C] = RESHAPE(%f);  %i = FULLY_CONNECTED(%h', weights in the order of %h')
+
+Networks from PyTorch and ONNX have channels in front of rows and columns, and converters set a TRANSPOSE on either side
+of what wants them last. Operators that don't care (`permuted.is_free`) are computed in whichever order of dimensions
+leaves the fewest bytes to be transposed: a graph of TRANSPOSEs and such operators has one choice for each of these, and
+choices are improved one by one, neighbours together first, until none gets better. A TRANSPOSE that moves dimensions of
+size 1 alone is a RESHAPE. What a fully connected layer reads flattened it reads in any order, with its weights in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.transpose import permutation
+from tinyfuse.rewrite.permuted import Order, identity, is_free, moves_nothing, permuted, permuted_tensor
+
+#: graphs of more operators keep their choices as they are after so many looks
+_MOST_LOOKS = 20_000
+
+
+def cancel_transposes(graph: Graph) -> Graph:
+    """The graph with the fewest bytes transposed that was found."""
+    if not any(_is_transpose(op) for op in graph.ops):
+        return graph
+    sources = _Sources(graph)
+    after = _Writer(sources, _chosen(sources)).graph()
+    return graph if [op.kind for op in after.ops] == [op.kind for op in graph.ops] else after
+
+
+def why_transpose_stays(graph: Graph, op: Op) -> str:
+    """Why a TRANSPOSE is left in a graph after this, for people."""
+    source, reading = graph.producer.get(op.input), graph.consumers.get(op.output, ())
+    if op.output in graph.outputs:
+        return "the model's output has this order of dimensions"
+    if op.input in graph.inputs:
+        return "the model's input has another order of dimensions than its readers want"
+    before = f"{source} makes" if source is not None else "what is there has"
+    after = f"{reading[0]} wants" if reading else "what reads it wants"
+    return f"{before} one order of dimensions and {after} another"
+
+
+def _is_transpose(op: Op) -> bool:
+    """A TRANSPOSE, not only in name: one that gives its output another quantization is not moved."""
+    return op.kind == "TRANSPOSE" and not op.input.is_constant and not op.states and op.input.quant == op.output.quant
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A tensor of the file: `root` with its dimensions in that order."""
+
+    root: Tensor
+    order: Order
+
+    def then(self, order: Order) -> _Seen:
+        """With its dimensions in a further order."""
+        return _Seen(self.root, tuple(self.order[axis] for axis in order))
+
+
+class _Sources:
+    """Of each tensor what it is once TRANSPOSEs are looked through; and who cares about orders."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.seen: dict[Tensor, _Seen] = {}
+        self.flat: dict[Op, Tensor] = {}  # of a layer that reads a tensor flattened, that tensor
+        for op in graph.ops:
+            if _is_transpose(op):
+                self.seen[op.output] = self.of(op.input).then(permutation(op))
+            elif (source := _flattened(graph, op)) is not None:
+                self.flat[op] = source
+        self.free = [op for op in graph.ops if is_free(op)]
+        #: aliases that only such layers read, which make their own
+        self.skipped = _only_read_flat(graph, self.flat)
+
+    def of(self, tensor: Tensor) -> _Seen:
+        return self.seen.get(tensor) or _Seen(tensor, identity(len(tensor.shape)))
+
+    @cached_property
+    def makers(self) -> dict[Tensor, Op]:
+        """The operator that doesn't care which made a tensor."""
+        return {t: op for op in self.free for t in op.outputs}
+
+    def regions(self) -> Iterator[tuple[Op, ...]]:
+        """Operators that don't care and read one another directly, together; then each alone."""
+        root = {op: op for op in self.free}
+
+        def first(op: Op) -> Op:
+            while root[op] is not op:
+                op = root[op]
+            return op
+
+        for op in self.free:
+            for tensor in op.activations:
+                if tensor in self.makers:
+                    root[first(op)] = first(self.makers[tensor])
+        members: dict[Op, list[Op]] = {}
+        for op in self.free:
+            members.setdefault(first(op), []).append(op)
+        several = [tuple(region) for region in members.values() if len(region) > 1]
+        yield from several
+        yield from ((op,) for op in self.free)
+
+
+def _flattened(graph: Graph, op: Op) -> Tensor | None:
+    """What a fully connected layer reads all of, behind reshapes; None where that isn't so."""
+    if op.kind != "FULLY_CONNECTED" or op.operand(1).quant is None or not op.operand(1).is_constant:
+        return None
+    source, weights = op.input, op.operand(1)
+    if source.dtype == "float32" or len(weights.shape) != 2:  # of floats the order of the terms counts
+        return None
+    while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
+        source = maker.input
+    whole = weights.shape[1] == source.elements and not source.is_constant and not source.is_state
+    return source if source is not op.input and whole and len(source.shape) > 1 else None
+
+
+def _only_read_flat(graph: Graph, flat: Mapping[Op, Tensor]) -> frozenset[Op]:
+    """The reshapes whose outputs nobody else reads."""
+    found: set[Op] = set()
+    for op in reversed(graph.ops):
+        readers = graph.consumers.get(op.output, ()) if op.outputs else ()
+        unseen = FAMILIES[op.kind].alias and op.output not in graph.outputs and bool(readers)
+        if unseen and all(reader in found or reader in flat for reader in readers):
+            found.add(op)
+    return frozenset(found)
+
+
+# --- the choice ----------------------------------------------------------------------------------
+
+
+def _chosen(sources: _Sources) -> dict[Op, Order]:
+    """Of each operator that doesn't care, the order of dimensions that it is computed in."""
+    orders: dict[Op, Order] = {}
+    for op in sources.free:  # as what it reads is there: behind its producer a TRANSPOSE is no worse, and may join it
+        seen = sources.of(max(op.activations, key=lambda t: t.bytes))
+        orders[op] = _settled(op, _as_made(seen, orders, sources))
+    looks, least, improved = 0, _cost(sources, orders), True
+    while improved and looks < _MOST_LOOKS:
+        improved = False
+        for region in sources.regions():
+            for order in _candidates(sources, region, orders):
+                tried = orders | {op: _settled(op, order) for op in region}
+                cost = _cost(sources, tried)
+                looks += len(sources.graph.ops)
+                if cost < least:
+                    orders, least, improved = tried, cost, True
+    return orders
+
+
+def _as_made(seen: _Seen, orders: Mapping[Op, Order], sources: _Sources) -> Order:
+    """The order of a tensor's dimensions in which its root is made."""
+    maker = sources.makers.get(seen.root)
+    made = orders[maker] if maker is not None else identity(len(seen.order))
+    return tuple(seen.order.index(axis) for axis in made)
+
+
+@lru_cache(maxsize=4096)
+def _settled(op: Op, order: Order) -> Order:
+    """The order, or that of the file where the operator can't be computed in it."""
+    rank = len(op.output.shape)
+    if len(order) != rank:
+        return identity(rank)
+    instead = {t: permuted_tensor(t, order) for t in (*op.activations, *op.outputs)}
+    return identity(rank) if permuted(op, order, instead) is None else order
+
+
+def _candidates(sources: _Sources, region: tuple[Op, ...], orders: Mapping[Op, Order]) -> Iterable[Order]:
+    """Orders in which something around the region has its tensors."""
+    found: dict[Order, None] = {}
+    for op in region:
+        found[identity(len(op.output.shape))] = None
+        for tensor in op.activations:
+            found[_as_made(sources.of(tensor), orders, sources)] = None
+        for tensor in op.outputs:
+            for reader in sources.graph.consumers.get(tensor, ()):
+                if _is_transpose(reader):
+                    found[permutation(reader)] = None
+    return found
+
+
+def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
+    """(bytes that are transposed, by how many operators)."""
+    wanted: dict[tuple[Tensor, Order], None] = {}
+    for op in sources.graph.ops:
+        if _is_transpose(op) or op in sources.flat or op in sources.skipped:
+            continue
+        for tensor in op.activations:
+            order = orders.get(op) or identity(len(tensor.shape))
+            seen = sources.of(tensor).then(order)
+            wanted[seen.root, seen.order] = None
+    for tensor in sources.graph.outputs:
+        seen = sources.of(tensor)
+        wanted[seen.root, seen.order] = None
+    sizes = [root.bytes for root, order in wanted if not _is_there(sources, orders, root, order)]
+    return sum(sizes), len(sizes)
+
+
+def _is_there(sources: _Sources, orders: Mapping[Op, Order], root: Tensor, order: Order) -> bool:
+    """Whether nothing has to be moved for a root in that order."""
+    maker = sources.makers.get(root)
+    made = orders[maker] if maker is not None else identity(len(order))
+    shape = tuple(root.shape[axis] for axis in made)
+    return moves_nothing(shape, tuple(made.index(axis) for axis in order))
+
+
+# --- the graph -----------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Makes the graph of the choices."""
+
+    def __init__(self, sources: _Sources, orders: Mapping[Op, Order]):
+        self.sources, self.orders, self.before = sources, orders, sources.graph
+        self.ops: list[Op] = []
+        self.there: dict[tuple[Tensor, Order], Tensor] = {}  # what was made of a root, by order
+        self.made_in: dict[Tensor, Order] = {}  # the order in which a root was made
+        self.taken: set[Tensor] = set(self.before.inputs)  # tensors of the file that are there
+        #: tensors of the file by what they are: those that leave the model first
+        self.names: dict[tuple[Tensor, Order], tuple[Tensor, int]] = {}
+        transposes = [op for op in self.before.ops if _is_transpose(op)]
+        for op in sorted(transposes, key=lambda op: op.output not in self.before.outputs):
+            seen = sources.of(op.output)
+            self.names.setdefault((seen.root, seen.order), (op.output, op.index))
+
+    def graph(self) -> Graph:
+        for op in self.before.ops:
+            if _is_transpose(op) or op in self.sources.skipped:
+                continue
+            self.ops.append(self._flat(op) if op in self.sources.flat else self._written(op))
+        for tensor in dict.fromkeys(self.before.outputs):
+            self._give(tensor)
+        return replace(self.before, ops=tuple(self.ops))
+
+    def _written(self, op: Op) -> Op:
+        if op not in self.orders:
+            self.taken.update(op.outputs)
+            return op.reading({t: self._get(self.sources.of(t)) for t in op.activations})
+        order = self.orders[op]
+        instead = {t: self._get(self.sources.of(t).then(order)) for t in op.activations}
+        instead |= {t: self._output(t, order) for t in op.outputs}
+        made = permuted(op, order, instead)
+        assert made is not None, "the order was settled"
+        return made
+
+    def _output(self, tensor: Tensor, order: Order) -> Tensor:
+        """What an operator makes in the place of a tensor, in that order."""
+        self.made_in[tensor] = order
+        self.there[tensor, order] = found = self._named(tensor, order)
+        return found
+
+    def _named(self, root: Tensor, order: Order) -> Tensor:
+        """The tensor for a root in that order: the file's, where it has one that isn't there yet."""
+        if order == identity(len(order)) and root not in self.taken:
+            self.taken.add(root)
+            return root
+        named, _ = self.names.get((root, order), (None, -1))
+        if named is not None and named not in self.taken:
+            self.taken.add(named)
+            return named
+        return permuted_tensor(root, order, f"{root.name} (transposed)")
+
+    def _get(self, seen: _Seen) -> Tensor:
+        """A root in that order, transposed at most once."""
+        root, order = seen.root, seen.order
+        made = self.made_in.get(root, identity(len(order)))
+        self.there.setdefault((root, made), root)
+        if (root, order) not in self.there:
+            source = self.there[root, made]
+            result = self._named(root, order)
+            self.there[root, order] = result
+            self.ops.append(self._move(source, result, tuple(made.index(axis) for axis in order), root, order))
+        return self.there[root, order]
+
+    def _move(self, source: Tensor, result: Tensor, order: Order, root: Tensor, wanted: Order) -> Op:
+        """The operator that permutes `source`, of no effect in memory where it can be."""
+        _, index = self.names.get((root, wanted), (None, -1))
+        if moves_nothing(source.shape, order):
+            return Op("RESHAPE", (source,), (result,), index=index)
+        data = np.array(order, np.int32)
+        return Op("TRANSPOSE", (source, Tensor(f"{result.name} (order)", data.shape, "int32", None, data)),
+                  (result,), index=index)  # fmt: skip
+
+    def _give(self, tensor: Tensor) -> None:
+        """Sees to it that an output of the model is there."""
+        seen = self.sources.of(tensor)
+        found = self._get(seen)
+        if found is not tensor:
+            self.taken.add(tensor)
+            self.ops.append(Op("RESHAPE", (found,), (tensor,)))
+
+    def _flat(self, op: Op) -> Op:
+        """A fully connected layer that reads its tensor as it was made, with the weights in that order."""
+        seen, weights = self.sources.of(self.sources.flat[op]), op.operand(1)
+        made = self.made_in.get(seen.root, identity(len(seen.order)))
+        source = self.there.setdefault((seen.root, made), seen.root)
+        self.taken.update(op.outputs)
+        # of each element of the flat tensor, the element of what was made that it is
+        places = np.arange(source.elements).reshape(source.shape)
+        places = places.transpose([made.index(axis) for axis in seen.order]).reshape(-1)
+        flat = replace(op.input, index=-1)
+        self.ops.append(Op("RESHAPE", (source,), (flat,), index=-1))
+        if np.array_equal(places, np.arange(len(places))):
+            return replace(op, inputs=(flat, *op.inputs[1:]))
+        data = np.empty_like(weights.values)
+        data[:, places] = weights.values
+        return replace(op, inputs=(flat, replace(weights, data=data, index=-1), *op.inputs[2:]))
