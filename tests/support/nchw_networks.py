@@ -19,8 +19,14 @@ class Layers:
     def __init__(self, seed: int, first: bool, dtype: str = "int8"):
         self.sketch, self.first = Sketch(seed, dtype=dtype), first
 
-    def value(self, rows: int, columns: int, channels: int) -> Value:
-        return self.sketch.value((1, channels, rows, columns) if self.first else (1, rows, columns, channels))
+    def start(self, rows: int, columns: int, channels: int) -> tuple[Value, Value]:
+        """The model's input, whose channels are last, and what the layers read."""
+        image = self.sketch.value((1, rows, columns, channels))
+        return image, self.sketch.transpose(image, FIRST) if self.first else image
+
+    def end(self, x: Value) -> Value:
+        """An output whose channels are last."""
+        return self.sketch.transpose(x, LAST) if self.first else x
 
     def image(self, x: Value, layer: Callable[..., Value], *args, **options) -> Value:
         """A layer that wants channels last."""
@@ -32,13 +38,6 @@ class Layers:
     def channels(self, x: Value, kind: str) -> Value:
         shape = (x.shape[1], 1, 1) if self.first else (x.shape[3],)
         return self.sketch.with_constant(x, kind, shape)
-
-    def dense(self, x: Value, units: int) -> Value:
-        """Over all of x, flattened; the same function in both orders."""
-        y = self.sketch.fully_connected(x, units)
-        if not self.first:
-            return y
-        return y
 
     def mean(self, x: Value) -> Value:
         """Over rows and columns, which stay with size 1."""
@@ -53,19 +52,19 @@ class Layers:
 def three_convolutions(first: bool) -> bytes:
     """Of issue 14: three convolutions between TRANSPOSEs, an activation that is no part of one, a residual."""
     n = Layers(3, first)
-    image = n.value(16, 16, 3)
-    x = n.image(image, n.sketch.conv, 8, (3, 3), activation="RELU")
+    image, x = n.start(16, 16, 3)
+    x = n.image(x, n.sketch.conv, 8, (3, 3), activation="RELU")
     y = n.sketch.relu(n.image(x, n.sketch.conv, 8, (3, 3)), same=False)
     x = n.sketch.add(x, n.image(y, n.sketch.conv, 8, (3, 3)))
-    return n.sketch.build([image], [x])
+    return n.sketch.build([image], [n.end(x)])
 
 
 def classifier(first: bool) -> bytes:
     """Inverted residuals, batch normalizations, poolings, a mean over rows and columns and a classifier."""
     n = Layers(8, first)
     s = n.sketch
-    image = n.value(24, 24, 3)
-    x = n.image(image, s.conv, 8, (3, 3), (2, 2), activation="RELU6")
+    image, x = n.start(24, 24, 3)
+    x = n.image(x, s.conv, 8, (3, 3), (2, 2), activation="RELU6")
     for stride in (1, 2, 1):
         y = n.channels(n.image(x, s.conv, 24, (1, 1)), "MUL")
         y = n.image(s.relu(y, "RELU6"), s.depthwise, (3, 3), (stride, stride), activation="RELU6")
@@ -79,8 +78,8 @@ def flattened(first: bool) -> bytes:
     """A LeNet: convolutions, poolings, a dense layer over all of the image."""
     n = Layers(5, first)
     s = n.sketch
-    image = n.value(14, 14, 1)
-    x = n.image(image, s.conv, 6, (3, 3), activation="RELU")
+    image, x = n.start(14, 14, 3)
+    x = n.image(x, s.conv, 6, (3, 3), activation="RELU")
     x = n.image(x, s.pool, "MAX_POOL_2D", (2, 2), (2, 2))
     x = n.image(s.relu(n.image(x, s.conv, 8, (3, 3))), s.pool, "MAX_POOL_2D", (2, 2), (2, 2))
     return s.build([image], [s.fully_connected(n.sketch.fully_connected(x, 16, "RELU"), 4)])

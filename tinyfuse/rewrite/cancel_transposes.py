@@ -26,8 +26,8 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.transpose import permutation
 from tinyfuse.rewrite.permuted import Order, identity, is_free, moves_nothing, permuted, permuted_tensor
 
-#: graphs of more operators keep their choices as they are after so many looks
-_MOST_LOOKS = 20_000
+#: choices are improved no more after so many looks at operators: a second's
+_MOST_LOOKS = 1_000_000
 
 
 def cancel_transposes(graph: Graph) -> Graph:
@@ -41,14 +41,20 @@ def cancel_transposes(graph: Graph) -> Graph:
 
 def why_transpose_stays(graph: Graph, op: Op) -> str:
     """Why a TRANSPOSE is left in a graph after this, for people."""
-    source, reading = graph.producer.get(op.input), graph.consumers.get(op.output, ())
+    source = op.input
+    while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
+        source = maker.input
+    if source in graph.inputs:
+        return f"the model's input has its dimensions in another order than {_readers(graph, op)} wants"
     if op.output in graph.outputs:
-        return "the model's output has this order of dimensions"
-    if op.input in graph.inputs:
-        return "the model's input has another order of dimensions than its readers want"
-    before = f"{source} makes" if source is not None else "what is there has"
-    after = f"{reading[0]} wants" if reading else "what reads it wants"
-    return f"{before} one order of dimensions and {after} another"
+        return f"the model's output has its dimensions in another order than {maker} makes"
+    if op.input.quant != op.output.quant:
+        return "its output has another scale or zero point than its input"
+    return f"{_readers(graph, op)} wants another order of dimensions than {maker} makes"
+
+
+def _readers(graph: Graph, op: Op) -> str:
+    return str(next(iter(graph.consumers.get(op.output, ())), "what reads it"))
 
 
 def _is_transpose(op: Op) -> bool:
@@ -147,10 +153,12 @@ def _chosen(sources: _Sources) -> dict[Op, Order]:
         seen = sources.of(max(op.activations, key=lambda t: t.bytes))
         orders[op] = _settled(op, _as_made(seen, orders, sources))
     looks, least, improved = 0, _cost(sources, orders), True
-    while improved and looks < _MOST_LOOKS:
+    while improved:
         improved = False
         for region in sources.regions():
             for order in _candidates(sources, region, orders):
+                if looks > _MOST_LOOKS or all(orders[op] == order for op in region):
+                    continue
                 tried = orders | {op: _settled(op, order) for op in region}
                 cost = _cost(sources, tried)
                 looks += len(sources.graph.ops)
@@ -246,9 +254,9 @@ class _Writer:
     def _written(self, op: Op) -> Op:
         if op not in self.orders:
             self.taken.update(op.outputs)
-            return op.reading({t: self._get(self.sources.of(t)) for t in op.activations})
+            return op.reading({t: self._get(self.sources.of(t), op.index) for t in op.activations})
         order = self.orders[op]
-        instead = {t: self._get(self.sources.of(t).then(order)) for t in op.activations}
+        instead = {t: self._get(self.sources.of(t).then(order), op.index) for t in op.activations}
         instead |= {t: self._output(t, order) for t in op.outputs}
         made = permuted(op, order, instead)
         assert made is not None, "the order was settled"
@@ -271,8 +279,8 @@ class _Writer:
             return named
         return permuted_tensor(root, order, f"{root.name} (transposed)")
 
-    def _get(self, seen: _Seen) -> Tensor:
-        """A root in that order, transposed at most once."""
+    def _get(self, seen: _Seen, reader: int) -> Tensor:
+        """A root in that order, transposed at most once; `reader`: the place in the file of who wants it."""
         root, order = seen.root, seen.order
         made = self.made_in.get(root, identity(len(order)))
         self.there.setdefault((root, made), root)
@@ -280,22 +288,14 @@ class _Writer:
             source = self.there[root, made]
             result = self._named(root, order)
             self.there[root, order] = result
-            self.ops.append(self._move(source, result, tuple(made.index(axis) for axis in order), root, order))
+            _, index = self.names.get((root, order), (None, reader))
+            self.ops.append(_move(source, result, tuple(made.index(axis) for axis in order), index))
         return self.there[root, order]
-
-    def _move(self, source: Tensor, result: Tensor, order: Order, root: Tensor, wanted: Order) -> Op:
-        """The operator that permutes `source`, of no effect in memory where it can be."""
-        _, index = self.names.get((root, wanted), (None, -1))
-        if moves_nothing(source.shape, order):
-            return Op("RESHAPE", (source,), (result,), index=index)
-        data = np.array(order, np.int32)
-        return Op("TRANSPOSE", (source, Tensor(f"{result.name} (order)", data.shape, "int32", None, data)),
-                  (result,), index=index)  # fmt: skip
 
     def _give(self, tensor: Tensor) -> None:
         """Sees to it that an output of the model is there."""
         seen = self.sources.of(tensor)
-        found = self._get(seen)
+        found = self._get(seen, -1)
         if found is not tensor:
             self.taken.add(tensor)
             self.ops.append(Op("RESHAPE", (found,), (tensor,)))
@@ -316,3 +316,12 @@ class _Writer:
         data = np.empty_like(weights.values)
         data[:, places] = weights.values
         return replace(op, inputs=(flat, replace(weights, data=data, index=-1), *op.inputs[2:]))
+
+
+def _move(source: Tensor, result: Tensor, order: Order, index: int) -> Op:
+    """The operator that permutes `source`, of no effect in memory where it can be."""
+    if moves_nothing(source.shape, order):
+        return Op("RESHAPE", (source,), (result,), index=index)
+    data = np.array(order, np.int32)
+    constant = Tensor(f"{result.name} (order)", data.shape, "int32", None, data)
+    return Op("TRANSPOSE", (source, constant), (result,), index=index)

@@ -29,6 +29,7 @@ _LAST = ("SOFTMAX", "LOG_SOFTMAX")
 
 
 def identity(rank: int) -> Order:
+    """The order that a file has."""
     return tuple(range(rank))
 
 
@@ -46,7 +47,7 @@ def permuted_tensor(tensor: Tensor, order: Order, name: str = "") -> Tensor:
 
 
 def is_free(op: Op) -> bool:
-    """Whether the operator may be computed in another order of all its tensors' dimensions: `permuted` says in which."""
+    """Whether the operator may be computed in other orders of all its tensors' dimensions: `permuted` says in which."""
     family = FAMILIES[op.kind]
     rank, tensors = len(op.outputs[0].shape) if op.outputs else 0, (*op.activations, *op.outputs)
     if rank < 2 or op.states or family.alias or not op.activations or any(len(t.shape) != rank for t in tensors):
