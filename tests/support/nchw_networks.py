@@ -96,6 +96,8 @@ def transposed_networks(draw, most: int = 12) -> bytes:
     there = [image]
     orders: list[tuple[int, ...]] = [(0, 2, 3, 1), (0, 3, 1, 2), (0, 2, 3, 1), (0, 3, 1, 2), *permutations(range(4))]
     for _ in range(draw(st.integers(2, most))):
+        if draw(st.integers(0, 4)) == 0:
+            there[-1] = _ones_moved(draw, s, there[-1])
         x = there[-1 - draw(st.integers(0, min(2, len(there) - 1)))]
         kind = draw(st.sampled_from(["transpose"] * 6 + list(_KINDS)))
         if kind == "transpose":
@@ -106,6 +108,17 @@ def transposed_networks(draw, most: int = 12) -> bytes:
     ends = {"none": lambda x: x, "dense": lambda x: s.fully_connected(s.reshape(x, (1, int(np.prod(x.shape)))), 3)}
     outputs.append(ends[draw(st.sampled_from(list(ends)))](there[-1]))
     return s.build([image], list(dict.fromkeys(outputs)))
+
+
+def _ones_moved(draw, s: Sketch, x: Value) -> Value:
+    """Without its dimensions of size 1, through an elementwise operator, and with them at other places."""
+    long = [dim for dim in x.shape if dim != 1]
+    shape = list(long)
+    for _ in range(4 - len(long)):
+        shape.insert(draw(st.integers(0, len(shape))), 1)
+    if shape[0] != 1:
+        return x
+    return s.reshape(s.relu(s.reshape(x, long or [1])), shape)
 
 
 def _constant(draw, s: Sketch, x: Value) -> list[Value]:

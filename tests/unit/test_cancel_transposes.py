@@ -111,6 +111,21 @@ def test_dimensions_of_one_are_no_reason_to_move() -> None:
     assert kinds(cancelled(s.build([x], [s.conv(s.transpose(x, LAST), 3, (3, 3))]))) == ["RESHAPE", "CONV_2D"]
 
 
+def test_layers_over_time_from_pytorch_stream() -> None:
+    """[1, C, T] -> [1, C, 1, T] -> channels last, a convolution, and back, each time."""
+    s = Sketch(12)
+    x = s.value((1, 40, 3))
+    y = s.transpose(x, (0, 2, 1))
+    for filters in (6, 5):
+        image = s.transpose(s.reshape(y, (1, y.shape[1], 1, 40)), LAST)
+        y = s.unary(s.reshape(s.transpose(s.conv(image, filters, (1, 5)), FIRST), (1, filters, 40)), "TANH")
+    data = s.build([x], [s.transpose(y, (0, 2, 1))])
+    assert kinds(cancelled(data)) == ["RESHAPE", "CONV_2D", "RESHAPE", "TANH", "RESHAPE", "CONV_2D", "RESHAPE", "TANH"]
+    graph = plan_of(data, "cortex-m4").graph
+    assert kinds(graph) == ["RESHAPE", "CONV_2D", "TANH", "CONV_2D", "TANH", "RESHAPE"]
+    assert all(op.output.shape[1:3] == (40, 1) for op in graph.ops[:-1])
+
+
 def test_two_readers_share_one_transpose() -> None:
     s = Sketch(8)
     x = s.value((1, 3, 8, 8))

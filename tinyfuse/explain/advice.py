@@ -79,7 +79,7 @@ def _layout(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
         reason = why_transpose_stays(plan.graph, op)
         yield Advice(
             "layout", op, f"moves {op.output.bytes:,} bytes: {reason}{_takes(instructions)}",
-            "convert the model with channels last at its inputs and outputs, as onnx2tf does by itself and litert-torch "
+            "convert the model with channels last at its inputs and outputs, as onnx2tf does by itself, litert-torch "
             "with to_channel_last_io",
         )  # fmt: skip
 

@@ -24,7 +24,7 @@ import numpy as np
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.transpose import permutation
-from tinyfuse.rewrite.permuted import Order, identity, is_free, moves_nothing, permuted, permuted_tensor
+from tinyfuse.rewrite.permuted import Order, identity, is_free, permuted, permuted_tensor
 
 #: choices are improved no more after so many looks at operators: a second's
 _MOST_LOOKS = 1_000_000
@@ -62,16 +62,44 @@ def _is_transpose(op: Op) -> bool:
     return op.kind == "TRANSPOSE" and not op.input.is_constant and not op.states and op.input.quant == op.output.quant
 
 
+def _is_renaming(op: Op) -> bool:
+    """Whether it drops dimensions of size 1, or adds some: as converters do around layers over time."""
+    if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or op.input.quant != op.output.quant:
+        return False
+    before, after = ([dim for dim in tensor.shape if dim != 1] for tensor in (op.input, op.output))
+    return before == after and op.input.elements > 0
+
+
 @dataclass(frozen=True)
 class _Seen:
-    """A tensor of the file: `root` with its dimensions in that order."""
+    """A tensor of the file: `root` with its dimensions in that order, -1 for one of size 1 that the root hasn't."""
 
     root: Tensor
     order: Order
 
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(1 if axis < 0 else self.root.shape[axis] for axis in self.order)
+
+    @cached_property
+    def memory(self) -> Order:
+        """The order of its dimensions that are not 1: that of its elements in memory."""
+        return tuple(axis for axis, dim in zip(self.order, self.shape, strict=True) if dim != 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has the root's dimensions, every one."""
+        return sorted(self.order) == list(range(len(self.root.shape)))
+
     def then(self, order: Order) -> _Seen:
         """With its dimensions in a further order."""
         return _Seen(self.root, tuple(self.order[axis] for axis in order))
+
+    def renamed(self, shape: tuple[int, ...]) -> _Seen:
+        """In a shape with more or fewer dimensions of size 1."""
+        long = iter(self.memory)
+        ones = (axis for axis, dim in zip(self.order, self.shape, strict=True) if dim == 1)
+        return _Seen(self.root, tuple(next(long) if dim != 1 else next(ones, -1) for dim in shape))
 
 
 class _Sources:
@@ -84,11 +112,13 @@ class _Sources:
         for op in graph.ops:
             if _is_transpose(op):
                 self.seen[op.output] = self.of(op.input).then(permutation(op))
+            elif _is_renaming(op):
+                self.seen[op.output] = self.of(op.input).renamed(op.output.shape)
             elif (source := _flattened(graph, op)) is not None:
                 self.flat[op] = source
         self.free = [op for op in graph.ops if is_free(op)]
-        #: aliases that only such layers read, which make their own
-        self.skipped = _only_read_flat(graph, self.flat)
+        #: what is looked through, and the reshapes that only such layers read: whoever needs them makes them
+        self.skipped = _only_read_flat(graph, self.flat) | {op for op in graph.ops if set(op.outputs) & set(self.seen)}
 
     def of(self, tensor: Tensor) -> _Seen:
         return self.seen.get(tensor) or _Seen(tensor, identity(len(tensor.shape)))
@@ -147,11 +177,18 @@ def _only_read_flat(graph: Graph, flat: Mapping[Op, Tensor]) -> frozenset[Op]:
 
 
 def _chosen(sources: _Sources) -> dict[Op, Order]:
-    """Of each operator that doesn't care, the order of dimensions that it is computed in."""
-    orders: dict[Op, Order] = {}
-    for op in sources.free:  # as what it reads is there: behind its producer a TRANSPOSE is no worse, and may join it
+    """Of each operator that doesn't care, the order of dimensions that it is computed in: improved from that of what it
+    reads, or from the file's, where that ends with fewer bytes."""
+    sunk: dict[Op, Order] = {}
+    for op in sources.free:  # behind its producer a TRANSPOSE is no worse than in front, and may meet another there
         seen = sources.of(max(op.activations, key=lambda t: t.bytes))
-        orders[op] = _settled(op, _as_made(seen, orders, sources))
+        sunk[op] = _settled(op, _as_made(seen, sunk, sources))
+    as_read = {op: identity(len(op.output.shape)) for op in sources.free}
+    return min((_improved(sources, start) for start in (sunk, as_read)), key=lambda orders: _cost(sources, orders))
+
+
+def _improved(sources: _Sources, orders: dict[Op, Order]) -> dict[Op, Order]:
+    """The orders, changed region by region as long as that leaves fewer bytes."""
     looks, least, improved = 0, _cost(sources, orders), True
     while improved:
         improved = False
@@ -170,8 +207,11 @@ def _chosen(sources: _Sources) -> dict[Op, Order]:
 def _as_made(seen: _Seen, orders: Mapping[Op, Order], sources: _Sources) -> Order:
     """The order of a tensor's dimensions in which its root is made."""
     maker = sources.makers.get(seen.root)
-    made = orders[maker] if maker is not None else identity(len(seen.order))
-    return tuple(seen.order.index(axis) for axis in made)
+    made = orders[maker] if maker is not None else identity(len(seen.root.shape))
+    if seen.is_whole:
+        return tuple(seen.order.index(axis) for axis in made)
+    ones = (place for place, dim in enumerate(seen.shape) if dim == 1)
+    return (*ones, *(seen.order.index(axis) for axis in made if axis in seen.memory))
 
 
 @lru_cache(maxsize=4096)
@@ -202,25 +242,23 @@ def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
     """(bytes that are transposed, by how many operators)."""
     wanted: dict[tuple[Tensor, Order], None] = {}
     for op in sources.graph.ops:
-        if _is_transpose(op) or op in sources.flat or op in sources.skipped:
+        if op in sources.flat or op in sources.skipped:
             continue
         for tensor in op.activations:
-            order = orders.get(op) or identity(len(tensor.shape))
-            seen = sources.of(tensor).then(order)
-            wanted[seen.root, seen.order] = None
+            seen = sources.of(tensor)
+            seen = seen.then(orders[op]) if op in orders else seen
+            wanted[seen.root, seen.memory] = None
     for tensor in sources.graph.outputs:
         seen = sources.of(tensor)
-        wanted[seen.root, seen.order] = None
-    sizes = [root.bytes for root, order in wanted if not _is_there(sources, orders, root, order)]
+        wanted[seen.root, seen.memory] = None
+    sizes = [root.bytes for root, memory in wanted if _made_as(sources, orders, root).memory != memory]
     return sum(sizes), len(sizes)
 
 
-def _is_there(sources: _Sources, orders: Mapping[Op, Order], root: Tensor, order: Order) -> bool:
-    """Whether nothing has to be moved for a root in that order."""
+def _made_as(sources: _Sources, orders: Mapping[Op, Order], root: Tensor) -> _Seen:
+    """A root as whoever makes it leaves it."""
     maker = sources.makers.get(root)
-    made = orders[maker] if maker is not None else identity(len(order))
-    shape = tuple(root.shape[axis] for axis in made)
-    return moves_nothing(shape, tuple(made.index(axis) for axis in order))
+    return _Seen(root, orders[maker] if maker is not None else identity(len(root.shape)))
 
 
 # --- the graph -----------------------------------------------------------------------------------
@@ -232,21 +270,19 @@ class _Writer:
     def __init__(self, sources: _Sources, orders: Mapping[Op, Order]):
         self.sources, self.orders, self.before = sources, orders, sources.graph
         self.ops: list[Op] = []
-        self.there: dict[tuple[Tensor, Order], Tensor] = {}  # what was made of a root, by order
-        self.made_in: dict[Tensor, Order] = {}  # the order in which a root was made
+        #: what there is of a root, by its order in memory and its shape
+        self.there: dict[tuple[Tensor, Order], dict[tuple[int, ...], Tensor]] = {}
         self.taken: set[Tensor] = set(self.before.inputs)  # tensors of the file that are there
         #: tensors of the file by what they are: those that leave the model first
-        self.names: dict[tuple[Tensor, Order], tuple[Tensor, int]] = {}
-        transposes = [op for op in self.before.ops if _is_transpose(op)]
-        for op in sorted(transposes, key=lambda op: op.output not in self.before.outputs):
-            seen = sources.of(op.output)
-            self.names.setdefault((seen.root, seen.order), (op.output, op.index))
+        self.names: dict[tuple[Tensor, Order, tuple[int, ...]], tuple[Tensor, int]] = {}
+        looked_through = [op for op in self.before.ops if op.outputs and op.output in sources.seen]
+        for op in sorted(looked_through, key=lambda op: op.output not in self.before.outputs):
+            self.names.setdefault(_key(sources.of(op.output)), (op.output, op.index))
 
     def graph(self) -> Graph:
         for op in self.before.ops:
-            if _is_transpose(op) or op in self.sources.skipped:
-                continue
-            self.ops.append(self._flat(op) if op in self.sources.flat else self._written(op))
+            if op not in self.sources.skipped:
+                self.ops.append(self._flat(op) if op in self.sources.flat else self._written(op))
         for tensor in dict.fromkeys(self.before.outputs):
             self._give(tensor)
         return replace(self.before, ops=tuple(self.ops))
@@ -257,45 +293,49 @@ class _Writer:
             return op.reading({t: self._get(self.sources.of(t), op.index) for t in op.activations})
         order = self.orders[op]
         instead = {t: self._get(self.sources.of(t).then(order), op.index) for t in op.activations}
-        instead |= {t: self._output(t, order) for t in op.outputs}
+        instead |= {t: self._put(_Seen(t, order)) for t in op.outputs}
         made = permuted(op, order, instead)
         assert made is not None, "the order was settled"
         return made
 
-    def _output(self, tensor: Tensor, order: Order) -> Tensor:
-        """What an operator makes in the place of a tensor, in that order."""
-        self.made_in[tensor] = order
-        self.there[tensor, order] = found = self._named(tensor, order)
+    def _put(self, seen: _Seen) -> Tensor:
+        """A tensor of that sort, which its reader or maker adds to the graph: the file's, where it has one that isn't
+        there yet."""
+        natural = seen.root if seen.order == identity(len(seen.root.shape)) else None
+        named = self.names.get(_key(seen), (None, -1))[0]
+        found = next((t for t in (natural, named) if t is not None and t not in self.taken), None)
+        if found is None:
+            found = replace(seen.root, name=f"{seen.root.name} (transposed)", shape=seen.shape, index=-1)
+        self.taken.add(found)
+        self.there.setdefault((seen.root, seen.memory), {})[seen.shape] = found
         return found
 
-    def _named(self, root: Tensor, order: Order) -> Tensor:
-        """The tensor for a root in that order: the file's, where it has one that isn't there yet."""
-        if order == identity(len(order)) and root not in self.taken:
-            self.taken.add(root)
-            return root
-        named, _ = self.names.get((root, order), (None, -1))
-        if named is not None and named not in self.taken:
-            self.taken.add(named)
-            return named
-        return permuted_tensor(root, order, f"{root.name} (transposed)")
+    def _made(self, root: Tensor) -> tuple[_Seen, Tensor]:
+        """A root as it was made."""
+        made = _made_as(self.sources, self.orders, root)
+        return made, self.there.setdefault((root, made.memory), {made.shape: root})[made.shape]
 
     def _get(self, seen: _Seen, reader: int) -> Tensor:
-        """A root in that order, transposed at most once; `reader`: the place in the file of who wants it."""
-        root, order = seen.root, seen.order
-        made = self.made_in.get(root, identity(len(order)))
-        self.there.setdefault((root, made), root)
-        if (root, order) not in self.there:
-            source = self.there[root, made]
-            result = self._named(root, order)
-            self.there[root, order] = result
-            _, index = self.names.get((root, order), (None, reader))
-            self.ops.append(_move(source, result, tuple(made.index(axis) for axis in order), index))
-        return self.there[root, order]
+        """What is of that sort, transposed at most once; `reader`: the place in the file of who wants it."""
+        made, source = self._made(seen.root)
+        there = self.there.get((seen.root, seen.memory), {})
+        if seen.shape in there:
+            return there[seen.shape]
+        index = self.names.get(_key(seen), (None, reader))[1]
+        if there or not seen.is_whole:
+            ones = (axis for axis in made.order if axis not in seen.memory)
+            source = next(iter(there.values()), None) or self._get(_Seen(seen.root, (*ones, *seen.memory)), reader)
+            self.ops.append(Op("RESHAPE", (source,), (self._put(seen),), index=index))
+        else:
+            order = np.array([made.order.index(axis) for axis in seen.order], np.int32)
+            result = self._put(seen)
+            constant = Tensor(f"{result.name} (order)", order.shape, "int32", None, order)
+            self.ops.append(Op("TRANSPOSE", (source, constant), (result,), index=index))
+        return self.there[seen.root, seen.memory][seen.shape]
 
     def _give(self, tensor: Tensor) -> None:
         """Sees to it that an output of the model is there."""
-        seen = self.sources.of(tensor)
-        found = self._get(seen, -1)
+        found = self._get(self.sources.of(tensor), -1)
         if found is not tensor:
             self.taken.add(tensor)
             self.ops.append(Op("RESHAPE", (found,), (tensor,)))
@@ -303,14 +343,13 @@ class _Writer:
     def _flat(self, op: Op) -> Op:
         """A fully connected layer that reads its tensor as it was made, with the weights in that order."""
         seen, weights = self.sources.of(self.sources.flat[op]), op.operand(1)
-        made = self.made_in.get(seen.root, identity(len(seen.order)))
-        source = self.there.setdefault((seen.root, made), seen.root)
+        made, source = self._made(seen.root)
         self.taken.update(op.outputs)
         # of each element of the flat tensor, the element of what was made that it is
-        places = np.arange(source.elements).reshape(source.shape)
-        places = places.transpose([made.index(axis) for axis in seen.order]).reshape(-1)
+        places = np.arange(source.elements).reshape([seen.root.shape[axis] for axis in made.memory])
+        places = places.transpose([made.memory.index(axis) for axis in seen.memory]).reshape(-1)
         flat = replace(op.input, index=-1)
-        self.ops.append(Op("RESHAPE", (source,), (flat,), index=-1))
+        self.ops.append(Op("RESHAPE", (source,), (flat,), index=op.index))
         if np.array_equal(places, np.arange(len(places))):
             return replace(op, inputs=(flat, *op.inputs[1:]))
         data = np.empty_like(weights.values)
@@ -318,10 +357,5 @@ class _Writer:
         return replace(op, inputs=(flat, replace(weights, data=data, index=-1), *op.inputs[2:]))
 
 
-def _move(source: Tensor, result: Tensor, order: Order, index: int) -> Op:
-    """The operator that permutes `source`, of no effect in memory where it can be."""
-    if moves_nothing(source.shape, order):
-        return Op("RESHAPE", (source,), (result,), index=index)
-    data = np.array(order, np.int32)
-    constant = Tensor(f"{result.name} (order)", data.shape, "int32", None, data)
-    return Op("TRANSPOSE", (source, constant), (result,), index=index)
+def _key(seen: _Seen) -> tuple[Tensor, Order, tuple[int, ...]]:
+    return seen.root, seen.memory, seen.shape

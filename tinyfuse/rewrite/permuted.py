@@ -33,17 +33,11 @@ def identity(rank: int) -> Order:
     return tuple(range(rank))
 
 
-def moves_nothing(shape: tuple[int, ...], order: Order) -> bool:
-    """Whether a tensor of that shape has its elements in the same order in memory once it is permuted."""
-    long = [axis for axis in order if shape[axis] != 1]
-    return long == sorted(long)
-
-
-def permuted_tensor(tensor: Tensor, order: Order, name: str = "") -> Tensor:
+def permuted_tensor(tensor: Tensor, order: Order) -> Tensor:
     """A tensor that the file hasn't: an activation's shape, or a constant's data, in that order."""
     shape = tuple(tensor.shape[axis] for axis in order)
     data = None if tensor.data is None else np.ascontiguousarray(tensor.data.transpose(order))
-    return replace(tensor, name=name or tensor.name, shape=shape, data=data, index=-1)
+    return replace(tensor, shape=shape, data=data, index=-1)
 
 
 def is_free(op: Op) -> bool:
