@@ -29,6 +29,7 @@ from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.column_blocks import ColumnBlocks, lying
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
@@ -146,12 +147,14 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
     """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
-    one image in a loop."""
+    one image in a loop; of images of a single column convolutions may also make several rows a call."""
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
         kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
+    if op.kind == "CONV_2D" and lying(op) is not None:
+        return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
     return kernels
 
 
