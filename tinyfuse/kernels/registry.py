@@ -46,6 +46,7 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -225,7 +226,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            *INT4_DEPTHWISE, MveDepthwiseRow(), ColumnsDepthwiseRow(),
+            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
