@@ -116,7 +116,7 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows, MoveSums
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
@@ -369,6 +369,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
     "RING_ROWS": (CopyRingRows(),),
+    "MOVE_SUM": (MoveSums("int8"), MoveSums("int16")),
     "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip
