@@ -160,10 +160,12 @@ def test_a_step_as_long_as_the_window() -> None:
         step_of(streaming().build(), 10)
 
 
-def test_a_window_that_is_an_output() -> None:
-    """Of a front end by itself nothing slides: it makes each frame once as it is."""
-    with pytest.raises(CompileError, match="keeps state"):
-        step_of(front_end_model(_FRONT), 1)
+def test_a_front_end_by_itself() -> None:
+    """A flat window slides by elements, eight of which a run makes."""
+    front = front_end_model(_FRONT)
+    with pytest.raises(CompileError, match="a run of the model makes 8 frames"):
+        step_of(front, 1)
+    assert_slides(step_of(front, 8), more=12)
 
 
 def test_state_behind_the_window(tmp_path: Path) -> None:
