@@ -63,6 +63,7 @@ _FIGURES = record(
             steps_to_fill=COUNT,
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
+            whole_state_bytes=none_or(COUNT),
             whole_predicted_instructions=none_or(COUNT),
         )
     ),
