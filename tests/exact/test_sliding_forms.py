@@ -139,6 +139,37 @@ def test_sums_of_frames_themselves_and_over_all_there_is() -> None:
     assert_slides(graph)
 
 
+def extreme(kind: str, dtype: str, height: int, stride: int = 1, padding: str = "VALID") -> bytes:
+    s = Sketch(16, dtype=dtype)
+    frames = s.value((1, height, 2, 4), name="frames")
+    x = s.conv(frames, 3, (3, 1), (stride, 1), padding)
+    if kind == "MAX_POOL_2D":
+        return s.build([frames], [s.pool(x, kind, x.shape[1:3], (1, 1))])
+    axes = [1] if kind == "REDUCE_MIN" else [1, 2]
+    return s.build([frames], [mean_over(s, x, axes, False, kind)])
+
+
+@pytest.mark.parametrize("kind", ["REDUCE_MAX", "REDUCE_MIN", "MAX_POOL_2D"])
+@pytest.mark.parametrize(("height", "stride", "step"), [(29, 1, 1), (50, 1, 2), (64, 2, 1)])
+def test_extremes_by_halves(kind: str, height: int, stride: int, step: int) -> None:
+    dtype = "int16" if kind == "MAX_POOL_2D" and step == 1 else "int8"
+    graph = step_of(extreme(kind, dtype, height, stride), step)
+    compared = [op.output.shape[1] for op in graph.ops if op.kind in ("MAXIMUM", "MINIMUM")]
+    assert sum(compared) <= 2 * step * (height - 1).bit_length()
+    assert_slides(graph, more=12)
+
+
+@pytest.mark.parametrize("data", [
+    extreme("REDUCE_MAX", "float32", 40), extreme("REDUCE_MAX", "int8", 40, padding="SAME"),
+    extreme("MAX_POOL_2D", "int8", 12),
+])  # fmt: skip
+def test_extremes_that_are_whole(data: bytes) -> None:
+    """NaN is neither greater nor less; rows that see padding are others in each step; few rows are compared at once."""
+    graph = step_of(data, 1)
+    assert "MAXIMUM" not in kinds(graph)
+    assert_slides(graph)
+
+
 #: shape, the reduced dimensions, and what becomes of them: sums that move, rows, or neither
 MEANS = [
     ((1, 12, 4, 3), [0, 1, 2, 3], "moves"), ((1, 12, 4, 3), [1], "moves"), ((1, 12, 4, 3), [3], "rows"),
@@ -324,7 +355,7 @@ def plans_of(drawn: list[tuple[bytes, int]], **options) -> list:
 WHOLE_CONTRACT = [
     (padded(), 1, {"optimize": "speed"}), (padded(), 3, {"fusion": "none"}), (wake_word(dtype="float32"), 3, {}),
     (gesture(causal=True), 3, {"fusion": "basic"}), (summed("MEAN", padding="SAME"), 2, {"optimize": "speed"}),
-    (summed("AVERAGE_POOL_2D", "int16"), 5, {}),
+    (summed("AVERAGE_POOL_2D", "int16"), 5, {}), (extreme("REDUCE_MAX", "int8", 40, 2), 1, {"optimize": "speed"}),
 ]  # fmt: skip
 
 

@@ -91,7 +91,7 @@ def time_rows(graph: Graph, frames: Tensor, step: int) -> Analysis:
 
 
 ADDS_UP = End("it adds up all rows", None)
-_REDUCES = End("it needs all rows", "a mean over time in its place, of integers: its sums are kept from step to step")
+_REDUCES = End("it needs all rows", "layers without padding along time in front of it, or a mean over time, of integers")
 _FLOATS = End("sums of floats depend on their order", "quantize the model: sums of integers are kept from step to step")
 _WEIGHS = End("it weighs each row by its place in the window", "a mean over time in front of it")
 _BEHIND = End("what it reads follows from all rows", None)
