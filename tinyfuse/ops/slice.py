@@ -9,6 +9,7 @@ from typing import Any
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
+from tinyfuse.ops.permute import Order, with_rows_permuted
 
 _DTYPES = ("int8", "int16", "int32", "float32", "bool")
 
@@ -74,6 +75,9 @@ class SliceOperator(Movement):
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _slice_spans(op))],)
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return with_rows_permuted(op, order, 1, 2)
 
 
 # --- STRIDED_SLICE ---------------------------------------------------------------------------
