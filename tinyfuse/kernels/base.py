@@ -300,6 +300,12 @@ class Kernel(ABC):
         (tinyfuse/cost); "" where there is one."""
         return ""
 
+    @property
+    def computes_floats(self) -> bool:
+        """Whether it has instructions for float32, or calls of a library where there is no FPU: its C has the dtype's
+        suffix. What only moves floats has none."""
+        return "_f32" in self.name
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the
         instructions that it takes depend on (tinyfuse/kernels/counts.py). Not to be changed."""

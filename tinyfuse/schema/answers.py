@@ -141,6 +141,7 @@ _EXPLAIN = record(
                         macs=COUNT,
                         whole_macs=COUNT,
                         reason=none_or(TEXT),
+                        running_sum=FLAG,
                     ),
                 )
             )
