@@ -14,6 +14,7 @@ from typing import Any
 
 from tinyfuse.errors import Problem
 from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ops.permute import Order, broadcast_permuted
 
 # --- rules -----------------------------------------------------------------------------------
 
@@ -308,6 +309,13 @@ class OpFamily(ABC):
         """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
         stand for its inputs [1, H, W, C]; its output is to be turned too. None where that is no operator."""
         return None
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        """The operator for the same dimensions of all its activations and outputs in another order, as a TRANSPOSE
+        gives it: its activations and outputs are for the caller to change, which all have that rank. None where it is
+        none, or not in that order."""
+        free = self.pointwise or (self.elementwise and len(op.inputs) == 1)
+        return broadcast_permuted(op, order) if free and len(op.outputs) == 1 else None
 
 
 def _regrouped(source: Tensor, output: Tensor) -> RowWindow | None:
