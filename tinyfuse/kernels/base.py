@@ -249,6 +249,7 @@ class Kernel(ABC):
                there are so many
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
+    in_order   by rows, inputs may be rings that slide, so that their rows lie in order; those that a call makes do too
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
     nibbles    its constants have weights of int4 two to a byte
@@ -265,6 +266,7 @@ class Kernel(ABC):
     rows_a_call: int = 1
     whole: bool = True
     rings: bool = False
+    in_order: bool = False
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
     nibbles: bool = False

@@ -207,6 +207,28 @@ def depthwise_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
+@_kept
+def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
+    """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
+    a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
+    calls, g = _calls(op, by_row), geometry(op)
+    chunks, groups = calls * _up(g.out_w, outputs), _up(g.in_c, channels)
+    planes = min(g.stride_w, g.kernel_w)
+    reads = calls * (
+        g.out_w * planes + _up(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
+    )
+    return {
+        "calls": calls,
+        "chunks": chunks,
+        "chunk_planes": chunks * planes,
+        "chunk_groups": chunks * groups,
+        "group_planes": chunks * groups * planes,
+        "group_columns": reads * groups,
+        "chunk_channels": chunks * g.in_c,
+        "outputs": op.output.elements,
+    }
+
+
 def _inner_taps(op: Op) -> int:
     """Of all output pixels together: taps that are not in the padding."""
     g = geometry(op)

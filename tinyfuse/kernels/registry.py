@@ -29,6 +29,7 @@ from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.column_blocks import ColumnBlocks, lying
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
@@ -45,6 +46,7 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -115,7 +117,7 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows, MoveSums
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
@@ -146,12 +148,14 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
     """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
-    one image in a loop."""
+    one image in a loop; of images of a single column convolutions may also make several rows a call."""
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
         kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
+    if op.kind == "CONV_2D" and lying(op) is not None:
+        return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
     return kernels
 
 
@@ -222,7 +226,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            *INT4_DEPTHWISE, MveDepthwiseRow(), ColumnsDepthwiseRow(),
+            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
@@ -369,6 +374,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
     "RING_ROWS": (CopyRingRows(),),
+    "MOVE_SUM": (MoveSums("int8"), MoveSums("int16")),
     "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

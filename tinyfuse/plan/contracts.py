@@ -11,6 +11,7 @@ references and the C.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, TensorAccess, called
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, TensorAccess, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D
@@ -186,8 +187,20 @@ _TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8"})
 @lru_cache(maxsize=4096)
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     """How many rows a call of the kernel by rows makes, at most."""
-    functions = {s.function for s in called(kernel.call(op, _site(op, True), context)) if isinstance(s, Call)}
-    return 2 if functions & _TWO_ROWS else 1
+    statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
+        return 2
+    if len(op.output.shape) == 4 and op.output.shape[2] == 1:
+        # the pixels of a row of that call are rows of one column
+        return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)
+    return 1
+
+
+def _pixels(fields: object) -> int:
+    """The output's columns that a call's struct says, at most."""
+    count = fields.get("out_w", 1) if isinstance(fields, Mapping) else 1
+    found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
+    return int(found[1] if found else count)
 
 
 def _site(op: Op, by_row: bool) -> CallSite:
