@@ -165,6 +165,7 @@ class OpFamily(ABC):
     named_options: bool = False
     rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
     sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
+    extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
     reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast

@@ -205,6 +205,7 @@ class ReduceMaxOperator(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MAX"
+    extreme = "MAXIMUM"
     computes_uint8 = True
     summary = "greatest value over any dimensions"
 
@@ -213,6 +214,7 @@ class ReduceMinOperator(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MIN"
+    extreme = "MINIMUM"
     computes_uint8 = True
     summary = "least value over any dimensions"
 
