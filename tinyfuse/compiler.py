@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from tinyfuse.cost.predict import estimated_code_bytes
-from tinyfuse.errors import UsageError
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
@@ -18,7 +16,7 @@ from tinyfuse.plan.checker import verify_plan
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
-from tinyfuse.schedule.choose_step import choose_step, hopeful_steps
+from tinyfuse.schedule.choose_step import Planner, of_the_best_step
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
 from tinyfuse.schedule.progress import Progress, silent
@@ -26,6 +24,7 @@ from tinyfuse.schedule.recomputing import recomputing
 from tinyfuse.schedule.reordering import in_best_order
 from tinyfuse.schedule.searched import Search
 from tinyfuse.schedule.variants import Variant, Variants
+from tinyfuse.schedule.within_flash import fits_flash, within_flash
 from tinyfuse.slide import step_graphs
 from tinyfuse.targets import Target
 
@@ -37,18 +36,11 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
-    steps = steps_of(source, options)
-    if len(steps) == 1:
-        return Compilation(steps[0], target, options, progress).plan(options)
-    plans = []
-    for step in hopeful_steps(steps, options):
-        progress(f"planning a step with {sum(t.bytes for t in step.states):,} bytes of state")
-        last = Compilation(step, target, options, progress)
-        plans.append(last.plan(options))
-    fastest = plans[-1]
-    if options.optimize == "balanced":
-        fastest = last.plan(replace(options, optimize="speed", max_ram=None))
-    return choose_step(plans, options, fastest)
+
+    def planner(step: Graph) -> Planner:
+        return Compilation(step, target, options, progress).plan
+
+    return of_the_best_step(steps_of(source, options), options, planner, progress)
 
 
 class Compilation:
@@ -66,7 +58,6 @@ class Compilation:
     ):
         """CompileError names all that isn't supported. `graph`: what `prepared` makes of the source, if it is known.
         `flash_price`: as of Variants."""
-        source = steps_of(source, options)[-1]
         graph = prepared(source, target, options) if graph is None else graph
         self._graph, self._target, self._price = graph, target, flash_price
         self._variants = Variants(graph, target, options, flash_price)
@@ -82,21 +73,16 @@ class Compilation:
         """The verified plan for these options: those given at first, or others of --optimize and --max-ram."""
         builder = replace(self._builder, options=options)
         plan = self._best_found(builder) if is_searched(options) else by_rule(self._variants, builder)
-        if options.weights == "auto" and self._price is None and not _fits_flash(plan):
-            return self._within_flash(options)
+        if options.weights == "auto" and self._price is None and not fits_flash(plan):
+            return within_flash(partial(self._plan_at, options), self._progress)
         verify_plan(plan)
         return plan
 
-    def _within_flash(self, options: Options) -> Plan:
-        """The plan at the least price of a byte of flash at which --max-flash is enough; else of packed weights."""
-        for price in (*_PRICES, None):
-            self._progress("fitting weights into the flash")
-            tried = replace(options, weights="packed") if price is None else options
-            source, known = self._builder.source, self._graph
-            plan = Compilation(source, self._target, tried, self._progress, known, price).plan(tried)
-            if _fits_flash(plan):
-                break
-        return replace(plan, options=options)
+    def _plan_at(self, options: Options, price: float | None) -> Plan:
+        """The plan at this price of a byte of flash; None: of packed weights."""
+        tried = replace(options, weights="packed") if price is None else options
+        again = Compilation(self._builder.source, self._target, tried, self._progress, self._graph, price)
+        return replace(again.plan(tried), options=options)
 
     def _best_found(self, builder: Builder) -> Plan:
         options, choices = builder.options, self.search.choices(builder.options.optimize)
@@ -105,20 +91,6 @@ class Compilation:
         if options.optimize == "ram":
             plan = recomputing(plan, builder, self._progress)
         return replace(without_idle_slides(plan, builder), options=options, reordering=reordering)
-
-
-#: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some
-_PRICES = (2.0, 8.0, 32.0, 128.0)
-
-
-#: what code may take of its estimate, so that a plan that could do with fewer weights isn't refused once it is measured
-_MEASURED = 1.25
-
-
-def _fits_flash(plan: Plan) -> bool:
-    """Whether weights and code, as estimated and some more, take no more than --max-flash."""
-    limit = plan.options.max_flash
-    return limit is None or plan.weight_bytes + _MEASURED * estimated_code_bytes(plan) <= limit
 
 
 def checked(source: Graph) -> Graph:
@@ -133,16 +105,8 @@ def checked(source: Graph) -> Graph:
 def steps_of(source: Graph, options: Options) -> list[Graph]:
     """What a plan may be made of: the graph as it was read, or with --slide those that compute a step of it, the last
     one with the most state and the fewest multiply-accumulates."""
-    if source.window is not None:
+    if options.slide is None or source.window is not None:
         return [source]
-    if options.slide is None:
-        if options.slide_axis is not None:
-            raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
-        return [source]
-    if options.step:
-        raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
-    if options.feed_rows:
-        raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
     # the step graph's operators are checked too, and then warned of
     return step_graphs(replace(checked(source), warnings=source.warnings), options.slide, options.slide_axis)
 
@@ -172,7 +136,6 @@ def is_searched(options: Options) -> bool:
 
 def prepare(source: Graph, target: Target, options: Options, with_views: bool = True) -> Variant:
     """What the rewrites make of a graph, once it is checked, and what decides about its kernels."""
-    source = steps_of(source, options)[-1]
     return Variants(prepared(source, target, options), target, options).one(options.optimize, with_views)
 
 
@@ -194,5 +157,4 @@ def plan_groups(
 def arena_bytes_by_rule(source: Graph, target: Target, options: Options) -> int:
     """What the arena would take with the groups of the fusion level's rule: a figure to compare with, of a plan
     that nobody runs."""
-    source = steps_of(source, options)[-1]
     return by_rule(Variants(prepared(source, target, options), target, options), Builder(source, options)).arena_bytes

@@ -7,15 +7,13 @@ and nothing is verified.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tinyfuse.compiler import is_searched, prepared, steps_of
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
-from tinyfuse.schedule.choose_step import choose_step, hopeful_steps
+from tinyfuse.schedule.choose_step import of_the_best_step
 from tinyfuse.schedule.roughly import roughly
 from tinyfuse.schedule.variants import Variants
 from tinyfuse.targets import Target
@@ -27,16 +25,12 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    steps = hopeful_steps(steps_of(source, options), options)
-    plans = [_rough_plan(step, target, options) for step in steps]
-    if len(plans) == 1:
-        return plans[0]
-    return choose_step(plans, options, _rough_plan(steps[-1], target, replace(options, optimize="speed")))
+    return of_the_best_step(
+        steps_of(source, options), options, lambda step: lambda wanted: _rough_plan(step, target, wanted)
+    )
 
 
 def _rough_plan(source: Graph, target: Target, options: Options) -> Plan:
-    variants, builder = (
-        Variants(prepared(source, target, options), target, options),
-        Builder(source, options, work_limit=_WORK_LIMIT),
-    )
+    variants = Variants(prepared(source, target, options), target, options)
+    builder = Builder(source, options, work_limit=_WORK_LIMIT)
     return roughly(variants, builder) if is_searched(options) else by_rule(variants, builder)

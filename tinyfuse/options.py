@@ -154,6 +154,11 @@ class Options:
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
     )
+    weights_blob: bool = option(
+        "Put the weights into NAME_weights.bin, apart from the code, which reads them where NAME_bind is told that "
+        "they are: they can be updated alone (docs/weights.md).",
+        False,
+    )
     feed_rows: bool = option(
         "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
     )
@@ -199,6 +204,19 @@ class Options:
         "Fail when arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
     )
     max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
+
+    def __post_init__(self) -> None:
+        """UsageError where two of them contradict each other."""
+        if self.slide_axis is not None and self.slide is None:
+            raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
+        if self.slide is not None and self.step:
+            raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
+        if self.slide is not None and self.feed_rows:
+            raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
+        if self.step and self.feed_rows:
+            raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
+        if self.feed_rows and self.fusion != "rows":
+            raise UsageError(f"--feed-rows needs --fusion rows, not {self.fusion}")
 
 
 def _emulator() -> Any:

@@ -84,7 +84,7 @@ def modules(target: str) -> list[Plan]:
         *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
         *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
-        plan_of(padded(), target, kernels="tinyfuse", slide=2),
+        plan_of(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
         *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
     ])  # fmt: skip

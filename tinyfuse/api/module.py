@@ -291,8 +291,9 @@ class Module:
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
         how = checked(ProfileOptions(emulator, compiler_opt, timeout))
-        plan, options = self.plan, replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None)
-        counting = find_counting(plan.context.target, options.feed_rows, emulator)
+        plan = self.plan
+        counting = find_counting(plan.context.target, self.options.feed_rows, emulator)
+        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None)
 
         def unfused() -> Planned:
             plain = compile_graph(plan.source, plan.context.target, options)

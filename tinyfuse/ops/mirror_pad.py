@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import ends, one_dtype, ranks
 from tinyfuse.ops.pad import amounts
+from tinyfuse.ops.permute import Order, with_rows_permuted
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,16 @@ class MirrorPadOperator(OpFamily):
             result = result if index is None else result.take(index, axis)
         return (result,)
 
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        beside = op.input.is_image and amounts(op)[:2] == [(0, 0), (0, 0)]
+        return replace(op, inputs=inputs, outputs=(output,)) if beside else None
+
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
             return None
         index_of_rows = mirror_indexes(op)[1]
         rows = range(op.input.shape[1]) if index_of_rows is None else index_of_rows.tolist()
         return RowWindow.over([(row, row) for row in rows])
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return with_rows_permuted(op, order, 1)

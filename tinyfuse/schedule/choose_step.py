@@ -3,7 +3,8 @@ other way round. What --optimize wants of a plan (choose.py) it wants of these t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.ir import Graph
@@ -11,14 +12,36 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.choose import SLOWER
+from tinyfuse.schedule.progress import Progress, silent
 from tinyfuse.thinning import evenly
 
 #: step graphs that are planned at most
 _PLANNED = 8
 
 
+#: gives the plans of one graph
+Planner = Callable[[Options], Plan]
+
+
+def of_the_best_step(
+    graphs: Sequence[Graph], options: Options, planner: Callable[[Graph], Planner], progress: Progress = silent
+) -> Plan:
+    """The plan that the options ask for, of these step graphs, the one of fewest multiply-accumulates the last; of the
+    graph, where there is one."""
+    if len(graphs) == 1:
+        return planner(graphs[0])(options)
+    plans = []
+    for graph in hopeful_steps(graphs, options):
+        progress(f"planning a step with {sum(state.bytes for state in graph.states):,} bytes of state")
+        plan_of = planner(graph)
+        plans.append(plan_of(options))
+    if options.optimize == "balanced":
+        return choose_step(plans, options, plan_of(replace(options, optimize="speed", max_ram=None)))
+    return choose_step(plans, options, plans[-1])
+
+
 def hopeful_steps(graphs: Sequence[Graph], options: Options) -> list[Graph]:
-    """Of step graphs, the one of fewest multiply-accumulates the last, those worth a plan."""
+    """Of step graphs, the one of least work the last, those worth a plan."""
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
@@ -28,14 +27,12 @@ class Variants:
 
     def __init__(self, checked: Graph, target: Target, options: Options, flash_price: float | None = None):
         """`flash_price`: as of kernels.base.Context; None for that of the options."""
-        if options.step and options.feed_rows:
-            raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
         self._checked, self._target, self._options = checked, target, options
         self._price = FLASH_PRICES[options.optimize] if flash_price is None else flash_price
         self._known: Rewritten = {}
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
-        """The variant for one of OPTIMIZE. UsageError where rows are to be fed to a graph that may not stream."""
+        """The variant for one of OPTIMIZE."""
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         context = Context(
@@ -58,8 +55,6 @@ class Variants:
             yield feed_rows.__name__, self._fed(graph)
 
     def _fed(self, graph: Graph) -> Graph:
-        if self._options.fusion != "rows":
-            raise UsageError(f"--feed-rows needs --fusion rows, not {self._options.fusion}")
         if (feed_rows, graph) not in self._known:
             self._known[feed_rows, graph] = feed_rows(graph)
         return self._known[feed_rows, graph]
