@@ -60,6 +60,11 @@ class RowWindow:
     pad_top: int = 0
     spread: int = 1
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether there are rows, in front of a window and after the one before it, that nobody reads."""
+        return self.stride > self.kernel or self.pad_top < 0
+
     def first(self, y: int) -> int:
         """The first real input row that output row y reads."""
         return self._rows_before(y, 0)

@@ -59,7 +59,8 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
 @lru_cache(maxsize=8192)
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
-    usable = [(k, True) for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or not rings)]
+    in_rings = [k for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or k.in_order or not rings)]
+    usable = [(k, True) for k in in_rings]
     return _best(op, usable, context)[0] if usable else None
 
 
