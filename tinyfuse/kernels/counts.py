@@ -208,6 +208,27 @@ def depthwise_counts(op: Op, by_row: bool) -> Counts:
 
 
 @_kept
+def runs_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in a turn."""
+    kernel_h, kernel_w, in_c = op.operand(1).shape[1:]
+    calls, (out_w, out_c), blocks = _calls(op, by_row), op.output.shape[2:], kernel_w * in_c // 16
+    twos, quads = op.output.shape[1] * _up(out_w, 2), _up(out_c, 4)
+    border = _border_pixels(op) * kernel_h
+    return {
+        "calls": calls,
+        "call_rows": calls * kernel_h,
+        "twos": twos,
+        "two_rows": twos * kernel_h,
+        "border_pixel_rows": border,
+        "border_pixel_taps": border * kernel_w,
+        "two_quads": twos * quads,
+        "two_quad_runs": twos * quads * kernel_h,
+        "two_quad_turns": twos * quads * kernel_h * _up(blocks, 4),
+        "two_quad_vectors": twos * quads * kernel_h * blocks,
+    }
+
+
+@_kept
 def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
     a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
