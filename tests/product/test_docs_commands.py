@@ -160,6 +160,10 @@ static int8_t rows[KWS_FEED_ROWS * KWS_FEED_ROWS];
 static int8_t features[KWS_INPUT_INPUT_1_BYTES];
 static float reals[KWS_INPUT_INPUT_1_ELEMENTS], probabilities[KWS_OUTPUT_IDENTITY_ELEMENTS];
 #endif
+#ifdef KWS_WEIGHTS_BYTES
+static KWS_ALIGNED(KWS_WEIGHTS_ALIGN) uint8_t weights[KWS_WEIGHTS_BYTES]; /* of zeros: refused */
+enum { weights_bytes = sizeof weights };
+#endif
 enum { count = 1 };
 """
 
@@ -168,11 +172,12 @@ enum { count = 1 };
 @pytest.mark.parametrize("block", C_BLOCKS, ids=str)
 def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
     """A page's C for a module `kws`: fed by rows, over a sliding window, with state, or none of it."""
-    fed, slides = "kws_feed_rows" in block.text, "kws_slide" in block.text
+    fed, slides, binds = (f"kws_{name}" in block.text for name in ("feed_rows", "slide", "bind"))
     keeps = "DEFINE_STATE" in block.text and not slides
     (tmp_path / "kws.tflite").write_bytes(keyword_stream() if keeps else image_classifier())
     gen = [sys.executable, "-m", "tinyfuse", "gen", "kws.tflite", "--target", "host"]
     gen += [*["--feed-rows"] * fed, *["--step"] * ("kws_step" in block.text), *["--slide", "2"] * slides]
+    gen += ["--weights-blob"] * binds
     subprocess.run(gen, cwd=tmp_path, env=environment(), check=True, capture_output=True)
     outside = [line for line in block.text.split("\n") if line.startswith(("#include", "static"))]
     inside = [line for line in block.text.split("\n") if line not in outside]
@@ -183,7 +188,7 @@ def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
     body = ["int main(void) {", *given, *inside, *["(void)scores;"] * ("*scores" in block.text), "return 0; }"]
     (tmp_path / "main.c").write_text("\n".join([AROUND, *arena, *outside, *body]) + "\n")
     command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable", "-Ikws_tinyfuse", "main.c"]
-    sources = ["kws_tinyfuse/kws.c", "kws_tinyfuse/kws_weights.c"]
+    sources = ["kws_tinyfuse/kws.c", *["kws_tinyfuse/kws_weights.c"] * (not binds)]
     built = subprocess.run([*command, *sources, "-lm", "-o", "main"], cwd=tmp_path, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     assert subprocess.run([tmp_path / "main"]).returncode == 0
