@@ -30,8 +30,10 @@ from tinyfuse.plan.contracts import (
     _ROWS,
     _SCRATCH,
     _TWO_ROWS,
+    COLUMNS_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
+    RUN_BYTES,
     rows_made,
     rows_read,
     scratch_needed,
@@ -148,6 +150,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
                     asked.add(kernel.name if needed else None)
                     assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
+    elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
     only_dsp = {"tinyfuse_pointwise_narrow_s8", *_TWO_ROWS}
     elsewhere |= set() if core.dsp and not core.mve else only_dsp
@@ -160,7 +163,9 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
         pytest.skip(f"needs {compiler}")
     source = tmp_path / "size.c"
     source.write_text(
-        '#include "tinyfuse_depthwise_3x3.h"\n'
+        '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n#include "tinyfuse_conv_runs_mve.h"\n'
+        f"typedef char columns_are[TINYFUSE_COLUMNS_JOB_BYTES == {COLUMNS_BYTES} ? 1 : -1];\n"
+        f"typedef char runs_are[TINYFUSE_RUN_BYTES == {RUN_BYTES} ? 1 : -1];\n"
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
         f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"
         f"typedef char quad_fits[sizeof(void *) > 4 || sizeof(tinyfuse_quad) == {QUAD_BYTES} ? 1 : -1];\n"

@@ -334,6 +334,22 @@ def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
 
 
+def _of_runs(p: _Fields, args: _Arguments) -> int:
+    """RUN_BYTES for each kernel row, then as many windows of kernel_h * kernel_w * in_c bytes as of two pixels side by
+    side have columns in the padding; at least one where any window has rows there."""
+    starts = [x * p["stride_w"] - p["pad_left"] for x in range(p["out_w"])]
+    outside = [int(not 0 <= start <= p["in_w"] - p["kernel_w"]) for start in starts] + [0]
+    windows = max(int(_leaves(p, "h", "top")), *(a + b for a, b in zip(outside[::2], outside[1::2], strict=False)))
+    return int(p["kernel_h"] * (RUN_BYTES + windows * p["kernel_w"] * p["in_c"]))
+
+
+def _of_columns(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_columns; of each plane of columns stride_w apart 64 bytes for each that eight outputs read; in_c bytes
+    where any window has rows in the padding."""
+    planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
+    return int(COLUMNS_BYTES + 64 * planes * columns + (p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
 def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs of 2 bytes, rounded up to a
     multiple of 8."""
@@ -352,8 +368,9 @@ def _leaves(p: _Fields, axis: str, side: str) -> bool:
     return bool(p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"])
 
 
-#: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), and for a tinyfuse_quad
-POINTER_BYTES, QUAD_BYTES = 4, 156
+#: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), for a tinyfuse_quad, for a
+#: tinyfuse_columns, and for a tinyfuse_mve_run with a pointer
+POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, RUN_BYTES = 4, 156, 148, 20
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
@@ -379,6 +396,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_conv_runs_mve_row_s8": _of_runs,
+    "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
     "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
