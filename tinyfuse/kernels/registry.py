@@ -29,6 +29,15 @@ from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.compressed import (
+    CompressedConvRow,
+    CompressedConvRows,
+    CompressedDense,
+    CompressedPointwise,
+    CompressedPointwiseRow,
+)
+from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
+from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
@@ -209,6 +218,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+            CompressedMvePointwise(), CompressedMveConvRow(),
+            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MvePointwise(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
@@ -222,8 +233,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
-            CmsisDepthwiseS4(), CmsisDepthwise(),
+            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE, MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(),
+            DepthwiseRow(), CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
             MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
@@ -233,7 +244,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(), DenseWide(), Dense(),
+            FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),
