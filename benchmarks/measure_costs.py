@@ -84,17 +84,24 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", choices=emulated, default=emulated)
     parser.add_argument("--kinds", nargs="+", metavar="KIND", help="print the fits of these alone, and write nothing")
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
+    parser.add_argument("--missing", action="store_true", help="with --update: kernels without an entry alone")
     parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
+    parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
     parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
-        samples, compiler = measure_all(load_target(name), tree, args.kinds, args.kernels)
-        loop, kernels = fit_all(samples, args.kinds)
+        target = load_target(name)
+        path = args.output / f"{target.cost_table}.toml"
+        jobs = kernels_to_measure(args.kinds, args.kernels)
+        if args.missing:
+            jobs = [job for job in jobs if lacks(path.read_text(), job[1], target)]
+        samples, compiler = measure_all(target, tree, jobs, args.fewer)
+        loop, kernels = fit_all(samples, jobs)
         for entry, (found, count) in kernels.items():
             print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
-        path, written = args.output / f"{name}.toml", toml(about(tree, compiler), loop, kernels)
+        written = toml(about(tree, compiler), loop, kernels)
         if args.kinds and args.update:
             path.write_text(updated(path.read_text(), written))
         elif not args.kinds:
@@ -106,18 +113,29 @@ def main() -> int:
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure_all(
-    target: Target, tree: cmsis_nn.Tree | None, kinds: list[str] | None, names: list[str] | None
-) -> tuple[list[Sample], str]:
-    """Samples of every kernel, with progress on stderr, and the compiler that made them."""
-    jobs = [
+def kernels_to_measure(kinds: list[str] | None, names: list[str] | None) -> list[tuple[str, str]]:
+    """(kind, kernel's name), of these alone where they are given."""
+    return [
         (kind, name) for kind, family in FAMILIES.items() if not kinds or kind in kinds
         for name in dict.fromkeys(kernel.name for kernel in kernels_of(family.kind)) if not names or name in names
     ]  # fmt: skip
+
+
+def lacks(table: str, name: str, target: Target) -> bool:
+    """Whether a table's text has no entry of a kernel, as that target computes it."""
+    soft = "_f32" in name and not target.fpu
+    found = (entry for entry in _entries(table)[1] if entry.partition(" ")[0] == name)
+    return not any(entry.endswith("without FPU") == soft for entry in found)
+
+
+def measure_all(
+    target: Target, tree: cmsis_nn.Tree | None, jobs: list[tuple[str, str]], fewer: int
+) -> tuple[list[Sample], str]:
+    """Samples of every job's kernel, with progress on stderr, and the compiler that made them."""
     samples, compiler = measure_loops(target)
     for number, (kind, name) in enumerate(jobs, 1):
         print(f"[{number}/{len(jobs)}] {target.name} {kind} {name}", end=": ", file=sys.stderr, flush=True)
-        found, version = measure_kernel(target, tree, kind, name)
+        found, version = measure_kernel(target, tree, kind, name, fewer)
         samples += found
         compiler = version or compiler
         print(len(found), file=sys.stderr, flush=True)
@@ -134,14 +152,16 @@ def measure_loops(target: Target) -> tuple[list[Sample], str]:
     ], compiler
 
 
-def measure_kernel(target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str) -> tuple[list[Sample], str]:
+def measure_kernel(
+    target: Target, tree: cmsis_nn.Tree | None, kind: str, name: str, fewer: int
+) -> tuple[list[Sample], str]:
     """Samples of the operators of a kind that the kernel of that name may compute, on every path that
     some --optimize and --weights take."""
     kernels = [kernel for kernel in kernels_of(kind) if kernel.name == name]
     if kernels[0].library == "cmsis-nn" and tree is None:
         return [], ""
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
-    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))
+    drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))[::fewer]
     seen, samples, compiler = set(), [], ""
     choices: Iterable[tuple[str, str]] = itertools.product(OPTIMIZE, WEIGHTS)
     if kernels[0].costs_with is not None:
@@ -235,13 +255,13 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample], kinds: list[str] | None) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, then those of every kernel (of these kinds)."""
+def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+    """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
     loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
     by_entry: dict[str, list[tuple[Counts, float]]] = {}
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-        if sample.instructions > around and (not kinds or sample.kind in kinds):
+        if sample.instructions > around and (sample.kind, sample.kernel.name) in jobs:
             by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
     kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
     return loop, kernels

@@ -94,14 +94,81 @@ TINYFUSE_INLINE void tinyfuse_prelu_broadcast_s16(const tinyfuse_prelu_wide *p, 
     }
 }
 
+#if TINYFUSE_MVE
+
+/* The same for four elements (tinyfuse_elementwise.h). */
+TINYFUSE_INLINE int32x4_t tinyfuse_add_operand4_s16(int32x4_t value, int32_t multiplier, int32_t right)
+{
+    if (multiplier == 1 << 30 && right == 0) {
+        return vshlq_n_s32(value, 14);
+    }
+    return tinyfuse_scale_down4(vqrdmulhq_n_s32(vshlq_n_s32(value, 15), multiplier), right);
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_scaled4_s16(const tinyfuse_binary *p, int32x4_t value)
+{
+    const int32x4_t scaled = tinyfuse_scale_down4(vqrdmulhq_n_s32(value, p->out_multiplier), -p->out_shift);
+    return vminq_s32(vmaxq_s32(scaled, vdupq_n_s32(p->act_min)), vdupq_n_s32(p->act_max));
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_add4_s16(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
+{
+    return tinyfuse_scaled4_s16(p, vaddq_s32(tinyfuse_add_operand4_s16(a, p->a_multiplier, p->a_right),
+                                             tinyfuse_add_operand4_s16(b, p->b_multiplier, p->b_right)));
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_sub4_s16(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
+{
+    return tinyfuse_scaled4_s16(p, vsubq_s32(tinyfuse_add_operand4_s16(a, p->a_multiplier, p->a_right),
+                                             tinyfuse_add_operand4_s16(b, p->b_multiplier, p->b_right)));
+}
+
+TINYFUSE_INLINE int32x4_t tinyfuse_mul4_s16(const tinyfuse_binary *p, int32x4_t a, int32x4_t b)
+{
+    return tinyfuse_scaled4_s16(p, vmulq_s32(a, b));
+}
+
+/* `element` of a and b into out, eight at a time. */
+#define TINYFUSE_VECTOR_ELEMENTS_S16(element)                                                       \
+    for (i = 0; i < whole; i += 8) {                                                                \
+        const int32x4_t first = element(p, vldrhq_s32(a + i), vldrhq_s32(b + i));                   \
+        const int32x4_t second = element(p, vldrhq_s32(a + i + 4), vldrhq_s32(b + i + 4));          \
+        vstrhq_s32(out + i, first);                                                                 \
+        vstrhq_s32(out + i + 4, second);                                                            \
+    }
+
+#else
+#define TINYFUSE_VECTOR_ELEMENTS_S16(element)
+#endif
+
+/* As TINYFUSE_DEFINE_BINARY has it, with `vectors` in front where there are any. */
+#define TINYFUSE_DEFINE_S16_BY_VECTORS(name, vectors, expression)                                                \
+    TINYFUSE_INLINE void tinyfuse_##name##_s16(const tinyfuse_binary *p, const int16_t *a, const int16_t *b,     \
+                                               int16_t *out, int32_t count)                                      \
+    {                                                                                                            \
+        const int32_t whole = TINYFUSE_MVE ? count & ~7 : 0; /* what vectors take */                             \
+        int32_t i;                                                                                               \
+        TINYFUSE_VECTOR_ELEMENTS_S16(vectors)                                                                    \
+        for (i = whole; i < count; ++i) {                                                                        \
+            const int16_t x = a[i], y = b[i];                                                                    \
+            out[i] = (int16_t)(expression);                                                                      \
+        }                                                                                                        \
+    }                                                                                                            \
+    TINYFUSE_INLINE void tinyfuse_##name##_broadcast_s16(const tinyfuse_binary *p, const tinyfuse_broadcast *s,  \
+                                                         const int16_t *a, const int16_t *b, int16_t *out)       \
+    {                                                                                                            \
+        TINYFUSE_EACH_BROADCAST(int16_t, int16_t, expression)                                                    \
+    }
 #define TINYFUSE_DEFINE_S16(name, expression) \
     TINYFUSE_DEFINE_BINARY(name, s16, tinyfuse_binary, int16_t, int16_t, expression)
 
-TINYFUSE_DEFINE_S16(add, tinyfuse_sum_s16(p, tinyfuse_add_operand_s16(x, p->a_multiplier, p->a_right) +
-                                                 tinyfuse_add_operand_s16(y, p->b_multiplier, p->b_right)))
-TINYFUSE_DEFINE_S16(sub, tinyfuse_sum_s16(p, tinyfuse_add_operand_s16(x, p->a_multiplier, p->a_right) -
-                                                 tinyfuse_add_operand_s16(y, p->b_multiplier, p->b_right)))
-TINYFUSE_DEFINE_S16(mul, tinyfuse_product_s16(p, x *y))
+TINYFUSE_DEFINE_S16_BY_VECTORS(add, tinyfuse_add4_s16,
+                               tinyfuse_sum_s16(p, tinyfuse_add_operand_s16(x, p->a_multiplier, p->a_right) +
+                                                       tinyfuse_add_operand_s16(y, p->b_multiplier, p->b_right)))
+TINYFUSE_DEFINE_S16_BY_VECTORS(sub, tinyfuse_sub4_s16,
+                               tinyfuse_sum_s16(p, tinyfuse_add_operand_s16(x, p->a_multiplier, p->a_right) -
+                                                       tinyfuse_add_operand_s16(y, p->b_multiplier, p->b_right)))
+TINYFUSE_DEFINE_S16_BY_VECTORS(mul, tinyfuse_mul4_s16, tinyfuse_product_s16(p, x *y))
 TINYFUSE_DEFINE_S16(squared_difference, tinyfuse_squared_difference_one_s16(p, x, y))
 TINYFUSE_DEFINE_PLAIN_BINARY(maximum, s16, int16_t, int16_t, x > y ? x : y)
 TINYFUSE_DEFINE_PLAIN_BINARY(minimum, s16, int16_t, int16_t, x < y ? x : y)

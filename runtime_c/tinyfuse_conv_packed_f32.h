@@ -6,39 +6,53 @@
 #include "tinyfuse_depthwise_packed.h"
 #include "tinyfuse_eight_f32.h"
 
-/* Output row y of a convolution of one group. Weights are [out_c / 8][kernel_h][kernel_w][in_c][8], zeros beyond out_c;
-   `biases` has out_c entries. Of the input it reads only the rows of y's own window, and it writes only the
-   out_w * out_c elements of out_row. What quantizes in tinyfuse_conv is not used. */
+/* Output column x of output row y, one group of channels to `out`. Weights are
+   [out_c / groups / 8][kernel_h][kernel_w][in_c / groups][8], `biases` has an entry for each channel, both of the group. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_pixel_f32(const tinyfuse_conv *p, const float *in, int32_t y, int32_t x,
+                                                    int32_t group, float *out, const float *weights,
+                                                    const float *biases, float low, float high)
+{
+    const int32_t row = p->in_w * p->in_c, group_c = p->in_c / p->groups, column = 8 * group_c;
+    const int32_t filters = p->out_c / p->groups, from = x * p->stride_w - p->pad_left;
+    const int whole = p->groups == 1 && p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
+    int32_t o, ky, kx;
+    for (o = 0; o < filters; o += 8) {
+        float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+        for (ky = 0; ky < p->kernel_h; ++ky, weights += p->kernel_w * column) {
+            const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+            const float *source;
+            if (iy < 0 || iy >= p->in_h) {
+                continue;
+            }
+            source = in + (iy % p->in_ring) * row + group * group_c;
+            if (whole) {
+                tinyfuse_eight_layer_sums(sums, source + from * p->in_c, weights, p->kernel_w * p->in_c);
+                continue;
+            }
+            for (kx = 0; kx < p->kernel_w; ++kx) {
+                const int32_t ix = from + kx * p->dilation_w;
+                if (ix >= 0 && ix < p->in_w) {
+                    tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, weights + kx * column, group_c);
+                }
+            }
+        }
+        tinyfuse_eight_outputs(sums, biases + o, out + o, tinyfuse_min(filters - o, 8), low, high);
+    }
+}
+
+/* Output row y of a convolution. Weights are [groups] of those of a pixel, zeros beyond a group's channels; `biases` has
+   out_c entries. Of the input it reads only the rows of y's own window, and it writes only the out_w * out_c elements of
+   out_row. What quantizes in tinyfuse_conv is not used. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_f32(const tinyfuse_conv *p, const float *in, int32_t y, float *out_row,
                                                   const float *weights, const float *biases, float low, float high)
 {
-    const int32_t row = p->in_w * p->in_c, column = 8 * p->in_c;
-    int32_t x, o, ky, kx;
+    const int32_t filters = p->out_c / p->groups;
+    const int32_t size = ((filters + 7) & ~7) * p->kernel_h * p->kernel_w * (p->in_c / p->groups);
+    int32_t x, group;
     for (x = 0; x < p->out_w; ++x) {
-        const int32_t from = x * p->stride_w - p->pad_left;
-        const int whole = p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
-        const float *w = weights;
-        for (o = 0; o < p->out_c; o += 8) {
-            float sums[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
-            for (ky = 0; ky < p->kernel_h; ++ky, w += p->kernel_w * column) {
-                const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-                const float *source;
-                if (iy < 0 || iy >= p->in_h) {
-                    continue;
-                }
-                source = in + (iy % p->in_ring) * row;
-                if (whole) {
-                    tinyfuse_eight_layer_sums(sums, source + from * p->in_c, w, p->kernel_w * p->in_c);
-                    continue;
-                }
-                for (kx = 0; kx < p->kernel_w; ++kx) {
-                    const int32_t ix = from + kx * p->dilation_w;
-                    if (ix >= 0 && ix < p->in_w) {
-                        tinyfuse_eight_layer_sums(sums, source + ix * p->in_c, w + kx * column, p->in_c);
-                    }
-                }
-            }
-            tinyfuse_eight_outputs(sums, biases + o, out_row + o, tinyfuse_min(p->out_c - o, 8), low, high);
+        for (group = 0; group < p->groups; ++group) {
+            tinyfuse_conv_packed_pixel_f32(p, in, y, x, group, out_row + group * filters, weights + group * size,
+                                           biases + group * filters, low, high);
         }
         out_row += p->out_c;
     }

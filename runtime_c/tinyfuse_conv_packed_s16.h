@@ -1,5 +1,5 @@
 /* 2D convolution, int16 data and int8 weights, NHWC, one output row a call: im2col of up to three pixels, then
-   tinyfuse_matmul_s16.h. Any kernel, stride, dilation and padding; one group. */
+   tinyfuse_matmul_s16.h. Any kernel, stride, dilation, padding and groups. */
 #ifndef TINYFUSE_CONV_PACKED_S16_H
 #define TINYFUSE_CONV_PACKED_S16_H
 
@@ -49,12 +49,12 @@ TINYFUSE_INLINE void tinyfuse_spread_window_s16(const tinyfuse_conv *p, const in
     }
 }
 
-/* The same in order, for any in_c. */
+/* The same in order, for any in_c, of `count` channels from `first` on. */
 TINYFUSE_INLINE void tinyfuse_copy_window_s16(const tinyfuse_conv *p, const int16_t *const *rows, int32_t x,
-                                              int16_t *to)
+                                              int32_t first, int32_t count, int16_t *to)
 {
     const int32_t from = x * p->stride_w - p->pad_left, run = p->kernel_w * p->in_c;
-    const int inside = p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
+    const int inside = count == p->in_c && p->dilation_w == 1 && from >= 0 && from + p->kernel_w <= p->in_w;
     int32_t ky, kx, i;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         if (rows[ky] != NULL && inside) {
@@ -68,47 +68,73 @@ TINYFUSE_INLINE void tinyfuse_copy_window_s16(const tinyfuse_conv *p, const int1
         for (kx = 0; kx < p->kernel_w; ++kx) {
             const int32_t ix = from + kx * p->dilation_w;
             const int there = rows[ky] != NULL && ix >= 0 && ix < p->in_w;
-            for (i = 0; i < p->in_c; ++i) {
-                *to++ = there ? rows[ky][ix * p->in_c + i] : (int16_t)0;
+            for (i = 0; i < count; ++i) {
+                *to++ = there ? rows[ky][ix * p->in_c + first + i] : (int16_t)0;
             }
         }
     }
 }
 
-/* Output row y, packed for tinyfuse_matmul_s16.h, whose `form` is a constant. Reads only the input rows of y's own
-   window, writes only the out_w * out_c elements of out_row; the inputs of a block of `block_pixels`, 2 or 3, are
-   copied before its outputs are written. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
-   block_pixels * depth inputs, then `depth` inputs where in_c is no multiple of 4, with depth = kernel_h * kernel_w *
-   in_c rounded up to a multiple of 4. */
+/* Where the inputs of a block lie, aligned to 8: columns of block_pixels * depth, then `depth` where channels are no
+   multiple of 4, or not all of a group, with depth = kernel_h * kernel_w * in_c / groups rounded up to a multiple of 4. */
+typedef struct {
+    int16_t *columns;
+    int32_t block_pixels; /* 2 or 3 */
+} tinyfuse_block_s16;
+
+/* Output columns from x to x_end of one group, whose weights and channels are given, to `out`, a column's `stride`
+   elements after the one before. rows[kernel_h] point to input rows; `form` is a constant. */
+TINYFUSE_INLINE void tinyfuse_conv_packed_columns_s16(const tinyfuse_conv *p, const int16_t *const *rows, int32_t group,
+                                                      int32_t x, int32_t x_end, int16_t *out, int32_t stride,
+                                                      const int8_t *weights, const void *channels,
+                                                      tinyfuse_block_s16 at, int form)
+{
+    const int32_t group_c = p->in_c / p->groups, terms = p->kernel_h * p->kernel_w * group_c;
+    const int32_t depth = (terms + 3) & ~3;
+    int16_t *const flat = at.columns + at.block_pixels * depth;
+    const int fours = p->groups == 1 && (p->in_c & 3) == 0;
+    int32_t i;
+    if (!fours) { /* times zero weights */
+        memset(flat + depth - 4, 0, 8);
+    }
+    while (x < x_end) {
+        const int32_t block = tinyfuse_block_pixels(x_end - x, at.block_pixels);
+        for (i = 0; i < block; ++i) {
+            if (fours) {
+                tinyfuse_spread_window_s16(p, rows, x + i, at.columns + 4 * i, 4 * block);
+            } else {
+                tinyfuse_copy_window_s16(p, rows, x + i, group * group_c, group_c, flat);
+                (void)tinyfuse_spread_s16(flat, depth, at.columns + 4 * i, 4 * block);
+            }
+        }
+        tinyfuse_matmul_block_s16(weights, at.columns, depth, out, p->out_c / p->groups, stride, channels, block,
+                                  form);
+        out += block * stride;
+        x += block;
+    }
+}
+
+/* Output row y, packed for tinyfuse_matmul_s16.h group by group, whose `form` is a constant. Reads only the input rows of
+   y's own window, writes only the out_w * out_c elements of out_row; the inputs of a block of `block_pixels`, 2 or 3, are
+   copied before its outputs are written where there is one group. scratch, aligned to 8: kernel_h pointers of 4 bytes,
+   then what tinyfuse_block_s16 says. */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y,
                                                   int16_t *out_row, const int8_t *weights, const void *channels,
                                                   void *scratch, int32_t block_pixels, int form)
 {
-    const int32_t depth = (p->kernel_h * p->kernel_w * p->in_c + 3) & ~3;
+    const int32_t filters = p->out_c / p->groups;
+    const int32_t depth = (p->kernel_h * p->kernel_w * (p->in_c / p->groups) + 3) & ~3;
     const int16_t **const rows =
         (const int16_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
-    int16_t *const columns = (int16_t *)(void *)((uint8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES);
-    int16_t *const flat = columns + block_pixels * depth;
-    const int fours = (p->in_c & 3) == 0;
-    int16_t *out = out_row;
-    int32_t x, i;
+    tinyfuse_block_s16 at;
+    int32_t group;
+    at.columns = (int16_t *)(void *)((uint8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES);
+    at.block_pixels = block_pixels;
     tinyfuse_window_rows_s16(p, in, y, rows);
-    if (!fours) { /* times zero weights */
-        memset(flat + depth - 4, 0, 8);
-    }
-    for (x = 0; x < p->out_w;) {
-        const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        for (i = 0; i < block; ++i) {
-            if (fours) {
-                tinyfuse_spread_window_s16(p, rows, x + i, columns + 4 * i, 4 * block);
-            } else {
-                tinyfuse_copy_window_s16(p, rows, x + i, flat);
-                (void)tinyfuse_spread_s16(flat, depth, columns + 4 * i, 4 * block);
-            }
-        }
-        tinyfuse_matmul_block_s16(weights, columns, depth, out, p->out_c, channels, block, form);
-        out += block * p->out_c;
-        x += block;
+    for (group = 0; group < p->groups; ++group) {
+        tinyfuse_conv_packed_columns_s16(p, rows, group, 0, p->out_w, out_row + group * filters, p->out_c,
+                                         weights + group * filters * depth,
+                                         tinyfuse_channels_from(channels, group * filters, form), at, form);
     }
     if (tinyfuse_narrower_s16(p->act_min, p->act_max, form)) {
         tinyfuse_clamp_row_s16(out_row, p->out_w * p->out_c, p->act_min, p->act_max);

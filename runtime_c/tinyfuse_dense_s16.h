@@ -31,7 +31,7 @@ TINYFUSE_INLINE void tinyfuse_dense_s16(const tinyfuse_dense_of_s16 *p, const in
             }
             in += p->in_c;
         }
-        tinyfuse_matmul_block_s16(weights, columns, depth, out, p->out_c, channels, block, form);
+        tinyfuse_matmul_block_s16(weights, columns, depth, out, p->out_c, p->out_c, channels, block, form);
         out += block * p->out_c;
         left -= block;
     }

@@ -76,4 +76,36 @@ TINYFUSE_INLINE void tinyfuse_depthwise_row_w16(const tinyfuse_conv *p, const in
     }
 }
 
+/* Output row y of at least four channels, in the bounded form (tinyfuse_requantize.h), by the loop of int8 weights: a
+   weight is the sum of two, and a tap is there twice. Reads only the input rows of y's own window. Weights as
+   tinyfuse_depthwise_packed_row_s8 has them, of twice the taps; channels [in_c]. scratch, aligned to 8: 2 * pairs + 2 *
+   taps pointers of 4 bytes, with pairs the taps over two, rounded up; then in_c bytes where any window reaches into the
+   padding. */
+TINYFUSE_INLINE void tinyfuse_depthwise_packed_row_w16(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                       int8_t *out_row, const int8_t *weights,
+                                                       const tinyfuse_requant *channels, void *scratch)
+{
+    const int32_t count = p->kernel_h * p->kernel_w, single = (count + 1) & ~1, pointers = single + 2 * count;
+    const int8_t **const taps = (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)pointers * sizeof *taps);
+    const int8_t **const twice = taps + single;
+    int8_t *const padding = (int8_t *)scratch + pointers * TINYFUSE_POINTER_BYTES;
+    const int rows_inside = tinyfuse_depthwise_rows_inside(p, y);
+    int8_t *out = out_row;
+    int32_t x, t;
+    if (!rows_inside || !tinyfuse_depthwise_columns_inside(p)) {
+        memset(padding, p->in_zero_point, (size_t)p->in_c);
+    }
+    for (x = 0; x < p->out_w; ++x) {
+        tinyfuse_depthwise_next_taps(p, in, y, x, padding, taps, rows_inside);
+        for (t = 0; t < count; ++t) {
+            twice[2 * t] = twice[2 * t + 1] = taps[t];
+        }
+        tinyfuse_depthwise_pixel_bounded(twice, count, p->in_c, weights, channels, 2 * p->out_zero_point + 1, out);
+        out += p->in_c;
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        tinyfuse_clamp_row(out_row, p->out_w * p->out_c, p->act_min, p->act_max);
+    }
+}
+
 #endif

@@ -29,8 +29,8 @@ typedef struct {
    channels: of the one before the first, if there were one, and of the last pair's second. */
 typedef struct {
     uintptr_t before;
-    int16_t *out; /* [pixels][out_c] */
-    int32_t out_c;
+    int16_t *out;
+    int32_t stride; /* elements between the outputs of two pixels */
     uintptr_t last;
 } tinyfuse_matmul_s16;
 
@@ -45,15 +45,23 @@ TINYFUSE_INLINE int tinyfuse_positive(int form)
     return form == TINYFUSE_ONCE_POSITIVE || form == TINYFUSE_TWICE_POSITIVE;
 }
 
-TINYFUSE_INLINE tinyfuse_matmul_s16 tinyfuse_matmul_s16_of(int32_t out_c, const void *channels, int form)
+TINYFUSE_INLINE tinyfuse_matmul_s16 tinyfuse_matmul_s16_of(int32_t out_c, int16_t *out, int32_t stride,
+                                                           const void *channels, int form)
 {
     const uintptr_t size = tinyfuse_rounds_once(form) ? sizeof(tinyfuse_scale_s16) : sizeof(tinyfuse_requant);
     tinyfuse_matmul_s16 m;
     m.before = (uintptr_t)channels - size;
-    m.out = NULL;
-    m.out_c = out_c;
+    m.out = out;
+    m.stride = stride;
     m.last = m.before + (uintptr_t)(out_c & ~1) * size;
     return m;
+}
+
+/* The channels from the `first` on. */
+TINYFUSE_INLINE const void *tinyfuse_channels_from(const void *channels, int32_t first, int form)
+{
+    return tinyfuse_rounds_once(form) ? (const void *)((const tinyfuse_scale_s16 *)channels + first)
+                                      : (const void *)((const tinyfuse_requant *)channels + first);
 }
 
 /* What a channel's sum begins with. */
@@ -94,7 +102,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x,
    columns, depth.
 
    How a pair's sums begin, and become outputs. r0 is the tinyfuse_matmul_s16, r9 the channel before the pair; in the
-   end r9 is its second channel, r10 out, r11 out_c, r12 last. */
+   end r9 is its second channel, r10 out, r11 stride, r12 last. */
 #define TINYFUSE_BIASES_ONCE "ldr r2, [r9, #8]\n\tldr r3, [r9, #16]\n\t"
 #define TINYFUSE_ROUND_ONCE(s) "smmulr " s ", " s ", lr\n\tssat " s ", #16, " s "\n\t"
 #define TINYFUSE_ROUND_ONCE_POSITIVE(s) "smmulr " s ", " s ", lr\n\tusat " s ", #15, " s "\n\t"
@@ -182,10 +190,12 @@ TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x,
         TINYFUSE_PAIRS_S16(n, TWICE, TINYFUSE_ROUND_TWICE_POSITIVE) \
     }
 
-/* All channels but the last of an odd count, for `pixels` pixels; p->out_c > 1. */
+/* All channels but the last of an odd count, for `pixels` pixels; out_c > 1. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(tinyfuse_matmul_s16 *p, const int8_t *weights, const int16_t *columns,
-                                               int32_t depth, const void *channels, int pixels, int form)
+                                               int32_t depth, int32_t out_c, const void *channels, int pixels,
+                                               int form)
 {
+    (void)out_c;
     (void)channels;
     if (pixels == 3) {
         TINYFUSE_PAIRS_FORMS_S16(3)
@@ -200,11 +210,12 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(tinyfuse_matmul_s16 *p, const int
 
 /* The same in C. */
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(const tinyfuse_matmul_s16 *p, const int8_t *w, const int16_t *columns,
-                                               int32_t depth, const void *channels, int pixels, int form)
+                                               int32_t depth, int32_t out_c, const void *channels, int pixels,
+                                               int form)
 {
     int16_t *const out = p->out;
     int32_t o, k;
-    for (o = 0; o + 1 < p->out_c; o += 2) {
+    for (o = 0; o + 1 < out_c; o += 2) {
         const int16_t *x = columns;
         int32_t s0 = tinyfuse_bias_s16(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_bias_s16(channels, o + 1, form), s3 = s1, s5 = s1;
@@ -225,12 +236,12 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(const tinyfuse_matmul_s16 *p, con
         out[o] = tinyfuse_output_s16(channels, o, s0, form);
         out[o + 1] = tinyfuse_output_s16(channels, o + 1, s1, form);
         if (pixels > 1) {
-            out[p->out_c + o] = tinyfuse_output_s16(channels, o, s2, form);
-            out[p->out_c + o + 1] = tinyfuse_output_s16(channels, o + 1, s3, form);
+            out[p->stride + o] = tinyfuse_output_s16(channels, o, s2, form);
+            out[p->stride + o + 1] = tinyfuse_output_s16(channels, o + 1, s3, form);
         }
         if (pixels > 2) {
-            out[2 * p->out_c + o] = tinyfuse_output_s16(channels, o, s4, form);
-            out[2 * p->out_c + o + 1] = tinyfuse_output_s16(channels, o + 1, s5, form);
+            out[2 * p->stride + o] = tinyfuse_output_s16(channels, o, s4, form);
+            out[2 * p->stride + o + 1] = tinyfuse_output_s16(channels, o + 1, s5, form);
         }
     }
 }
@@ -238,8 +249,9 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_s16(const tinyfuse_matmul_s16 *p, con
 #endif
 
 /* The last of an odd count of channels. */
-TINYFUSE_INLINE void tinyfuse_matmul_odd_s16(int16_t *out, int32_t out_c, const int8_t *weights, const int16_t *columns,
-                                             int32_t depth, const void *channels, int32_t pixels, int form)
+TINYFUSE_INLINE void tinyfuse_matmul_odd_s16(int16_t *out, int32_t out_c, int32_t stride, const int8_t *weights,
+                                             const int16_t *columns, int32_t depth, const void *channels,
+                                             int32_t pixels, int form)
 {
     const int32_t last = out_c - 1;
     const int8_t *const w = weights + depth * last;
@@ -251,36 +263,36 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd_s16(int16_t *out, int32_t out_c, const 
             sum = tinyfuse_products_of_four(sum, x, w + k);
             x += 4 * pixels;
         }
-        out[i * out_c + last] = tinyfuse_output_s16(channels, last, sum, form);
+        out[i * stride + last] = tinyfuse_output_s16(channels, last, sum, form);
     }
 }
 
-/* One block: all out_c channels of 1 to 3 pixels to `out`. `depth` is a multiple of 4, `form` a constant. */
+/* One block: all out_c channels of 1 to 3 pixels, a pixel's `stride` elements after the one before. `depth` is a multiple
+   of 4 and more than 0, `form` a constant. */
 TINYFUSE_INLINE void tinyfuse_matmul_pixels_s16(const int8_t *weights, const int16_t *columns, int32_t depth,
-                                                int16_t *out, int32_t out_c, const void *channels, int32_t pixels,
-                                                int form)
+                                                int16_t *out, int32_t out_c, int32_t stride, const void *channels,
+                                                int32_t pixels, int form)
 {
     if (out_c > 1) {
-        tinyfuse_matmul_s16 m = tinyfuse_matmul_s16_of(out_c, channels, form);
-        m.out = out;
+        tinyfuse_matmul_s16 m = tinyfuse_matmul_s16_of(out_c, out, stride, channels, form);
         if (pixels == 3) {
-            tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, channels, 3, form);
+            tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, out_c, channels, 3, form);
         } else if (pixels == 2) {
-            tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, channels, 2, form);
+            tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, out_c, channels, 2, form);
         } else {
-            tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, channels, 1, form);
+            tinyfuse_matmul_pairs_s16(&m, weights, columns, depth, out_c, channels, 1, form);
         }
     }
     if (out_c & 1) {
-        tinyfuse_matmul_odd_s16(out, out_c, weights, columns, depth, channels, pixels, form);
+        tinyfuse_matmul_odd_s16(out, out_c, stride, weights, columns, depth, channels, pixels, form);
     }
 }
 
 #define TINYFUSE_MATMUL_S16(name, form)                                                                          \
     TINYFUSE_SHARED void name(const int8_t *weights, const int16_t *columns, int32_t depth, int16_t *out,        \
-                              int32_t out_c, const void *channels, int32_t pixels)                               \
+                              int32_t out_c, int32_t stride, const void *channels, int32_t pixels)               \
     {                                                                                                            \
-        tinyfuse_matmul_pixels_s16(weights, columns, depth, out, out_c, channels, pixels, form);                 \
+        tinyfuse_matmul_pixels_s16(weights, columns, depth, out, out_c, stride, channels, pixels, form);         \
     }
 TINYFUSE_MATMUL_S16(tinyfuse_matmul_once, TINYFUSE_ONCE)
 TINYFUSE_MATMUL_S16(tinyfuse_matmul_once_positive, TINYFUSE_ONCE_POSITIVE)
@@ -289,17 +301,17 @@ TINYFUSE_MATMUL_S16(tinyfuse_matmul_twice_positive, TINYFUSE_TWICE_POSITIVE)
 
 /* One block of a form, which is a constant. */
 TINYFUSE_INLINE void tinyfuse_matmul_block_s16(const int8_t *weights, const int16_t *columns, int32_t depth,
-                                               int16_t *out, int32_t out_c, const void *channels, int32_t pixels,
-                                               int form)
+                                               int16_t *out, int32_t out_c, int32_t stride, const void *channels,
+                                               int32_t pixels, int form)
 {
     if (form == TINYFUSE_ONCE) {
-        tinyfuse_matmul_once(weights, columns, depth, out, out_c, channels, pixels);
+        tinyfuse_matmul_once(weights, columns, depth, out, out_c, stride, channels, pixels);
     } else if (form == TINYFUSE_ONCE_POSITIVE) {
-        tinyfuse_matmul_once_positive(weights, columns, depth, out, out_c, channels, pixels);
+        tinyfuse_matmul_once_positive(weights, columns, depth, out, out_c, stride, channels, pixels);
     } else if (form == TINYFUSE_TWICE) {
-        tinyfuse_matmul_twice(weights, columns, depth, out, out_c, channels, pixels);
+        tinyfuse_matmul_twice(weights, columns, depth, out, out_c, stride, channels, pixels);
     } else {
-        tinyfuse_matmul_twice_positive(weights, columns, depth, out, out_c, channels, pixels);
+        tinyfuse_matmul_twice_positive(weights, columns, depth, out, out_c, stride, channels, pixels);
     }
 }
 

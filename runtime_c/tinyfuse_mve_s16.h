@@ -20,10 +20,28 @@ typedef struct {
     int32_t sums[8];
     const int16_t *x, *y;
     const int8_t *weights;
-    int32_t blocks; /* of 8 inputs, more than 0 */
+    int32_t blocks; /* of 8 inputs */
 } tinyfuse_mve_sums_s16;
 
-/* sums[c] += the products of x, sums[4 + c] += those of y. Sums lie in even registers, as VMLADAVA wants. */
+/* A block's products. */
+#define TINYFUSE_MVE_BLOCK_S16     \
+    "vldrb.s16 q2, [r5, #8]\n\t"   \
+    "vldrh.u16 q0, [r1], #16\n\t"  \
+    "vldrh.u16 q1, [r3], #16\n\t"  \
+    "vmladava.s16 r2, q0, q2\n\t"  \
+    "vldrb.s16 q3, [r5, #16]\n\t"  \
+    "vmladava.s16 r10, q1, q2\n\t" \
+    "vldrb.s16 q2, [r5, #24]\n\t"  \
+    "vmladava.s16 r4, q0, q3\n\t"  \
+    "vmladava.s16 r12, q1, q3\n\t" \
+    "vldrb.s16 q3, [r5], #32\n\t"  \
+    "vmladava.s16 r6, q0, q2\n\t"  \
+    "vmladava.s16 lr, q1, q2\n\t"  \
+    "vmladava.s16 r0, q0, q3\n\t"  \
+    "vmladava.s16 r8, q1, q3\n\t"
+
+/* sums[c] += the products of x, sums[4 + c] += those of y. Sums lie in even registers, as VMLADAVA wants. What is no
+   multiple of four blocks comes first. */
 TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
 {
     TINYFUSE_ARGUMENT(tinyfuse_mve_sums_s16 *, arguments, p);
@@ -32,23 +50,20 @@ TINYFUSE_INLINE void tinyfuse_mve_add_products_s16(tinyfuse_mve_sums_s16 *p)
                    "ldrd r1, r3, [r7, #32]\n\t"
                    "ldrd r5, r9, [r7, #40]\n\t"
                    "ldm r7, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t"
-                   "1:\n\t"
-                   "vldrb.s16 q2, [r5, #8]\n\t"
-                   "vldrh.u16 q0, [r1], #16\n\t"
-                   "vldrh.u16 q1, [r3], #16\n\t"
-                   "vmladava.s16 r2, q0, q2\n\t"
-                   "vldrb.s16 q3, [r5, #16]\n\t"
-                   "vmladava.s16 r10, q1, q2\n\t"
-                   "vldrb.s16 q2, [r5, #24]\n\t"
-                   "vmladava.s16 r4, q0, q3\n\t"
+                   "asr r11, r9, #2\n\t"
+                   "ands r9, r9, #3\n\t"
+                   "beq 2f\n\t"
+                   "1:\n\t" TINYFUSE_MVE_BLOCK_S16
                    "subs r9, #1\n\t"
-                   "vmladava.s16 r12, q1, q3\n\t"
-                   "vldrb.s16 q3, [r5], #32\n\t"
-                   "vmladava.s16 r6, q0, q2\n\t"
-                   "vmladava.s16 lr, q1, q2\n\t"
-                   "vmladava.s16 r0, q0, q3\n\t"
-                   "vmladava.s16 r8, q1, q3\n\t"
                    "bne 1b\n\t"
+                   "2:\n\t"
+                   "cmp r11, #0\n\t"
+                   "beq 4f\n\t"
+                   "3:\n\t" TINYFUSE_MVE_BLOCK_S16 TINYFUSE_MVE_BLOCK_S16
+                       TINYFUSE_MVE_BLOCK_S16 TINYFUSE_MVE_BLOCK_S16
+                   "subs r11, #1\n\t"
+                   "bne 3b\n\t"
+                   "4:\n\t"
                    "stm r7, {r0, r2, r4, r6, r8, r10, r12, lr}\n\t" TINYFUSE_ASM_END
                    :
                    : "r"(arguments)
@@ -63,62 +78,60 @@ TINYFUSE_INLINE void tinyfuse_mve_pixels_s16(const tinyfuse_matmul_mve_s16 *p, c
                                              const int8_t *weights, const int32_t *channels, int two)
 {
 #if TINYFUSE_MVE
-    const int16_t *const y = x + (two ? p->depth : 0);
     const int32x4_t low = vdupq_n_s32(p->act_min), high = vdupq_n_s32(p->act_max);
     const mve_pred16_t rest = vctp16q((uint32_t)(p->depth & 7));
-    int32_t c;
+    tinyfuse_mve_sums_s16 of = {{0, 0, 0, 0, 0, 0, 0, 0}, x, x, weights, p->depth >> 3};
+    const int16_t *const x_rest = x + (p->depth & ~7);
+    int32_t c, i;
+    if (two) {
+        of.y = x + p->depth;
+    }
     for (c = 0; c < p->out_c; c += 4) {
         const mve_pred16_t some = vctp32q((uint32_t)(p->out_c - c));
-        const int32x4_t multipliers = vldrwq_s32(channels + 4);
-        int32_t s0 = channels[0], s1 = channels[1], s2 = channels[2], s3 = channels[3];
-        int32_t t0 = s0, t1 = s1, t2 = s2, t3 = s3;
-        const int16_t *a = x, *b = y;
-        int32_t blocks;
-        if (two && p->depth >= 8) {
-            tinyfuse_mve_sums_s16 both = {{s0, s1, s2, s3, s0, s1, s2, s3}, x, y, weights, p->depth >> 3};
-            tinyfuse_mve_add_products_s16(&both);
-            s0 = both.sums[0];
-            s1 = both.sums[1];
-            s2 = both.sums[2];
-            s3 = both.sums[3];
-            t0 = both.sums[4];
-            t1 = both.sums[5];
-            t2 = both.sums[6];
-            t3 = both.sums[7];
-            a += p->depth & ~7;
-            b += p->depth & ~7;
-            weights += 4 * (p->depth & ~7);
-        }
-        for (blocks = two ? 0 : p->depth >> 3; blocks > 0; --blocks) {
-            const int16x8_t v = vldrhq_s16(a);
-            s0 = vmladavaq_s16(s0, v, vldrbq_s16(weights));
-            s1 = vmladavaq_s16(s1, v, vldrbq_s16(weights + 8));
-            s2 = vmladavaq_s16(s2, v, vldrbq_s16(weights + 16));
-            s3 = vmladavaq_s16(s3, v, vldrbq_s16(weights + 24));
-            a += 8;
-            weights += 32;
+        const int32x4_t biases = vldrwq_s32(channels), multipliers = vldrwq_s32(channels + 4);
+        int32x4_t sums;
+        of.weights = weights;
+        weights += 4 * (p->depth & ~7);
+        if (two) {
+            vstrwq_s32(of.sums, biases);
+            vstrwq_s32(of.sums + 4, biases);
+            tinyfuse_mve_add_products_s16(&of);
+        } else {
+            int32_t s0 = channels[0], s1 = channels[1], s2 = channels[2], s3 = channels[3];
+            const int16_t *from = x;
+            const int8_t *w = of.weights;
+            for (i = 0; i < of.blocks; ++i) {
+                const int16x8_t v = vldrhq_s16(from);
+                s0 = vmladavaq_s16(s0, v, vldrbq_s16(w));
+                s1 = vmladavaq_s16(s1, v, vldrbq_s16(w + 8));
+                s2 = vmladavaq_s16(s2, v, vldrbq_s16(w + 16));
+                s3 = vmladavaq_s16(s3, v, vldrbq_s16(w + 24));
+                from += 8;
+                w += 32;
+            }
+            of.sums[0] = s0;
+            of.sums[1] = s1;
+            of.sums[2] = s2;
+            of.sums[3] = s3;
         }
         if ((p->depth & 7) != 0) {
-            const int16x8_t v = vldrhq_z_s16(a, rest), u = two ? vldrhq_z_s16(b, rest) : v;
-            s0 = vmladavaq_s16(s0, v, vldrbq_s16(weights));
-            s1 = vmladavaq_s16(s1, v, vldrbq_s16(weights + 8));
-            s2 = vmladavaq_s16(s2, v, vldrbq_s16(weights + 16));
-            s3 = vmladavaq_s16(s3, v, vldrbq_s16(weights + 24));
+            const int16x8_t v = vldrhq_z_s16(x_rest, rest);
+            for (i = 0; i < 4; ++i) {
+                of.sums[i] = vmladavaq_s16(of.sums[i], v, vldrbq_s16(weights + 8 * i));
+            }
             if (two) {
-                t0 = vmladavaq_s16(t0, u, vldrbq_s16(weights));
-                t1 = vmladavaq_s16(t1, u, vldrbq_s16(weights + 8));
-                t2 = vmladavaq_s16(t2, u, vldrbq_s16(weights + 16));
-                t3 = vmladavaq_s16(t3, u, vldrbq_s16(weights + 24));
+                const int16x8_t u = vldrhq_z_s16(x_rest + p->depth, rest);
+                for (i = 0; i < 4; ++i) {
+                    of.sums[4 + i] = vmladavaq_s16(of.sums[4 + i], u, vldrbq_s16(weights + 8 * i));
+                }
             }
             weights += 32;
         }
-        {
-            const int32x4_t first = {s0, s1, s2, s3}, second = {t0, t1, t2, t3};
-            vstrhq_p_s32(out + c, vminq_s32(vmaxq_s32(vrmulhq_s32(first, multipliers), low), high), some);
-            if (two) {
-                vstrhq_p_s32(out + p->out_c + c,
-                             vminq_s32(vmaxq_s32(vrmulhq_s32(second, multipliers), low), high), some);
-            }
+        sums = vrmulhq_s32(vldrwq_s32(of.sums), multipliers);
+        vstrhq_p_s32(out + c, vminq_s32(vmaxq_s32(sums, low), high), some);
+        if (two) {
+            sums = vrmulhq_s32(vldrwq_s32(of.sums + 4), multipliers);
+            vstrhq_p_s32(out + p->out_c + c, vminq_s32(vmaxq_s32(sums, low), high), some);
         }
         channels += 8;
     }
@@ -157,11 +170,13 @@ TINYFUSE_SHARED void tinyfuse_pointwise_mve_s16(const tinyfuse_matmul_mve_s16 *p
 }
 
 /* Output row y of a convolution of one group. Reads only the input rows of y's own window, writes only out_row.
-   scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c inputs. */
+   scratch, aligned to 4: kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs, rounded up
+   to a multiple of 8: zero weights make nothing of what lies beyond the inputs. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s16(const tinyfuse_conv *p, const int16_t *in, int32_t y, int16_t *out_row,
                                                const int8_t *weights, const int32_t *channels, void *scratch)
 {
-    const tinyfuse_matmul_mve_s16 m = {p->kernel_h * p->kernel_w * p->in_c, p->out_c, p->act_min, p->act_max};
+    const tinyfuse_matmul_mve_s16 m = {(p->kernel_h * p->kernel_w * p->in_c + 7) & ~7, p->out_c, p->act_min,
+                                       p->act_max};
     const int8_t **const rows =
         (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)p->kernel_h * sizeof *rows);
     int8_t *const windows = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;

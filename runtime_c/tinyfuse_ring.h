@@ -28,4 +28,21 @@ TINYFUSE_INLINE void tinyfuse_ring_rows(const void *ring, int32_t height, int32_
     memcpy((uint8_t *)rows + (ptrdiff_t)straight * row_bytes, ring, (size_t)(count - straight) * (size_t)row_bytes);
 }
 
+/* The same where the rows lie in several places: `left` of them in the first, `pushed` in each of the next, and
+   `between` other rows in between. */
+TINYFUSE_INLINE void tinyfuse_ring_rows_apart(const void *ring, int32_t height, int32_t row_bytes,
+                                              const int32_t *cursor, int32_t first, int32_t count, int32_t left,
+                                              int32_t pushed, int32_t between, void *rows)
+{
+    uint8_t *to = (uint8_t *)rows;
+    while (count > 0) {
+        const int32_t here = left < count ? left : count;
+        tinyfuse_ring_rows(ring, height, row_bytes, cursor, first, here, to);
+        to += (ptrdiff_t)here * row_bytes;
+        first += here + between;
+        count -= here;
+        left = pushed;
+    }
+}
+
 #endif

@@ -156,6 +156,11 @@ class Options:
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",
     )
+    weights_blob: bool = option(
+        "Put the weights into NAME_weights.bin, apart from the code, which reads them where NAME_bind is told that "
+        "they are: they can be updated alone (docs/weights.md).",
+        False,
+    )
     feed_rows: bool = option(
         "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
     )

@@ -22,6 +22,7 @@ class Target:
     cpu          -mcpu value; None where the code is for any core, and tests of it run on the host
     any_compiler the code may meet compilers that are not for Arm or a PC: it checks what it needs of them
     dsp, mve     whether the plan relies on the DSP extension, on Helium (integer MVE)
+    fpu          whether float32 is computed by instructions, and not by a library
     flags        compiler flags that select core, FPU and float ABI
     cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
@@ -36,6 +37,7 @@ class Target:
     mve: bool
     flags: tuple[str, ...]
     any_compiler: bool = False
+    fpu: bool = False
     cost_table: str | None = None
     qemu_machine: str | None = None
     qemu_tick_ns: float | None = None
@@ -70,6 +72,7 @@ def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Targe
         mve=core["mve"],
         flags=tuple(core["flags"]),
         any_compiler=core.get("any_compiler", False),
+        fpu=core.get("fpu", False),
         cost_table=(core if same_kernels else changes).get("cost_table"),
         qemu_machine=emulation.get("qemu_machine"),
         qemu_tick_ns=emulation.get("qemu_tick_ns"),

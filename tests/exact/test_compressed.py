@@ -120,7 +120,7 @@ def test_the_reference_is_tflm() -> None:
 def test_generated_code_is_exact(target: str, options: dict) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
-    plan = plan_of(network(), target, weights="compressed", **options)
+    plan = plan_of(network(), target, weights="compressed", kernels="tinyfuse", **options)
     assert layers(plan) >= 5
     assert_exact(plan, runs=2)
 
@@ -133,7 +133,7 @@ def layers(plan: Plan) -> int:
 @pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_the_report_says_what_is_spared_and_added(target: str) -> None:
     data = network()
-    packed, plan = plan_of(data, target), plan_of(data, target, weights="compressed")
+    packed, plan = (plan_of(data, target, kernels="tinyfuse", weights=weights) for weights in ("packed", "compressed"))
     assert compressed_json(packed) is None
     told = compressed_json(plan)
     assert packed.weight_bytes - plan.weight_bytes == told["bytes_spared"] > 0.3 * packed.weight_bytes
@@ -182,7 +182,7 @@ def test_tables_of_tflm_decode_stay_tables() -> None:
     """Whatever the file had them in: lookup tables, Huffman codes."""
     plan = plan_of(decoded_network(), "cortex-m4", weights="compressed")
     assert layers(plan) == 2
-    assert_exact(plan_of(decoded_network(), weights="compressed"), runs=2)
+    assert_exact(plan_of(decoded_network(), weights="compressed", kernels="tinyfuse"), runs=2)
 
 
 def test_what_does_not_fit_is_told_what_takes_less() -> None:

@@ -13,6 +13,7 @@ from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.depthwise_columns import rectified
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.registry import kernels_for
@@ -222,6 +223,46 @@ def test_narrow_pointwise(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path, "-O2", weights="unpacked")
 
 
+#: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
+#: to 3x4, padding on any side, and windows that lie in it
+COLUMNS_SHAPES = tuple(
+    Shape("DEPTHWISE_CONV_2D", height, width, channels, channels, kernel, stride, (dilation, 1), padding)
+    for height, width, channels, kernel, stride, dilation, padding in (
+        (3, 8, 16, (3, 3), (1, 1), 1, "SAME"), (4, 19, 20, (3, 3), (1, 1), 1, "SAME"), (5, 17, 33, (3, 3), (2, 2), 1, "SAME"),
+        (3, 5, 64, (3, 3), (1, 1), 1, "SAME"), (3, 10, 5, (2, 4), (1, 1), 1, "VALID"), (7, 13, 8, (3, 2), (1, 3), 2, "SAME"),
+        (2, 14, 3, (1, 1), (1, 4), 1, "SAME"), (4, 7, 16, (3, 2), (2, 1), 1, (2, 1, 3, 3)), (3, 1, 18, (3, 3), (1, 1), 1, "SAME"),
+        (2, 2, 4, (2, 2), (1, 1), 1, (0, 2, 5, 7)), (3, 12, 2, (3, 1), (1, 2), 1, "SAME"), (3, 6, 16, (3, 4), (1, 2), 1, "SAME"),
+    )
+)  # fmt: skip
+
+
+def columns_cases(target: Target) -> list[Case]:
+    """Layers of both forms, whole and from rings."""
+    rng = np.random.default_rng(6)
+    context = Context(target, kernels="tinyfuse")
+    cases: list[Case] = []
+    for shape in COLUMNS_SHAPES:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            plain = make_op(replace(shape, activation=activation), rng)
+            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+            op = replace(plain, outputs=(output,))
+            for kernel in kernels_for(op):
+                if kernel.name == "tinyfuse_depthwise_columns_row_s8" and kernel.accepts(op, context):
+                    extreme = bool(rng.random() < 0.5)
+                    cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
+def test_depthwise_by_columns(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = columns_cases(TARGETS[target])
+    assert len(cases) == 3 * len(COLUMNS_SHAPES)
+    assert {rectified(case.op) for case in cases} == {False, True}
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
+
+
 #: flags that take registers from assembly, or move what its operands lie in
 HARD_FLAGS = (
     ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
@@ -257,7 +298,7 @@ def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tm
     """Its assembly and intrinsics, and the DSP forms, which its core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
-    cases = form_cases(kind, target)
+    cases = form_cases(kind, target) + (columns_cases(target) if kind == "DEPTHWISE_CONV_2D" else [])
     most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
     for first in range(0, len(cases), most):
         assert_exact(cases[first : first + most], target, tmp_path, flags, compiler)

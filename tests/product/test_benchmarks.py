@@ -83,8 +83,16 @@ def test_kernels_are_measured_on_operators_of_their_dtype():
     assert dtypes("tinyfuse_pointwise_s4", "CONV_2D") == {("int8", "int4", "int8")}
     assert dtypes("tinyfuse_dense_s16", "FULLY_CONNECTED") == {("int16", "int8", "int16")}
     assert dtypes("tinyfuse_dense_f32", "FULLY_CONNECTED") == {("float32", "float32", "float32")}
+    assert dtypes("tinyfuse_depthwise_row_w16", "DEPTHWISE_CONV_2D") == {("int8", "int16", "int8")}
     biases = {op.operand(2).dtype for op in cost_grid.drawn_for("tinyfuse_conv_row_s16", "CONV_2D", 9)}
     assert biases == {"int32", "int64"}
+    kernels = {"TRANSPOSE_CONV": "tinyfuse_transpose_conv_packed_row", "BATCH_MATMUL": "tinyfuse_batch_matmul"}
+    for kind, kernel in kernels.items():
+        for suffix, dtype in (("s16", "int16"), ("f32", "float32")):
+            assert {op.output.dtype for op in cost_grid.drawn_for(f"{kernel}_{suffix}", kind, 3)} == {dtype}
+    states = {op.input.dtype for op in cost_grid.drawn_for("tinyfuse_svdf_f32", "SVDF", 9)}
+    assert states == {"int8", "float32"}
+    assert len({op.input.dtype for op in cost_grid.drawn_for("tinyfuse_strided_copy", "TRANSPOSE", 2)}) == 3
     mixed = cost_grid.drawn_for("tinyfuse_rescale_s8_s16", "QUANTIZE", 3)
     assert {(op.input.dtype, op.output.dtype) for op in mixed} == {("int8", "int16")}
 

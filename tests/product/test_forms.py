@@ -201,14 +201,32 @@ def test_what_packages_say_is_what_was_given(net: tinyfuse.Module, tmp_path: Pat
     assert b"https://a.example/b?c=1&amp;d=2" in files["Acme.net.pdsc"]
 
 
-def test_the_sample_of_a_window_that_slides(tmp_path: Path) -> None:
-    """It steps until the window is full; such a module has no self-test, and no program that would run it."""
-    module = tinyfuse.compile(wake_word(), "generic32", name="net", slide=1)
-    files = module.files(formats=("zephyr", "arduino"))
-    assert not any("selftest" in name.lower() for name in files)
-    write_folder(tmp_path / "net", files, force=False)
-    assert form_rules.zephyr(tmp_path / "net") == [] == form_rules.arduino(tmp_path / "net")
-    assert zephyr(tmp_path / "net", tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
+@pytest.fixture(scope="module")
+def sliding(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A window that slides, in folders as those of `folders`."""
+    base, module = tmp_path_factory.mktemp("sliding"), tinyfuse.compile(wake_word(), "generic32", name="net", slide=1)
+    mixtures = {"together": TOGETHER, "esp-idf": ("esp-idf",), "single-file": ("single-file",)}
+    for folder, formats in mixtures.items():
+        write_folder(base / folder / "net", module.files(formats=formats, selftest=True), force=False)
+    return {form: base / (form if form in mixtures else "together") / "net" for form in FORMS}
+
+
+@pytest.mark.parametrize("form", ["cmake", "zephyr", "arduino", "single-file"])
+def test_a_window_that_slides(sliding: dict[str, Path], form: str, tmp_path: Path) -> None:
+    """The programs of each form stream more than a window, and compare."""
+    assert BUILDS[form](sliding[form], tmp_path / "work") == RIGHT
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("cmake", "zephyr", "arduino", "single-file")])
+def test_a_window_that_slides_in_other_forms(sliding: dict[str, Path], form: str, tmp_path: Path) -> None:
+    assert BUILDS[form](sliding[form], tmp_path / "work") == RIGHT
+
+
+def test_the_sample_of_a_window_that_slides(sliding: dict[str, Path], tmp_path: Path) -> None:
+    """It steps until the window is full."""
+    assert form_rules.zephyr(sliding["zephyr"]) == [] == form_rules.arduino(sliding["arduino"])
+    assert zephyr(sliding["zephyr"], tmp_path / "sample", "zephyr/samples/inference") == f"net: {RIGHT}"
 
 
 # --- refusals ----------------------------------------------------------------------------------

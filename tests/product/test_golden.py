@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from nchw_networks import flattened
 from random_graphs import Sketch
+from sliding_models import gesture
 from stream_models import svdf
 
 from tinyfuse.compiler import checked, compile_graph
@@ -53,6 +55,11 @@ def branches() -> bytes:
     return s.build([image], [s.add(x, s.conv(x, 4, (3, 3), activation="RELU"))])
 
 
+def channels_first() -> bytes:
+    """Layers between TRANSPOSEs, the last one over a flattened image."""
+    return flattened(first=True)
+
+
 def memory() -> bytes:
     """A layer that keeps state."""
     return svdf("int8", (1, 6, 3, 2, 4), 0.001)
@@ -63,6 +70,8 @@ CASES: dict[str, tuple[Callable[[], bytes], str, dict[str, object]]] = {
     "separable_cortex-m4": (separable, "cortex-m4", {}),
     "branches_cortex-m55": (branches, "cortex-m55", {"optimize": "ram"}),
     "memory_host": (memory, "host", {}),
+    "channels_first_host": (channels_first, "host", {"optimize": "speed"}),
+    "gesture_cortex-m4": (gesture, "cortex-m4", {"optimize": "ram"}),
 }
 
 

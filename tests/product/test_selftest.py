@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from random_graphs import Sketch
+from sliding_models import padded, wake_word
 from stream_models import STREAM_MODELS
 from test_ops_network import network
 
@@ -87,6 +88,43 @@ def test_it_passes_and_holds_what_tflm_computes(make, options, tmp_path: Path) -
     assert run(module) == ["0", "0", "2", "no error\n"]
     assert "net_selftest.c" in (module / "CMakeLists.txt").read_text()
     assert "net_selftest.c" in (module / "manifest.json").read_text()
+
+
+def frames_and_gain() -> bytes:
+    """Frames, and an input of the whole window."""
+    s = Sketch(4)
+    frames, gain = s.value((1, 12, 1, 4)), s.value((1, 1, 1, 4))
+    x = s.conv(s.add(frames, gain), 5, (3, 1), padding="VALID")
+    return s.build([frames, gain], [s.fully_connected(x, 3)])
+
+
+@pytest.mark.parametrize(
+    "data, step",
+    [(padded(), 4), (wake_word(dtype="int16"), 3), (wake_word(dtype="float32"), 2), (frames_and_gain(), 1)],
+    ids=["int8", "int16", "float32", "another input"],
+)  # fmt: skip
+def test_of_a_sliding_window_it_streams(data: bytes, step: int, tmp_path: Path) -> None:
+    """More than a window, twice, over memory that the first stream left."""
+    module = generate(data, tmp_path, "--selftest", "--slide", str(step))
+    assert run(module) == ["0", "0", "2", "no error\n"]
+
+
+@pytest.mark.parametrize(
+    ("file", "of", "instead"),
+    [
+        ("tinyfuse_await.h", "return *left > 0;", "return *left > 1;"),
+        ("tinyfuse_await.h", "return *left > 0;", "return *left >= 0;"),
+        ("tinyfuse_ring.h", "*cursor + 1 == height ? 0", "*cursor + 1 == height ? 1"),
+    ],
+    ids=["early", "late", "ring"],
+)
+def test_a_faulty_step_fails(file: str, of: str, instead: str, tmp_path: Path) -> None:
+    """A result too early, none in time, a ring that leaves its first row out."""
+    module = generate(wake_word(), tmp_path, "--selftest", "--slide", "1")
+    text = (module / file).read_text()
+    assert of in text
+    (module / file).write_text(text.replace(of, instead))
+    assert run(module)[:2] == ["5", "5"]
 
 
 @pytest.mark.parametrize("file", ["net_weights.c", "net_selftest.c"])

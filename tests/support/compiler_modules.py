@@ -79,13 +79,14 @@ def modules(target: str) -> list[Plan]:
         *(plan_of(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan_of(side_by_side(chosen), target, **ram),
         plan_of(side_by_side(layers_of_int4()), target, **apart),
+        plan_of(side_by_side(layers_for_helium()), target, **apart),
         *(plan_of(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
         *(plan_of(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
         plan_of(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
         *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
         *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
-        plan_of(padded(), target, kernels="tinyfuse", slide=2),
+        plan_of(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
         *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
     ])  # fmt: skip
@@ -150,6 +151,14 @@ def narrow_layers() -> Iterator[Op]:
     for channels, batch in ((4, 1), (8, 1), (8, 2)):
         op = make_op(Shape("CONV_2D", 3, 5, channels, 6, batch=batch), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(-128,))),))
+
+
+def layers_for_helium() -> Iterator[Op]:
+    """Depthwise layers wide enough for chunks of columns, rectified and not, in one plane and in two."""
+    rng = np.random.default_rng(8)
+    for stride, zero_point in ((1, -128), (2, 3)):
+        op = make_op(Shape("DEPTHWISE_CONV_2D", 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
+        yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 
 def layers_of_int4() -> Iterator[Op]:

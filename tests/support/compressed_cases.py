@@ -18,7 +18,7 @@ SHAPES = (
     Shape("CONV_2D", 5, 7, 8, 6, (3, 3)), Shape("CONV_2D", 3, 7, 3, 17, (3, 3)),
     Shape("CONV_2D", 5, 6, 8, 9, (2, 3), (2, 1)), Shape("CONV_2D", 6, 9, 8, 16, (2, 3), (1, 2), (2, 2)),
     Shape("CONV_2D", 4, 4, 7, 8, (3, 4), activation="RELU6"), Shape("CONV_2D", 3, 5, 44, 13, (3, 3)),
-    Shape("CONV_2D", 3, 4, 20, 12, (2, 2), batch=2), Shape("CONV_2D", 2, 3, 520, 11),
+    Shape("CONV_2D", 3, 4, 20, 12, (2, 2), batch=2), Shape("CONV_2D", 25, 1, 24, 10, (3, 1), (2, 1)), Shape("CONV_2D", 2, 3, 520, 11),
     Shape("FULLY_CONNECTED", 1, 1, 300, 4), Shape("FULLY_CONNECTED", 1, 1, 37, 9),
     Shape("FULLY_CONNECTED", 3, 1, 28, 70, per_channel=False), Shape("FULLY_CONNECTED", 2, 1, 61, 10),
     Shape("DEPTHWISE_CONV_2D", 5, 6, 64, 64, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 5, 41, 41, (3, 3), (2, 2)),

@@ -21,9 +21,15 @@ MAIN = """\
 #include <stdio.h>
 #include "net.h"
 static NET_DEFINE_ARENA(arena);
+#ifdef NET_STATE_BYTES
+static NET_DEFINE_STATE(state);
+#define TEST() net_selftest(arena, sizeof arena, state)
+#else
+#define TEST() net_selftest(arena, sizeof arena)
+#endif
 int main(void)
 {
-    puts(net_strerror(net_selftest(arena, sizeof arena)));
+    puts(net_strerror(TEST()));
     return 0;
 }
 """

@@ -98,6 +98,122 @@ def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     return sketch.concatenate([x, sketch.relu(x)], 3)
 
 
+@st.composite
+def frame_networks(draw, most_layers: int = 6) -> bytes:
+    """A .tflite over [1, T, C], as Keras' layers over time are converted: convolutions over columns between EXPAND_DIMS
+    and RESHAPE, layers of each frame, all that moves channels or frames, and a tail that sees all of time."""
+    s = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(["int8", "int8", "int8", "int16", "float32"])))
+    length, channels = draw(st.integers(6, 30)), draw(st.integers(1, 6))
+    flat = draw(st.integers(0, 4)) == 0
+    start = s.value((1, length * channels) if flat else (1, length, channels))
+    x, older = s.reshape(start, (1, length, channels)) if flat else start, []
+    for _ in range(draw(st.integers(1, most_layers))):
+        older.append(x)
+        x = _draw_of_frames(draw, s, x, older)
+    outputs = [_draw_tail(draw, s, x)]
+    if draw(st.integers(0, 5)) == 5:
+        outputs.append(draw(st.sampled_from([v for v in older if v is not start])) if len(older) > 1 else x)
+    return s.build([start], list(dict.fromkeys(outputs)))
+
+
+def _draw_of_frames(draw, s: Sketch, x: Value, older: list[Value]) -> Value:
+    _, length, channels = x.shape
+    twins = [v for v in older[:-1] if v.shape == x.shape]
+    kinds = ["conv"] * 4 + ["dense", "pool", "unary", "split", "crop", "pack", "norm", "turn", "softmax"]
+    kind = draw(st.sampled_from(kinds + ["add"] * 4 * bool(twins)))
+    if kind == "conv":
+        padding = draw(st.sampled_from(["SAME", "VALID", "VALID", "causal"]))
+        stride, dilation = draw(st.sampled_from([1, 1, 2, 3])), draw(st.sampled_from([1, 1, 2]))
+        return conv1d(s, x, draw(st.integers(1, 6)), draw(st.integers(1, 5)), stride, padding, dilation)
+    if kind == "dense":
+        return s.dense(x, draw(st.integers(1, 6)))
+    if kind == "pool":
+        size = min(length, draw(st.integers(1, 4)))
+        which = draw(st.sampled_from(["AVERAGE_POOL_2D", "MAX_POOL_2D"]))
+        padding, stride = draw(st.sampled_from(["SAME", "VALID"])), draw(st.sampled_from([1, 2]))
+        pooled = s.pool(s.reshape(x, (1, length, 1, channels)), which, (size, 1), (stride, 1), padding)
+        return s.reshape(pooled, (1, pooled.shape[1], channels))
+    if kind == "add":
+        return s.add(x, draw(st.sampled_from(twins)))
+    if kind == "split" and channels % 2 == 0:
+        a, b = s.split(x, 2, 2)
+        return s.concatenate([b, a, b][: draw(st.integers(2, 3))], 2)
+    if kind == "crop" and length > 4:
+        first, last = draw(st.integers(0, 2)), draw(st.integers(0, 1))
+        return frames_from(s, x, first, length - first - last)
+    if kind == "pack" and length > 1:
+        axis = draw(st.sampled_from([2, 3]))
+        packed = stacked(s, [x, x], axis)
+        return s.reshape(packed, (1, length, 2 * channels))
+    if kind == "norm" and channels > 1:
+        return s.add(x, mean_over(s, x, [2], True), kind="SUB")
+    if kind == "turn":  # moves no byte
+        return s.reshape(s.transpose(s.reshape(x, (1, length, 1, channels)), (0, 1, 3, 2)), (1, length, channels))
+    if kind == "softmax" and x.dtype != "int16" and channels > 1:
+        return s.softmax(x) if x.dtype == "int8" else s.relu(x)
+    return s.unary(x, "LOGISTIC") if x.dtype != "float32" else s.relu(x)
+
+
+def _draw_tail(draw, s: Sketch, x: Value) -> Value:
+    tail = draw(st.sampled_from(["none", "mean", "mean", "sum", "max", "last", "flat", "pool"]))
+    _, length, channels = x.shape
+    if tail in ("mean", "sum", "max"):
+        kind = {"mean": "MEAN", "sum": "SUM", "max": "REDUCE_MAX"}[tail]
+        kind = "MEAN" if kind == "REDUCE_MAX" and x.dtype == "int16" else kind
+        axes = draw(st.sampled_from([[1], [1], [1, 2], [-2]]))
+        return mean_over(s, x, axes, draw(st.booleans()), kind)
+    if tail == "last":
+        last = frames_from(s, x, length - 1, 1)
+        return s.fully_connected(last, 3)
+    if tail == "flat":
+        return s.fully_connected(x, 3)
+    if tail == "pool":
+        return s.pool(s.reshape(x, (1, length, 1, channels)), "AVERAGE_POOL_2D", (length, 1), (1, 1))
+    return x
+
+
+def conv1d(s: Sketch, x: Value, filters: int, kernel: int, stride=1, padding="VALID", dilation=1) -> Value:
+    """As Keras' Conv1D is converted: over the columns of [1, 1, T, C]; SAME where the frames are fewer than it sees."""
+    _, length, channels = x.shape
+    reach = (kernel - 1) * dilation + 1
+    if padding == "causal":
+        padded = s.value((1, length + reach - 1, channels), x.scale, x.zero_point)
+        s.model.op("PAD", [x.index, s.constant([[0, 0], [reach - 1, 0], [0, 0]])], [padded.index])
+        x, length, padding = padded, length + reach - 1, "VALID"
+    dilation = dilation if stride == 1 else 1
+    padding = padding if reach <= length else "SAME"
+    image = s.value((1, 1, length, channels), x.scale, x.zero_point)
+    s.model.op("EXPAND_DIMS", [x.index, s.constant(1)], [image.index])
+    y = s.conv(image, filters, (1, kernel), (1, stride), padding, (1, dilation), "RELU")
+    return s.reshape(y, (1, y.shape[2], filters))
+
+
+def mean_over(s: Sketch, x: Value, axes: list[int], keep_dims: bool, kind: str = "MEAN") -> Value:
+    """MEAN or another reduction of any dimensions."""
+    gone = {axis % len(x.shape) for axis in axes}
+    sizes = [(1 if d in gone else dim) for d, dim in enumerate(x.shape) if keep_dims or d not in gone]
+    y = s.value(sizes, x.scale, x.zero_point)
+    s.model.op(kind, [x.index, s.constant(axes)], [y.index], keep_dims=keep_dims)
+    return y
+
+
+def frames_from(s: Sketch, x: Value, first: int, count: int) -> Value:
+    """STRIDED_SLICE of some frames."""
+    begin, end = [0, first, 0], [0, first + count, 0]
+    y = s.value((1, count, x.shape[2]), x.scale, x.zero_point)
+    numbers = [s.constant(n) for n in (begin, end, [1, 1, 1])]
+    s.model.op("STRIDED_SLICE", [x.index, *numbers], [y.index], begin_mask=5, end_mask=5)
+    return y
+
+
+def stacked(s: Sketch, values: list[Value], axis: int) -> Value:
+    """PACK."""
+    shape = list(values[0].shape)
+    y = s.value((*shape[:axis], len(values), *shape[axis:]), values[0].scale, values[0].zero_point)
+    s.model.op("PACK", [v.index for v in values], [y.index], values_count=len(values), axis=axis)
+    return y
+
+
 def wake_word(height: int = 20, dtype: str = "int8") -> bytes:
     """Separable layers without padding along time, as a streaming wake word's; a dense layer behind."""
     s = Sketch(26, dtype=dtype)

@@ -36,7 +36,11 @@ class Played:
         while (s := next((s for s in reversed(range(len(stages))) if self.can_run(s)), None)) is not None:
             self.snapshots.append(list(self.done))
             self.order.append(s)
-            self.done[s] += 1
+            self.done[s] = self.after(s, self.done[s])
+
+    def after(self, s: int, rows: int) -> int:
+        """How many rows there are of a stage after its next event."""
+        return min(rows + self.stages[s].at_once, self.stages[s].height)
 
     def readers(self, s: int):
         return [(c, window) for c, stage in enumerate(self.stages) for maker, window in stage.reads if maker == s]
@@ -44,11 +48,12 @@ class Played:
     def can_run(self, s: int) -> bool:
         stage, row = self.stages[s], self.done[s]
         wanted = stage.leaves or any(
-            self.done[c] < self.stages[c].height and window.needed(self.done[c], stage.height) > row
+            self.done[c] < self.stages[c].height and window.needed(self.after(c, self.done[c]) - 1, stage.height) > row
             for c, window in self.readers(s)
         )
         there = row < stage.height and all(
-            self.done[maker] >= window.needed(row, self.stages[maker].height) for maker, window in stage.reads
+            self.done[maker] >= window.needed(self.after(s, row) - 1, self.stages[maker].height)
+            for maker, window in stage.reads
         )
         return wanted and there
 
@@ -61,13 +66,15 @@ class Played:
         for computes, done in zip(self.order, self.snapshots, strict=True):
             oldest = self.oldest(s, done)
             if computes == s and oldest is not None:
-                held.append(done[s] + 1 - oldest)
-        return max(held)
+                held.append(self.after(s, done[s]) - oldest)
+        blocks = self.stages[s].at_once if self.stages[s].in_order else 1
+        return min(-(-max(held) // blocks) * blocks, self.stages[s].height)
 
     def held(self, s: int, slides: bool) -> list[int]:
         found = []
         for computes, done in zip(self.order, self.snapshots, strict=True):
-            oldest, writes, stage = self.oldest(s, done), computes == s, self.stages[s]
+            oldest, stage = self.oldest(s, done), self.stages[s]
+            writes = (self.after(s, done[s]) - done[s]) * (computes == s)
             if stage.leaves:
                 found.append(done[s] + writes)
             elif slides:
@@ -82,7 +89,7 @@ class Played:
         first = total = 0
         for computes, done in zip(self.order, self.snapshots, strict=True):
             if computes in {c for c, _ in self.readers(s)}:
-                after = [rows + (number == computes) for number, rows in enumerate(done)]
+                after = [self.after(n, rows) if n == computes else rows for n, rows in enumerate(done)]
                 oldest = self.oldest(s, after)
                 oldest = after[s] if oldest is None else min(oldest, after[s])
                 if oldest > first:

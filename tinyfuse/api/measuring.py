@@ -44,7 +44,7 @@ def verify_plan(
     given = how.runs is not None or how.frames is not None
     runs, frames = _runs_and_frames(plan, how)
     progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
-    oracle = judge if window is None else WindowOracle(window, judge)
+    oracle = judge if window is None else WindowOracle(window, judge, progress)
     inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
     firmware, outcome = _build_and_run(
         plan, tree, inputs, machine, how, frames or 1, len(inputs), progress, spread=window is None

@@ -32,6 +32,7 @@ class Settings(TypedDict, total=False):
                       of values, where these are few; on cores with DSP extension, "unpacked": int16, and "winograd":
                       transformed, where windows are 3x3 with stride 1; "auto" (default for speed): whatever saves
                       predicted instructions, as far as max_flash allows, compressed where packed is too much
+    weights_blob      the weights are a file of their own, which the firmware binds (docs/weights.md; default: False)
     feed_rows         the module takes its image row by row (default: False)
     step              also NAME_step, which makes a part of an inference a call (default: False)
     slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,
@@ -51,6 +52,7 @@ class Settings(TypedDict, total=False):
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
     weights: Literal["auto", "packed", "unpacked", "winograd", "compressed"]
+    weights_blob: bool
     feed_rows: bool
     step: bool
     slide: int | None

@@ -9,7 +9,7 @@ from pathlib import Path
 from tinyfuse.compiler import arena_bytes_by_rule, compile_graph
 from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.cost.steps import longest_step
-from tinyfuse.emit import emit
+from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import PLAIN, Delivery, archives
 from tinyfuse.emit.manifest import MANIFEST, manifest_text
 from tinyfuse.errors import DoesNotFit, ToolMissing
@@ -18,7 +18,7 @@ from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text
 from tinyfuse.schedule.select import compressible
 from tinyfuse.toolchain import cmsis_nn
-from tinyfuse.verify.selftest import embedded_selftest
+from tinyfuse.verify.selftest import embedded_selftest, has_selftest
 
 
 def module_files(
@@ -32,8 +32,10 @@ def module_files(
     selftest       with the self-test, which output forms with a program that runs it have wherever there can be one
     """
     delivery = replace(delivery, bundled=tuple(bundled))
-    test = embedded_selftest(plan) if selftest or (delivery.runs_selftest and not plan.awaits) else None
+    programs = delivery.runs_selftest and has_selftest(plan) and not plan.options.weights_blob
+    test = embedded_selftest(plan) if selftest or programs else None
     files = {name: text.encode() for name, text in emit(plan, test, delivery).items()}
+    files |= emit_weights(plan)
     files["report.txt"] = report_text(plan, report_json(plan, unfused_arena, None)).encode()
     files |= {name: path.read_bytes() for name, path in bundled.items()}
     files |= archives(plan.options.name, delivery, files)

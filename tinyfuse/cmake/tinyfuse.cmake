@@ -8,7 +8,7 @@
 #   target_link_libraries(firmware PRIVATE digits_model)
 
 # tinyfuse_add_model(<library> <model.tflite> TARGET <core> [NAME <name>] [FEED_ROWS]
-#                    [OPTIONS <option>...])
+#                    [FRONT_END <front.tflite>] [SLIDE <frames>] [OPTIONS <option>...])
 #
 # Generates C from the model and adds it as a static library under the name <library>. What links
 # it can include <name>.h.
@@ -17,13 +17,15 @@
 #   TARGET          a core that `tinyfuse targets` lists; the compiler's CPU flags are the project's
 #   NAME            prefix of the module's C names; as `tinyfuse gen` derives it from the file's without one
 #   FEED_ROWS       the image is brought row by row: NAME_begin, NAME_feed_rows, NAME_finish
+#   FRONT_END       a model in front of it, of `tinyfuse front-end`; found as the model is
+#   SLIDE           a window of frames that moves by so many in each step: NAME_slide
 #   OPTIONS         further options of `tinyfuse gen`, such as --kernels tinyfuse or --bundle
 #
 # The module is generated when CMake configures, so that its own CMakeLists.txt (a library target
 # called <name>) says what to compile. A changed model, or another version of tinyfuse, makes the next
 # build configure again; files that come out the same are not compiled again.
 function(tinyfuse_add_model library model)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "FEED_ROWS" "TARGET;NAME" "OPTIONS")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "FEED_ROWS" "TARGET;NAME;FRONT_END;SLIDE" "OPTIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tinyfuse_add_model: unexpected arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -37,12 +39,19 @@ function(tinyfuse_add_model library model)
   if(arg_FEED_ROWS)
     list(APPEND arg_OPTIONS --feed-rows)
   endif()
+  if(arg_FRONT_END)
+    get_filename_component(arg_FRONT_END "${arg_FRONT_END}" ABSOLUTE)
+    list(APPEND arg_OPTIONS --front-end "${arg_FRONT_END}")
+  endif()
+  if(arg_SLIDE)
+    list(APPEND arg_OPTIONS --slide "${arg_SLIDE}")
+  endif()
   string(MAKE_C_IDENTIFIER "${library}" folder)
   # not "tinyfuse/": Python, started here with -m, could take that for the package
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/tinyfuse-models/${folder}")
 
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    "${model}" "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../__init__.py")
+    "${model}" ${arg_FRONT_END} "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../__init__.py")
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   execute_process(
     # -P: whatever lies in the working folder is no module

@@ -53,8 +53,9 @@ def _sum(factors: dict[str, float], counts: Counts) -> float:
 
 
 def entry_name(op: Op, kernel: Kernel, by_row: bool, context: Context) -> str:
-    """The kernel's name in a table: each of its paths has an entry of its own."""
-    return f"{kernel.costs_as or kernel.name} {kernel.path(op, by_row, context)}".strip()
+    """The kernel's name in a table: each of its paths has an entry of its own, and so have floats without an FPU."""
+    soft = "without FPU" if kernel.computes_floats and not context.target.fpu else ""
+    return " ".join(filter(None, (kernel.costs_as or kernel.name, kernel.path(op, by_row, context), soft)))
 
 
 def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Counts]:

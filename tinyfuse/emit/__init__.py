@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.emit.blob import Blob, blob_bytes, blob_of, code_digest
 from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
@@ -14,16 +20,42 @@ from tinyfuse.plan import Plan
 
 def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAIN) -> dict[str, str]:
     """File name -> text of the module: header, code, weights, the runtime it needs, CMake, and with
-    the self-test NAME_selftest.c. With output forms: the same C in their layout, and their files.
+    the self-test NAME_selftest.c. With output forms: the same C in their layout, and their files. Weights that
+    --weights-blob sets apart are `emit_weights`'.
 
     UsageError where the forms don't go together, or have no way to the CMSIS-NN that the module calls.
     """
     if plan.uses_cmsis_nn:
         check_cmsis_nn(delivery)
-    name = plan.options.name
+    context = _context(plan) | {"selftest": selftest, "delivery": delivery}
+    if plan.options.weights_blob:
+        context["blob"] = blob_of(context["weights"], _code(plan, context))
+    return handed_over(context, _c_files(context) | runtime_files(plan), delivery)
+
+
+def emit_weights(plan: Plan) -> dict[str, bytes]:
+    """File name -> content of the weights that --weights-blob sets apart; nothing without."""
+    if not plan.options.weights_blob:
+        return {}
+    context, symbols = _context(plan), name_constants(plan)
+    code = _code(plan, context)
+    arrays = {symbols[key]: np.asarray(data) for key, data in plan.unique_constants.items()}
+    data = blob_bytes(plan, arrays, blob_of(context["weights"], code), code)
+    return {f"{plan.options.name}_weights.bin": data}
+
+
+def _code(plan: Plan, context: Mapping[str, Any]) -> bytes:
+    """The digest of the plan's code, however it is handed over."""
+    alone = {**context, "selftest": None, "delivery": PLAIN, "blob": blob_of(context["weights"])}
+    return code_digest((_c_files(alone) | runtime_files(plan)).values())
+
+
+def _context(plan: Plan) -> dict[str, Any]:
+    """What the templates of the module's C know of the plan."""
     constants = name_constants(plan)
     own_headers, cmsis_nn_headers = headers(plan)
-    context = {
+    blob: Blob | None = None
+    return {
         **header_context(plan),
         "subgraphs": subgraph_functions(plan, constants),
         "groups": group_functions(plan, constants),
@@ -33,17 +65,18 @@ def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAI
             "cmsis_nn": cmsis_nn_headers,
         },
         "weights": weight_arrays(plan, constants),
-        "selftest": selftest,
-        "delivery": delivery,
+        "blob": blob,
     }
-    c_files = {
-        out: render(template, context)
-        for out, template in {
-            f"{name}.h": "module.h.j2",
-            f"{name}.c": "module.c.j2",
-            f"{name}_weights.h": "weights.h.j2",
-            f"{name}_weights.c": "weights.c.j2",
-            **({f"{name}_selftest.c": "selftest.c.j2"} if selftest else {}),
-        }.items()
+
+
+def _c_files(context: Mapping[str, Any]) -> dict[str, str]:
+    """File name -> text of the module's own C."""
+    name, blob, selftest = context["name"], context["blob"], context["selftest"]
+    templates = {
+        f"{name}.h": "module.h.j2",
+        f"{name}.c": "module.c.j2",
+        f"{name}_weights.h": "blob.h.j2" if blob else "weights.h.j2",
+        **({} if blob else {f"{name}_weights.c": "weights.c.j2"}),
+        **({f"{name}_selftest.c": "selftest.c.j2"} if selftest else {}),
     }
-    return handed_over(context, c_files | runtime_files(plan), delivery)
+    return {file: render(template, context) for file, template in templates.items()}

@@ -279,8 +279,11 @@ class _Writer(Printer):
             row = self.rows[reader.op.output]
             first = reader.window(use.input).first_c(row)
             rows.append(f"({row} < {height(reader.op.output)} ? {first} : {self.rows[tensor]})")
-        oldest = self.rows[tensor] if len(rows) > 1 else rows[0]
-        for row in rows if len(rows) > 1 else ():
+        # a window may begin after all rows that there are, where windows leave rows out
+        windows = (self.group.stages[use.stage].window(use.input) for use in readers(self.group.stages, tensor))
+        several = len(rows) > 1 or any(window.leaves_rows_out for window in windows)
+        oldest = self.rows[tensor] if several else rows[0]
+        for row in rows if several else ():
             oldest = f"tinyfuse_min({row}, {oldest})"
         return oldest
 

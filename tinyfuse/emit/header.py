@@ -165,11 +165,14 @@ def _feed(plan: Plan, inputs: list[Port]) -> Feed | None:
 class Slide:
     """What the API of a sliding window is printed from.
 
+    index          of the input, in the model's order
     frames         of the window
     step           that each step brings, `bytes` in all, of `ctype`, to `offset` of the arena
     steps_to_fill  up to the first with a result
+    own            whether the model keeps a window itself, of frames that it makes of what a step brings
     """
 
+    index: int
     symbol: str
     macro: str
     ctype: str
@@ -178,6 +181,7 @@ class Slide:
     steps_to_fill: int
     bytes: int
     offset: int
+    own: bool
 
 
 def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
@@ -186,8 +190,8 @@ def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
         return None
     port = inputs[window.input]
     return Slide(
-        port.symbol, port.macro, port.ctype, window.frames, window.step, window.steps_to_fill, port.bytes,
-        plan.offset(tensor),
+        port.index, port.symbol, port.macro, port.ctype, window.frames, window.step, window.steps_to_fill, port.bytes,
+        plan.offset(tensor), window.own is not None,
     )  # fmt: skip
 
 

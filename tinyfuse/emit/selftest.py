@@ -1,4 +1,4 @@
-"""What `gen --selftest` embeds: one input, and the checksum of its outputs."""
+"""What `gen --selftest` embeds: one input, or of a sliding window a stream's, and the checksum of its outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _PER_ROW = 20
 
 @dataclass(frozen=True)
 class EmbeddedInput:
-    """The bytes of one input as the arena holds them; `rows` are the lines of the initializer."""
+    """The bytes of one input as the arena holds them, of frames those of all steps; `rows` are the lines of the
+    initializer."""
 
     label: str
     bytes: int
@@ -25,20 +26,25 @@ class EmbeddedInput:
 
 @dataclass(frozen=True)
 class SelfTest:
-    """crc: a C literal, the CRC-32 of all outputs' bytes, one output after the other."""
+    """steps: of a sliding window, how many there are; else 1.
+    crc: a C literal, the CRC-32 of all outputs' bytes, one output after the other, of every step that has a result."""
 
     inputs: tuple[EmbeddedInput, ...]
+    steps: int
     crc: str
 
 
-def selftest(plan: Plan, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> SelfTest:
-    """One run: the inputs that the module is to carry, and the outputs that must come of them."""
-    crc = zlib.crc32(b"".join(_stored(_with_one_nan(array)) for array in outputs))
-    embedded = tuple(
-        EmbeddedInput(f"{port.label} {port.dtype}", port.bytes, tuple(_rows(_stored(array))))
-        for port, array in zip(ports(plan)[0], inputs, strict=True)
-    )
-    return SelfTest(embedded, f"0x{crc:08X}u")
+def selftest(plan: Plan, inputs: Sequence[Sequence[np.ndarray]], outputs: Sequence[Sequence[np.ndarray]]) -> SelfTest:
+    """The inputs of one run, or of a sliding window of all steps of a stream, and the outputs of those that have a
+    result. Of an input that is no frames every step gets the first one's."""
+    crc = zlib.crc32(b"".join(_stored(_with_one_nan(array)) for step in outputs for array in step))
+    framed = None if plan.source.window is None else plan.source.window.input
+    embedded = []
+    for port in ports(plan)[0]:
+        steps = inputs if port.index == framed else inputs[:1]
+        data = b"".join(_stored(step[port.index]) for step in steps)
+        embedded.append(EmbeddedInput(f"{port.label} {port.dtype}", len(data), tuple(_rows(data))))
+    return SelfTest(tuple(embedded), len(inputs), f"0x{crc:08X}u")
 
 
 def _with_one_nan(array: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
+from tinyfuse.rewrite.cancel_transposes import why_transpose_stays
 from tinyfuse.rewrite.fold_pad import why_pad_stays
 from tinyfuse.schedule.partition import is_pointwise_function
 
@@ -45,6 +46,7 @@ def advice(plan: Plan) -> Iterator[Advice]:
     source = {op.index: op for op in plan.source.ops}
     for op in plan.graph.ops:
         yield from _padding(plan, op, predicted.get(op))
+        yield from _layout(plan, op, predicted.get(op))
         yield from _normalization(plan, op, predicted.get(op))
         yield from _activation(plan, op, predicted.get(op))
         yield from _dead_channels(source.get(op.index), op)
@@ -70,6 +72,16 @@ def _padding(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
                 "pad inside the convolution (padding 'same'), or give input and output of the padding one "
                 "scale and zero point",
             )  # fmt: skip
+
+
+def _layout(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:
+    if op.kind == "TRANSPOSE" and not op.view and plan.options.fusion != "none":
+        reason = why_transpose_stays(plan.graph, op)
+        yield Advice(
+            "layout", op, f"moves {op.output.bytes:,} bytes: {reason}{_takes(instructions)}",
+            "convert the model with channels last at its inputs and outputs, as onnx2tf does by itself, litert-torch "
+            "with to_channel_last_io",
+        )  # fmt: skip
 
 
 def _normalization(plan: Plan, op: Op, instructions: int | None) -> Iterator[Advice]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tinyfuse.ir import Op, Window
+from tinyfuse.ir import Op
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, op_name
 from tinyfuse.slide import OperatorStep, account
 
 #: what is told of as a loss: a share of a step's multiply-accumulates
 _LOSS = 0.02
+
+_VALID = "let it and the layers before it pad nothing along time (padding 'valid'): then only new rows are made"
+_KEPT = "give --optimize speed, or more with --max-ram, to keep them"
 
 
 def sliding_json(plan: Plan) -> JsonObject | None:
@@ -32,35 +35,36 @@ def sliding_json(plan: Plan) -> JsonObject | None:
                 "kept_bytes": step.state,
                 "macs": step.macs,
                 "whole_macs": step.whole_macs,
-                "reason": step.reason,
+                "reason": None if step.end is None else step.end.reason,
+                "running_sum": step.running_sum,
             }
             for step in steps
         ],
         "advice": [
             {"topic": "sliding window", "operator": str(op), "message": message, "hint": hint}
-            for op, message, hint in _advice(window, steps)
+            for op, message, hint in _advice(steps)
         ],
     }
 
 
-def _advice(window: Window, steps: tuple[OperatorStep, ...]) -> Iterator[tuple[Op, str, str]]:
+def _advice(steps: tuple[OperatorStep, ...]) -> Iterator[tuple[Op, str, str]]:
     total = sum(step.macs for step in steps)
     for step in steps:
-        again = step.made - step.new
-        if step.reason is None and again > 0 and step.macs * again >= _LOSS * total * step.made:
-            macs = step.macs * again // step.made
-            yield (
-                step.op,
-                f"makes {again} rows again in every step, {macs:,} MACs: they see the padding at the window's ends",
-                "let it and the layers before it pad nothing along time (padding 'valid'): then only new rows are made",
-            )
-        elif step.reason is not None and step.macs >= _LOSS * total and step.macs:
-            yield (
-                step.op,
-                f"runs over the whole window in every step, {step.macs:,} MACs: {step.reason}",
-                f"a step that is a multiple of the strides along time (now {window.step}), windows along time, and "
-                "a mean over time in front of what needs all of it",
-            )
+        if step.end is not None:
+            if step.end.hint and step.macs >= _LOSS * total:
+                all_rows = f"runs over the whole window in every step, {step.macs:,} MACs: {step.end.reason}"
+                yield step.op, all_rows, step.end.hint
+            continue
+        for rows, why, hint in (
+            (step.padded, "they see the padding at the window's ends", _VALID),
+            (step.made - step.new - step.padded, "they are not kept, for less state", _KEPT),
+        ):
+            if rows > 0 and step.macs * rows >= _LOSS * total * step.made:
+                yield (
+                    step.op,
+                    f"makes {rows} rows again in every step, {step.macs * rows // step.made:,} MACs: {why}",
+                    hint,
+                )
 
 
 def sliding_lines(data: JsonObject) -> list[str]:
@@ -70,7 +74,7 @@ def sliding_lines(data: JsonObject) -> list[str]:
         return []
     lines = ["", f"{'rows made':>14}  {'kept':>5}  {'bytes':>7}  {'MACs':>10}  {'of':>10}  operator"]
     for op in sliding["operators"]:
-        made = "whole" if op["rows"] is None else f"{op['made_rows']} of {op['rows']}"
+        made = f"{op['made_rows']} of {op['rows']}" if op["rows"] else "sums" if op["running_sum"] else "whole"
         lines.append(
             f"{made:>14}  {op['kept_rows']:>5}  {op['kept_bytes']:>7,}  {op['macs']:>10,}  {op['whole_macs']:>10,}  "
             f"{op['index']} {op['kind']}{'' if op['reason'] is None else ': ' + op['reason']}"

@@ -259,6 +259,22 @@ class Saving:
 
 
 @dataclass(frozen=True, eq=False)
+class OwnWindow:
+    """The parts of a model that keeps its window itself (tinyfuse/slide/own_window.py).
+
+    network  the graph behind the window, which is its first input
+    front    the operators that make frames of what a run brings, with states of their own
+    frame    the tensor that a run adds to the window
+    runs     of the model in a step
+    """
+
+    network: Graph
+    front: tuple[Op, ...]
+    frame: Tensor
+    runs: int
+
+
+@dataclass(frozen=True, eq=False)
 class Window:
     """What a step graph computes a step of (`tinyfuse.slide`): the graph `whole` over a window of the last frames of
     one of its inputs.
@@ -268,6 +284,8 @@ class Window:
     step    frames that are new in each step
     axis    of the input in the file
     again   which operators' rows are made again though they could be kept, by number (tinyfuse/slide/front.py)
+    own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
+            a step, and `axis` is that of the first input of `own.network`
     """
 
     whole: Graph
@@ -276,6 +294,12 @@ class Window:
     step: int
     axis: int
     again: frozenset[int] = frozenset()
+    own: OwnWindow | None = None
+
+    @property
+    def sliding(self) -> tuple[Graph, int]:
+        """The graph that slides, and the number of its input that has the frames."""
+        return (self.whole, self.input) if self.own is None else (self.own.network, 0)
 
     @property
     def steps_to_fill(self) -> int:

@@ -250,6 +250,7 @@ class Kernel(ABC):
                there are so many
     whole      `call` accepts a site without a row: computes the whole output
     rings      by rows, inputs may be rings (else the needed rows must lie in order in memory)
+    in_order   by rows, inputs may be rings that slide, so that their rows lie in order; those that a call makes do too
     accumulates  a row of the output is made from the row before it, which must have been kept
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
     nibbles    its constants have weights of int4 two to a byte
@@ -267,6 +268,7 @@ class Kernel(ABC):
     rows_a_call: int = 1
     whole: bool = True
     rings: bool = False
+    in_order: bool = False
     accumulates: bool = False
     in_place: tuple[int, ...] = ()
     nibbles: bool = False
@@ -300,6 +302,12 @@ class Kernel(ABC):
         """Which of its ways the C function goes, where they differ so much that each has costs of its own
         (tinyfuse/cost); "" where there is one."""
         return ""
+
+    @property
+    def computes_floats(self) -> bool:
+        """Whether it has instructions for float32, or calls of a library where there is no FPU: its C has the dtype's
+        suffix. What only moves floats has none."""
+        return "_f32" in self.name
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         """How often the C's loops run in an inference, by one call or (`by_row`) one an output row: what the

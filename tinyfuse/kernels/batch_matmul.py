@@ -8,6 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.counts import Counts, product_counts
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.matmul_scaling import matmul_multiplier
 
@@ -22,6 +23,9 @@ class BatchMatMulWhole(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return product_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(

@@ -8,6 +8,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts, byte_counts
 from tinyfuse.kernels.rows import input_pointer
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.pack import Pack
@@ -25,6 +26,9 @@ class _Deal(Kernel):
             for i, tensor in enumerate(op.operands)
             if tensor.is_constant
         )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
 
     def blocks(self, op: Op, tensor: Tensor, first: int) -> tuple[int, int]:
         """(how many blocks an input has, their bytes), of its dimensions from `first` on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.counts import Counts, byte_counts
 
 
 class Copy(Kernel):
@@ -12,6 +13,9 @@ class Copy(Kernel):
     name = "tinyfuse_copy"
     headers = ("tinyfuse_copy.h",)
     in_place = (0,)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer, site.output.pointer, op.output.bytes)),)

@@ -12,14 +12,16 @@ weights serves (three in portable code, two with Helium).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.convolution import clamp_range, geometry, quantized
 from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.transpose_conv import TransposeConv, paddings
 
 Counts = Mapping[str, float]
 
@@ -44,6 +46,14 @@ def _signed(op: Op) -> int:
 def _clamped(op: Op) -> int:
     """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
+
+
+def _narrowed(op: Op) -> int:
+    """Outputs whose clamp is narrower than their dtype and than what of it isn't negative: kernels that saturate to
+    either pass over these alone once more."""
+    least, most = RANGE[op.output.dtype] if quantized(op) else (0, 0)
+    low, high = clamp_range(op) if quantized(op) else (0, 0)
+    return op.output.elements if high < most or low not in (least, 0) else 0
 
 
 @_kept
@@ -83,6 +93,7 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
         "outputs": pixels * out_c,
         "signed_outputs": _signed(op),
         "clamped_outputs": _clamped(op),
+        "narrowed_outputs": _narrowed(op),
         "macs": terms * out_c,
         "inner_taps": inner * out_c,
         "inner_macs": inner * weights.shape[-1] * out_c,
@@ -109,8 +120,9 @@ _OF_STRIPS = (
 ).split()
 
 
-#: what looking weights up adds to the counts of a kernel
-LOOKED_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips", "strip_pixels")
+#: what looking weights up adds to the counts of a kernel: of each call, and of strips
+OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
+LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
 
 
 @_kept
@@ -133,6 +145,27 @@ def _looked_up(groups: int, group_weights: int, step: int) -> Counts:
         "looked_up_groups": groups,
         "looked_up_words": groups * _up(group_weights, 4) * (step == 4),
         "looked_up_vectors": groups * _up(group_weights, step) * (step > 4),
+    }
+
+
+@_kept
+def eight_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
+    g = geometry(op)
+    eights = g.groups * _up(g.out_c // g.groups, 8)
+    rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    one_piece = g.groups == 1 and g.dilation_w == 1
+    runs = rows * (g.out_w - _border_pixels(op) // g.out_h) if one_piece else 0
+    return {
+        "calls": _calls(op, by_row),
+        "pixels": g.out_h * g.out_w,
+        "outputs": op.output.elements,
+        "eights": g.out_h * g.out_w * eights,
+        "eight_rows": g.out_h * g.out_w * g.kernel_h * eights,
+        "eight_runs": runs * eights,
+        "eight_taps": (_inner_taps(op) - runs * g.kernel_w) * eights,
+        "eight_asked": (rows * g.out_w - runs) * g.kernel_w * eights,
+        "eight_terms": _inner_taps(op) * (g.in_c // g.groups) * eights,
     }
 
 
@@ -194,6 +227,7 @@ def depthwise_counts(op: Op, by_row: bool) -> Counts:
         "outputs": pixels * g.out_c,
         "signed_outputs": _signed(op),
         "clamped_outputs": _clamped(op),
+        "narrowed_outputs": _narrowed(op),
         "inner_macs": inner * g.out_c,
         "macs": pixels * taps * g.out_c,
         "quads": pixels * fours,
@@ -213,6 +247,28 @@ def looked_up_depthwise_counts(op: Op, by_row: bool, groups: int, group_bytes: i
     """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once."""
     calls = _calls(op, by_row)
     return {**depthwise_counts(op, by_row), **_looked_up(calls * groups, group_bytes, step), "strips": calls}
+
+
+@_kept
+def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
+    """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
+    a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
+    calls, g = _calls(op, by_row), geometry(op)
+    chunks, groups = calls * _up(g.out_w, outputs), _up(g.in_c, channels)
+    planes = min(g.stride_w, g.kernel_w)
+    reads = calls * (
+        g.out_w * planes + _up(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
+    )
+    return {
+        "calls": calls,
+        "chunks": chunks,
+        "chunk_planes": chunks * planes,
+        "chunk_groups": chunks * groups,
+        "group_planes": chunks * groups * planes,
+        "group_columns": reads * groups,
+        "chunk_channels": chunks * g.in_c,
+        "outputs": op.output.elements,
+    }
 
 
 def _inner_taps(op: Op) -> int:
@@ -267,19 +323,128 @@ def pool_counts(op: Op, by_row: bool) -> Counts:
 @_kept
 def element_counts(op: Op, by_row: bool) -> Counts:
     """Of an operator without window or weights: rows of the innermost dimension, and elements."""
+    return _counted(op, by_row, lambda tensor: 1)
+
+
+@_kept
+def byte_counts(op: Op, by_row: bool) -> Counts:
+    """The same of a kernel that moves elements of any dtype: what it counts are bytes."""
+    return _counted(op, by_row, lambda tensor: ITEM_BYTES[tensor.dtype])
+
+
+def _counted(op: Op, by_row: bool, size: Callable[[Tensor], int]) -> Counts:
+    """`size`: what an element of a tensor counts as."""
     calls = _calls(op, by_row)
-    inputs = sum(tensor.elements for tensor in op.activations)
+    inputs = sum(tensor.elements * size(tensor) for tensor in op.activations)
     result = (op.outputs or op.states)[0]  # what has no output writes a state
+    item = size(result)
     depth = result.shape[-1] if result.shape else 1
     rows = result.elements // max(1, depth)
-    call = result.elements // calls
+    call, depth = result.elements // calls * item, depth * item
     return {
         "calls": calls,
         "rows": rows,
         "inputs": inputs,
-        "outputs": result.elements,
+        "outputs": result.elements * item,
         "call_words": calls * _up(call, 4),
         "call_vectors": calls * _up(call, 16),
         "row_words": rows * _up(depth, 4),
         "row_vectors": rows * _up(depth, 16),
+    }
+
+
+@_kept
+def transposed_counts(op: Op, by_row: bool) -> Counts:
+    """Of a transposed convolution."""
+    out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
+    (_, out_h, out_w, _), (_, in_h, in_w, _) = op.output.shape, op.operand(2).shape
+    (stride_h, stride_w), (top, left) = op.attributes_as(TransposeConv).stride, paddings(op)
+    rows = _reaching(out_h, in_h, kernel_h, stride_h, top)
+    taps = rows * _reaching(out_w, in_w, kernel_w, stride_w, left)
+    asked = out_h * out_w * _up(kernel_h, stride_h) * _up(kernel_w, stride_w)
+    return {
+        "calls": _calls(op, by_row),
+        "pixels": out_h * out_w,
+        "tap_rows": rows * out_w,
+        "taps": taps,
+        "asked": asked,
+        "terms": taps * in_c,
+        "outputs": op.output.elements,
+        "output_tap_rows": rows * out_w * out_c,
+        "output_taps": taps * out_c,
+        "output_asked": asked * out_c,
+        "macs": taps * in_c * out_c,
+        "eights": out_h * out_w * _up(out_c, 8),
+        "eight_taps": taps * _up(out_c, 8),
+        "eight_terms": taps * in_c * _up(out_c, 8),
+        "pairs": out_h * out_w * _up(out_c, 2),
+        "pair_taps": taps * _up(out_c, 2),
+        "pair_words": taps * _up(out_c, 2) * _up(in_c, 4),
+    }
+
+
+def _reaching(out: int, dim: int, kernel: int, stride: int, before: int) -> int:
+    """Along one axis: how many taps of all outputs together fall on an input."""
+    return sum(
+        1 for at in range(out) for k in range(kernel)
+        if at + before >= k and (at + before - k) % stride == 0 and (at + before - k) // stride < dim
+    )  # fmt: skip
+
+
+@_kept
+def product_counts(op: Op, by_row: bool) -> Counts:
+    """Of products of matrices."""
+    left, outputs = op.operand(0), op.output.elements
+    depth = left.shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
+    rows, columns = op.output.shape[-2:]
+    return {
+        "calls": 1,
+        "matrices": outputs // (rows * columns),
+        "rows": outputs // columns,
+        "outputs": outputs,
+        "macs": outputs * depth,
+    }
+
+
+@_kept
+def svdf_counts(op: Op, by_row: bool) -> Counts:
+    """Of an SVDF."""
+    (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape
+    return {
+        "calls": 1,
+        "outputs": op.output.elements,
+        "filters": batches * filters,
+        "macs": batches * filters * inputs,
+        "words": batches * filters * (inputs // 4),
+        "rests": batches * filters * (inputs % 4),
+        "remembered": batches * filters * memory,
+    }
+
+
+@_kept
+def lstm_counts(op: Op, by_row: bool) -> Counts:
+    """Of an LSTM: a unit has four gates, each a sum over inputs and one over the hidden state."""
+    inputs, units = op.input.shape[2], op.output.shape[2]
+    outputs = op.output.elements
+    return {
+        "calls": 1,
+        "steps": outputs // units,
+        "outputs": outputs,
+        "macs": outputs * 4 * (inputs + units),
+        "words": outputs * 4 * (inputs // 4 + units // 4),
+        "rests": outputs * 4 * (inputs % 4 + units % 4),
+    }
+
+
+def piece_counts(calls: int, lines: int, pieces: int, run: int) -> Counts:
+    """Of a copy of pieces of `run` bytes, which lie in lines."""
+    words, rest = divmod(run, 4)
+    return {
+        "calls": calls,
+        "lines": lines,
+        "bytes": pieces * (run == 1),
+        "words": pieces * (run == 4),
+        "pieces": pieces * (run not in (1, 4)),
+        "piece_words": pieces * (words if run != 4 else 0),
+        "piece_rests": pieces * (rest if run != 1 else 0),
     }

@@ -90,6 +90,21 @@ def quad_starts(channels: int) -> list[int]:
     return [min(start, channels - 4) for start in range(0, channels, 4)]
 
 
+def packed_taps(weights: Array) -> Array:
+    """int8 weights [channels, taps] as tinyfuse_depthwise_packed.h takes them, by four channels and two taps, in one
+    dimension."""
+    channels, taps = weights.shape
+    even = np.zeros((channels, taps + taps % 2), np.int8)
+    even[:, :taps] = weights
+    groups = [
+        # [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
+        even[start : start + 4].reshape(2, 2, -1, 2).transpose(2, 0, 3, 1)
+        for start in quad_starts(channels)
+    ]
+    packed: Array = np.ascontiguousarray(groups).reshape(-1)
+    return packed
+
+
 class PackedDepthwiseRow(Kernel):
     """Depthwise convolution with depth multiplier 1 and at least four channels, taps in pairs.
 
@@ -110,18 +125,7 @@ class PackedDepthwiseRow(Kernel):
         return pace_of_columns(op) if op.output.shape[3] % 4 == 0 else {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        channels, taps = layer_weights(op).shape
-        weights = np.zeros((channels, taps + taps % 2), np.int8)
-        weights[:, :taps] = layer_weights(op)
-        groups = [
-            # [4 channels, pairs, 2 taps] -> [pairs, 2 halves of the channels, 2 taps, 2 channels]
-            weights[start : start + 4].reshape(2, 2, -1, 2).transpose(2, 0, 3, 1)
-            for start in quad_starts(channels)
-        ]
-        return (
-            Constant("weights", np.ascontiguousarray(groups).reshape(-1), "int8_t"),
-            channels_constant(op),
-        )
+        return Constant("weights", packed_taps(layer_weights(op)), "int8_t"), channels_constant(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         return taps_scratch(op)

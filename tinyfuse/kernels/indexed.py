@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, piece_counts
 from tinyfuse.ops.mirror_pad import Indexed, indexed_dimensions
 
 #: of each dimension of the output: the input index of every index, below 65536; None: itself
@@ -32,6 +33,14 @@ class _Indexed(Kernel):
             for axis, dim in enumerate(self.dimensions(op))
             if dim.index is not None
         )
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        dims, item = self.dimensions(op), ITEM_BYTES[op.output.dtype]
+        whole_pixels = dims[3].index is None
+        run = item * (dims[3].count if whole_pixels else 1)
+        pixels = op.output.elements // dims[3].count
+        pieces = pixels if whole_pixels else op.output.elements
+        return piece_counts(op.output.shape[1] if by_row else 1, pixels // dims[2].count, pieces, run)
 
     def params(self, op: Op, site: CallSite) -> Let:
         dims = self.dimensions(op)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts, depthwise_counts, eight_counts, layer_counts, transposed_counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, plain_weights
@@ -18,7 +18,8 @@ from tinyfuse.ops.real import real_bias, real_clamp
 from tinyfuse.ops.transpose_conv import as_convolution
 
 
-def _biases(op: Op) -> Constant:
+def biases(op: Op) -> Constant:
+    """float [out_c]"""
     return Constant("biases", np.ascontiguousarray(real_bias(op), "<f4"), "float")
 
 
@@ -28,20 +29,10 @@ class _Layer(Kernel):
     by_row, whole, rings = True, False, True
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), _biases(op)
+        return plain_weights(op), biases(op)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
-
-
-class ConvRowF32(_Layer):
-    """Any convolution."""
-
-    name = "tinyfuse_conv_row_f32"
-    headers = ("tinyfuse_conv_f32.h",)
-
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
 
 
 class DepthwiseRowF32(_Layer):
@@ -54,29 +45,33 @@ class DepthwiseRowF32(_Layer):
         return depthwise_counts(op, by_row)
 
 
-def _eights(op: Op) -> Constant:
-    """The weights of eight output channels at a time: [eights, terms, 8], zeros beyond the last channel."""
-    weights = channel_weights(op)
+def in_eights(weights: Array) -> Array:
+    """Weights [out_c, terms] by eight output channels: [eights, terms, 8], zeros beyond the last channel, in one
+    dimension."""
     padded = np.zeros((-(-len(weights) // 8) * 8, weights.shape[1]), "<f4")
     padded[: len(weights)] = weights
-    packed = padded.reshape(-1, 8, weights.shape[1]).transpose(0, 2, 1)
-    return Constant("weights", np.ascontiguousarray(packed).reshape(-1), "float")
+    packed: Array = padded.reshape(-1, 8, weights.shape[1]).transpose(0, 2, 1).reshape(-1)
+    return packed
+
+
+def _eights(op: Op, groups: int = 1) -> Constant:
+    """The weights of each group in eights."""
+    return Constant(
+        "weights", np.concatenate([in_eights(part) for part in np.split(channel_weights(op), groups)]), "float"
+    )
 
 
 class PackedConvRowF32(_Layer):
-    """Convolution of one group, eight output channels at a time."""
+    """Any convolution, eight output channels of a group at a time."""
 
     name = "tinyfuse_conv_packed_row_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
 
-    def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1
-
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _eights(op), _biases(op)
+        return _eights(op, geometry(op).groups), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return eight_counts(op, by_row)
 
 
 class PackedDepthwiseRowF32(_Layer):
@@ -93,7 +88,7 @@ class PackedDepthwiseRowF32(_Layer):
         weights = channel_weights(op)
         starts = [min(start, len(weights) - 8) for start in range(0, len(weights), 8)]
         packed = np.array([weights[start : start + 8].T for start in starts], "<f4")
-        return Constant("weights", packed.reshape(-1), "float"), _biases(op)
+        return Constant("weights", packed.reshape(-1), "float"), biases(op)
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
@@ -112,8 +107,11 @@ class TransposeConvRowF32(_Layer):
     name = "tinyfuse_transpose_conv_row_f32"
     headers = ("tinyfuse_transpose_conv_f32.h",)
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return plain_weights(op), _biases(as_convolution(op))
+        return plain_weights(op), biases(as_convolution(op))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return transpose_conv_params(op, site), Call(
@@ -133,7 +131,7 @@ class DenseF32(Kernel):
         return pace_of_batches(op, buffered=False)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return _eights(op), _biases(op)
+        return _eights(op), biases(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)

@@ -9,7 +9,7 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts, transposed_counts
 from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
 from tinyfuse.kernels.packing import conv_row_call, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
@@ -76,6 +76,9 @@ class TransposeConvRowS16(_Layer):
 
     name = "tinyfuse_transpose_conv_row_s16"
     headers = ("tinyfuse_transpose_conv_s16.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), channels_s16(as_convolution(op))

@@ -7,7 +7,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
 from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
-from tinyfuse.kernels.depthwise import taps_scratch
+from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
 from tinyfuse.kernels.matmul import block_pixels, matmul_depth, unpacked_order
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
@@ -78,6 +78,37 @@ class PackedConvRowW16(_Layer):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, block_pixels(context))
+
+
+class PackedDepthwiseRowW16(_Layer):
+    """Depthwise convolution with depth multiplier 1 and at least four channels by the loop of int8 weights: two of
+    them make up one."""
+
+    name = "tinyfuse_depthwise_packed_row_w16"
+    headers = ("tinyfuse_depthwise_w16.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        return g.in_c == g.out_c >= 4 and bounded(op) is not None and bool((op.operand(1).values < 255).all())
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        layer = proven(bounded(op))
+        less = layer.weights >> 1
+        both = np.stack([less, layer.weights - less], axis=2).reshape(len(less), -1).astype(np.int8)
+        return (
+            Constant("weights", packed_taps(both), "int8_t"),
+            Constant("channels", layer.channels, "tinyfuse_requant"),
+        )
+
+    def scratch(self, op: Op, context: Context) -> int:
+        g = geometry(op)
+        return taps_scratch(op) + 2 * g.kernel_h * g.kernel_w * POINTER_BYTES
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return depthwise_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)
 
 
 class DepthwiseRowW16(_Layer):

@@ -9,6 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, lstm_counts
 from tinyfuse.ops.lstm_scaling import (
     CELL,
     GATES,
@@ -33,6 +34,9 @@ class LstmWhole(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return lstm_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]
@@ -76,6 +80,9 @@ class LstmReal(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "float32"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return lstm_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         gates = [[op.operand(i).values for i in gate] for gate in GATES.values()]

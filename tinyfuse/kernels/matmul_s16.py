@@ -89,20 +89,26 @@ def _rounded_twice(op: Op, greatest: Int64s) -> Array | None:
     return channels
 
 
-def matmul_s16_constants(op: Op) -> tuple[Constant, ...]:
-    """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
-    weights, depth = channel_weights(op), matmul_depth(op)
-    out_c, even = len(weights), len(weights) // 2 * 2
+def packed_s16(weights: Array) -> Array:
+    """int8 weights [out_c, terms] as the C takes them, in one dimension: pairs of channels interleaved by four inputs,
+    then an odd last one."""
+    (out_c, terms), even = weights.shape, len(weights) // 2 * 2
+    depth = -(-terms // 4) * 4
     padded = np.zeros((out_c, depth), np.int8)
-    padded[:, : weights.shape[1]] = weights
+    padded[:, :terms] = weights
     fours = padded.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2).reshape(out_c, depth // 4, 4)  # 0 2 1 3
     pairs = fours[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-    packed = np.concatenate([pairs.reshape(-1), fours[even:].reshape(-1)])
+    return np.concatenate([pairs.reshape(-1), fours[even:].reshape(-1)])
+
+
+def matmul_s16_constants(op: Op, groups: int = 1) -> tuple[Constant, ...]:
+    """Weights, of each group by itself, and channels."""
+    packed = np.concatenate([packed_s16(part) for part in np.split(channel_weights(op), groups)])
     return Constant("weights", packed, "int8_t"), proven(matmul_s16(op)).constant
 
 
 class PackedConvRowS16(Kernel):
-    """Convolution of one group by im2col.
+    """Any convolution, by im2col of each group.
 
     A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
     writes only its output row; a block of pixels is copied before its outputs are written.
@@ -113,17 +119,17 @@ class PackedConvRowS16(Kernel):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and matmul_s16(op) is not None
+        return matmul_s16(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
         return {0: AccessOrder(2 * g.in_c, 2 * g.out_c)} if is_plain_pointwise(op) else {}
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_s16_constants(op)
+        return matmul_s16_constants(op, geometry(op).groups)
 
     def scratch(self, op: Op, context: Context) -> int:
-        by_one = op.input.shape[3] % 4 != 0
+        by_one = op.input.shape[3] % 4 != 0 or geometry(op).groups > 1
         rows = op.operand(1).shape[1] * POINTER_BYTES
         return 2 * matmul_depth(op) * (block_pixels(context) + by_one) + rows
 

@@ -132,8 +132,8 @@ class MveConvRowS16(_MveRow):
         return _matmul_constants(op)
 
     def scratch(self, op: Op, context: Context) -> int:
-        rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
-        return rows * POINTER_BYTES + 4 * depth
+        rows, terms = op.operand(1).shape[1], int(channel_weights(op).shape[1])
+        return rows * POINTER_BYTES + 2 * 2 * (-(-terms // 8) * 8)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, byte_counts
 from tinyfuse.ops.pad import pad_value, padded_dimensions
 
 
@@ -34,6 +35,9 @@ class _Pad(Kernel):
     def __init__(self, wide: bool, name: str):
         self.wide, self.name = wide, name
         self.headers = ("tinyfuse_pad_wide.h" if wide else "tinyfuse_pad.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return byte_counts(op, by_row)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.wide == (op.output.dtype != "int8")

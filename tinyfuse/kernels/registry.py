@@ -29,6 +29,7 @@ from tinyfuse.kernels.cmsis.softmax import CmsisSoftmax, CmsisSoftmaxS16
 from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
+from tinyfuse.kernels.column_blocks import ColumnBlocks, lying
 from tinyfuse.kernels.compressed import (
     CompressedConvRow,
     CompressedConvRows,
@@ -54,6 +55,7 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -81,7 +83,6 @@ from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers_f32 import (
-    ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
     PackedConvRowF32,
@@ -89,7 +90,7 @@ from tinyfuse.kernels.layers_f32 import (
     TransposeConvRowF32,
 )
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
-from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16
+from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvRowW16, PackedDepthwiseRowW16
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
@@ -125,12 +126,13 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows
+from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows, MoveSums
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.kernels.winograd import WinogradRows
@@ -155,12 +157,14 @@ def kernels_of(kind: str) -> tuple[Kernel, ...]:
 
 def kernels_for(op: Op) -> tuple[Kernel, ...]:
     """The kernels of `op`'s kind, made fit for it: of a layer those of its dtype; a batch of images takes those of
-    one image in a loop."""
+    one image in a loop; of images of a single column convolutions may also make several rows a call."""
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
         kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
     if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
         return tuple(EachImage(kernel) for kernel in kernels)
+    if op.kind == "CONV_2D" and lying(op) is not None:
+        return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
     return kernels
 
 
@@ -229,17 +233,18 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
-        "float32": (PackedConvRowF32(), ConvRowF32()),
+        "float32": (PackedConvRowF32(),),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE, MveDepthwiseRow(), Depthwise3x3Row(), PackedDepthwiseRow(),
-            DepthwiseRow(), CmsisDepthwiseS4(), CmsisDepthwise(),
+            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE, MveDepthwiseRow(), ColumnsDepthwiseRow(),
+            Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
+            CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
         "int16": (
             MveDepthwiseRowS16(), Depthwise3x3RowS16(), PackedDepthwiseRowS16(), DepthwiseRowS16(), CmsisDepthwiseS16(),
         ),
-        "int8 x int16": (DepthwiseRowW16(), ConvRowW16()),
+        "int8 x int16": (PackedDepthwiseRowW16(), DepthwiseRowW16(), ConvRowW16()),
         "float32": (PackedDepthwiseRowF32(), DepthwiseRowF32()),
     },
     "FULLY_CONNECTED": {
@@ -253,8 +258,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "TRANSPOSE_CONV": {
         "int8": (TransposeConvRow(), CmsisTransposeConv(), CmsisReverseConv()),
-        "int16": (TransposeConvRowS16(),),
-        "float32": (TransposeConvRowF32(),),
+        "int16": (PackedTransposedRowS16(), TransposeConvRowS16()),
+        "float32": (PackedTransposedRowF32(), TransposeConvRowF32()),
     },
 }  # fmt: skip
 
@@ -381,6 +386,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
     "RING_ROWS": (CopyRingRows(),),
+    "MOVE_SUM": (MoveSums("int8"), MoveSums("int16")),
     "AWAIT_WINDOW": (AwaitWindow(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

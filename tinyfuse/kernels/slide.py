@@ -1,15 +1,17 @@
-"""Our kernels of what sliding windows keep (runtime_c/tinyfuse_ring.h, tinyfuse_await.h)."""
+"""Our kernels of what sliding windows keep (runtime_c/tinyfuse_ring.h, tinyfuse_move_sum.h, tinyfuse_await.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts
+from tinyfuse.ops.move_sum import MoveSum
 from tinyfuse.ops.ring_rows import RingRows
 
 
 class CopyRingRows(Kernel):
-    """Copies rows of the ring, in one piece or two."""
+    """Copies rows of the ring, out of one place or several."""
 
     name = "tinyfuse_ring_rows"
     headers = ("tinyfuse_ring.h",)
@@ -20,9 +22,34 @@ class CopyRingRows(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         cursor, pointer = (site.input(i).pointer for i in range(2))
-        ring, count, first = op.operand(1), op.output.shape[1], op.attributes_as(RingRows).first
+        ring, count, rows = op.operand(1), op.output.shape[1], op.attributes_as(RingRows)
         height = ring.shape[1]
-        return (Call(self.name, (pointer, height, ring.bytes // height, cursor, first, count, site.output.pointer)),)
+        arguments = (pointer, height, ring.bytes // height, cursor, rows.first, count)
+        if not rows.left:
+            return (Call(self.name, (*arguments, site.output.pointer)),)
+        places = (rows.left, rows.pushed, rows.between)
+        return (Call("tinyfuse_ring_rows_apart", (*arguments, *places, site.output.pointer)),)
+
+
+class MoveSums(Kernel):
+    """Adds rows to sums, or takes them off."""
+
+    def __init__(self, dtype: str):
+        self.dtype, self.name = dtype, f"tinyfuse_move_sum_{SUFFIX[dtype]}"
+        self.headers, self.costs_as = ("tinyfuse_move_sum.h",), f"tinyfuse_row_sum_{SUFFIX[dtype]}"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return op.operand(1).dtype == self.dtype
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        added, channels, result = op.attributes_as(MoveSum).added, op.output.elements, site.output.pointer
+        calls, sums = [], site.input(0).pointer
+        for i, rows in enumerate(op.operands[1:], 1):
+            source, pixels = site.input(i).pointer, rows.elements // channels
+            sign = 1 if i <= added else -1
+            calls.append(Call(self.name, (source, pixels, channels, sign, sums, result)))
+            sums = result
+        return tuple(calls)
 
 
 class AwaitWindow(Kernel):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
+from tinyfuse.kernels.counts import Counts, piece_counts
 from tinyfuse.ops.walk import Walk, walk_of
 
 #: loops of the C
@@ -29,6 +30,14 @@ class StridedCopy(Kernel):
         tensor = op.operand(self.source)
         data = np.empty(tensor.shape, tensor.dtype)  # its memory is never touched
         return tuple(walk_of(view, data) for view in self.views(op, data))
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        total: dict[str, float] = {}
+        for walk in self.walks(op):
+            calls, lines = prod(walk.dims[:-NEST]), prod(walk.dims[:-1])
+            for name, count in piece_counts(calls, lines, prod(walk.dims), walk.run).items():
+                total[name] = total.get(name, 0) + count
+        return total
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         statements: list[Statement] = []

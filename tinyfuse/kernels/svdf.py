@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, svdf_counts
 from tinyfuse.ops.svdf import CLAMPS, SIGN_BIT, Svdf
 from tinyfuse.ops.svdf_scaling import feature_multiplier, time_multiplier
 
@@ -28,6 +29,12 @@ class SvdfWhole(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "int8"
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return "s16" if op.operand(4).dtype == "int16" else "s8"
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return svdf_counts(op, by_row)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         offsets = -op.input.zero_point * op.operand(1).values.sum(axis=1, dtype=np.int64)
         return (
@@ -45,12 +52,11 @@ class SvdfWhole(Kernel):
             "feature_multiplier": feature[0], "feature_shift": feature[1],
             "time_multiplier": time[0], "time_shift": time[1],
         })  # fmt: skip
-        suffix = "s16" if op.operand(4).dtype == "int16" else "s8"
         arguments = (
             "&p", site.input(0).pointer, site.input(4).pointer, site.output.pointer,
             site.constant("features"), site.constant("offsets"), site.constant("time"), site.constant("bias"),
         )  # fmt: skip
-        return params, Call(f"{self.name}_{suffix}", arguments)
+        return params, Call(f"{self.name}_{self.path(op, False, context)}", arguments)
 
 
 class SvdfReal(Kernel):
@@ -61,6 +67,9 @@ class SvdfReal(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == "float32" and op.attributes_as(Svdf).activation in CLAMPS
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return svdf_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.counts import Counts, transposed_counts
 from tinyfuse.kernels.packing import general_channels, input_zero_point, output_fields, plain_weights
 from tinyfuse.ops.transpose_conv import TransposeConv, as_convolution, paddings
 
@@ -14,6 +15,9 @@ class TransposeConvRow(Kernel):
     name = "tinyfuse_transpose_conv_row_s8"
     headers = ("tinyfuse_transpose_conv.h",)
     by_row, whole, rings = True, False, True
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(as_convolution(op))

@@ -54,6 +54,7 @@ from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
+from tinyfuse.ops.move_sum import MoveSumOperator
 from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
@@ -238,6 +239,7 @@ FAMILIES: dict[str, OpFamily] = {
         TableOperator(),
         ChannelTablesOperator(),
         RingRowsOperator(),
+        MoveSumOperator(),
         AwaitWindowOperator(),
         FeedRowsOperator(),
     )

@@ -60,6 +60,11 @@ class RowWindow:
     pad_top: int = 0
     spread: int = 1
 
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Whether there are rows, in front of a window and after the one before it, that nobody reads."""
+        return self.stride > self.kernel or self.pad_top < 0
+
     def first(self, y: int) -> int:
         """The first real input row that output row y reads."""
         return self._rows_before(y, 0)
@@ -158,6 +163,8 @@ class OpFamily(ABC):
     #: of a custom operator: its options are a FlexBuffer map of numbers, each looked up by its key, none of them needed
     named_options: bool = False
     rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
+    sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
+    reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
     one_image: bool = False  # each image of a batch is computed by itself
@@ -266,6 +273,16 @@ class OpFamily(ABC):
         where an output row needs the whole input, or there are no rows."""
         return None
 
+    def slide_window(self, op: Op, index: int) -> RowWindow | None:
+        """`row_window`, of operators too that no kernel computes by rows: what `--slide` goes by."""
+        if self.alias:
+            return _regrouped(op.operand(index), op.output)
+        return SAME_ROW if self.by_vectors(op) and index == 0 else self.row_window(op, index)
+
+    def by_vectors(self, op: Op) -> bool:
+        """Whether each vector along the last dimension of the output follows from the one at its place of input 0."""
+        return False
+
     def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
         """The operator that computes some neighbouring rows of the output alone: `output` [1, n, W, C] from `inputs`
         that hold just the rows which these read. `above` and `below`: of these rows' windows, how many input rows lie
@@ -274,14 +291,30 @@ class OpFamily(ABC):
             return None
         if self.alias:
             return Op("RESHAPE", inputs[:1], (output,), index=op.index)
+        if self.by_vectors(op):
+            return replace(op, inputs=inputs, outputs=(output,))
         if not self.rows_alike or any(t is not None and _has_rows(t) for t in op.inputs):
             return None
         return replace(op, inputs=inputs, outputs=(output,))
+
+    def of_sums(self, op: Op, sums: Tensor, output: Tensor) -> Op | None:
+        """Of an operator that adds up all rows of its input [1, H, W, C], with no regard for their order: the operator
+        that makes its output, as `output` [1, 1, 1, n], of the sums [1, 1, 1, n]. Sum j is that of the stored values
+        of each row that are j, j + n, j + 2n and so on in their order. None where that is no operator."""
+        return None
 
     def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
         """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
         stand for its inputs [1, H, W, C]; its output is to be turned too. None where that is no operator."""
         return None
+
+
+def _regrouped(source: Tensor, output: Tensor) -> RowWindow | None:
+    """Of images of the same bytes: one row of the output is so many of the source."""
+    if not (source.is_image and output.is_image) or source.shape[1] % max(1, output.shape[1]):
+        return None
+    rows = source.shape[1] // output.shape[1]
+    return RowWindow(rows, rows)
 
 
 def _has_rows(tensor: Tensor) -> bool:

@@ -122,5 +122,8 @@ class FullyConnectedOperator(OpFamily):
     def sums_channels(self, op: Op) -> bool:
         return op.input.shape[-1] == op.operand(1).shape[1]
 
+    def by_vectors(self, op: Op) -> bool:
+        return self.sums_channels(op) and op.input.shape[:-1] == op.output.shape[:-1]
+
     def macs(self, op: Op) -> int:
         return op.output.elements * op.operand(1).shape[1]

@@ -54,6 +54,9 @@ class L2NormalizationOperator(OpFamily):
         ),
     )
 
+    def by_vectors(self, op: Op) -> bool:
+        return True
+
     def attributes(self, options: Mapping[str, Any]) -> L2Norm:
         return L2Norm(options.get("fused_activation_function", "NONE"))
 

@@ -54,6 +54,9 @@ class LogSoftmaxOperator(OpFamily):
 
     ulp_of = 1.0  # where one exp outweighs the others, their sum's logarithm is what its last bits make of them
 
+    def by_vectors(self, op: Op) -> bool:
+        return True
+
     def ulp(self, op: Op) -> int | None:
         # a sum of n exps may be (n + 1) 2^-23 of it off (softmax.py), its logarithm by as many units of 1 and one of
         # its own; the result is no less than the logarithm, and its rounding adds one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,10 @@ class MirrorPadOperator(OpFamily):
         for axis, index in enumerate(mirror_indexes(op)):
             result = result if index is None else result.take(index, axis)
         return (result,)
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        beside = op.input.is_image and amounts(op)[:2] == [(0, 0), (0, 0)]
+        return replace(op, inputs=inputs, outputs=(output,)) if beside else None
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):

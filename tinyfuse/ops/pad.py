@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -112,6 +112,13 @@ class PadOperator(OpFamily):
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
             return None
         return RowWindow(1, 1, amounts(op)[1][0])
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        if not op.input.is_image or amounts(op)[0] != (0, 0):
+            return None
+        around = np.array([(0, 0), (above, below), *amounts(op)[2:]], np.int32)
+        padding = replace(op.operand(1), shape=around.shape, dtype="int32", data=around)
+        return replace(op, inputs=(inputs[0], padding, *inputs[2:]), outputs=(output,))
 
 
 class PadV2Operator(PadOperator):

@@ -20,6 +20,7 @@ from tinyfuse.ops.convolution import (
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.real import FLOAT_MAX, clamp_real, real_clamp
+from tinyfuse.ops.row_sum import AverageOfSum
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,14 @@ def has_even_window(op: Op) -> bool:
 
     down, across = pool.filter[0], pool.filter[1]
     return even(rows, down, pool.stride[0], top, height) or even(columns, across, pool.stride[1], left, width)
+
+
+def sees_all(op: Op) -> bool:
+    """Whether the only output pixel's window holds the whole image, of more than one row."""
+    _, height, width, _ = op.input.shape
+    (_, top), (_, left) = pool_extents(op)
+    rows, columns = op.attributes_as(Pool2D).filter
+    return op.output.shape[:3] == (1, 1, 1) and height > 1 and rows - top >= height and columns - left >= width
 
 
 def _may_overflow(op: Op) -> bool:
@@ -222,6 +231,13 @@ class AveragePoolOperator(_Pool):
     def real(self, output: Tensor, taps: Iterator[Tap]) -> Array:
         totals, counts = _sums(output, taps, "float32")
         return totals / counts
+
+    def of_sums(self, op: Op, sums: Tensor, output: Tensor) -> Op | None:
+        pool, (_, height, width, _) = op.attributes_as(Pool2D), op.input.shape
+        if op.output.dtype == "float32" or pool.halves_up or not sees_all(op):
+            return None
+        attributes = AverageOfSum(height * width, pool.activation, pool.clamp)
+        return Op("AVERAGE_OF_SUM", (sums,), (output,), attributes, index=op.index)
 
 
 class MaxPoolOperator(_Pool):

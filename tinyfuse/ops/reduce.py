@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -11,11 +11,12 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.real import FLOAT_MAX, sum_in_order
 from tinyfuse.ops.reduce_scaling import reduced_axes, reduced_count, reduction_runs, sum_scaling
+from tinyfuse.ops.row_macs import PartOfLayer
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def _rules(*dtypes: str) -> tuple[Rule, ...]:
 
 class _Reduce(OpFamily):
     options_table = "ReducerOptions"
+    reduces = True
 
     def attributes(self, options: Mapping[str, Any]) -> Reducer:
         return Reducer(bool(options.get("keep_dims", False)))
@@ -95,6 +97,13 @@ class _Reduce(OpFamily):
         terms = data.transpose(*axes, *kept).reshape(reduced_count(op), -1)
         result = self.real(op, terms) if op.output.dtype == "float32" else self.function(op, terms)
         return (result.reshape(op.output.shape),)
+
+    def slide_window(self, op: Op, index: int) -> RowWindow | None:
+        images = op.input.is_image and op.output.is_image
+        return SAME_ROW if index == 0 and images and 1 not in reduced_axes(op) else None
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        return replace(op, inputs=inputs, outputs=(output,)) if self.slide_window(op, 0) is not None else None
 
     def function(self, op: Op, terms: Array) -> Array:
         """Of stored values [n, outputs], in the order of memory: the stored outputs."""
@@ -109,6 +118,7 @@ class _Sum(_Reduce):
     """The int32 sum of the stored values less the zero point, requantized; the multiplier of a MEAN
     holds 1 / count (TFLM, reference/reduce.h, QuantizedMeanOrSum). Floats are added in the order of memory."""
 
+    sums = True
     rules: tuple[Rule, ...] = (
         *_rules("int8", "int16", "float32"),
         Rule(
@@ -125,6 +135,15 @@ class _Sum(_Reduce):
 
     def real(self, op: Op, terms: Array) -> Array:
         return sum_in_order(terms)
+
+    def of_sums(self, op: Op, sums: Tensor, output: Tensor) -> Op | None:
+        if op.output.dtype == "float32" or not op.input.is_image:
+            return None
+        axes, (_, _, width, channels) = reduced_axes(op), op.input.shape
+        # sums along columns and channels go round as the sums' index does, but for those along channels alone
+        if 1 not in axes or (3 in axes and 2 not in axes and width > 1 and channels > 1):
+            return None
+        return Op("MEAN_OF_SUM", (sums,), (output,), PartOfLayer(op), index=op.index)
 
 
 class MeanOperator(_Sum):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from tinyfuse.ir import Array, Op, Tensor
-from tinyfuse.ops.base import Rule
+from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
 
 _DTYPES = ("int8", "int16", "int32", "float32", "bool")
@@ -48,6 +50,15 @@ def _ranges(op: Op) -> Iterator[tuple[int, int, int]]:
     return zip(op.input.shape, op.operand(1).values.tolist(), op.operand(2).values.tolist(), strict=True)
 
 
+def _indexes(values: Sequence[int]) -> Tensor:
+    return Tensor("", (len(values),), "int32", data=np.array(values, np.int32))
+
+
+def slice_of(source: Tensor, begin: Sequence[int], output: Tensor, index: int) -> Op:
+    """The SLICE that takes as many indexes of each dimension as the output has, from `begin` on."""
+    return Op("SLICE", (source, _indexes(begin), _indexes(output.shape)), (output,), index=index)
+
+
 def _slice_spans(op: Op) -> list[Span]:
     return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
 
@@ -74,6 +85,16 @@ class SliceOperator(Movement):
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _slice_spans(op))],)
+
+    def slide_window(self, op: Op, index: int) -> RowWindow | None:
+        return RowWindow(1, 1, -_slice_spans(op)[1].start) if index == 0 and op.input.is_image else None
+
+    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+        if above or below or not op.input.is_image:
+            return None
+        begin = [0, 0, *(span.start for span in _slice_spans(op)[2:])]
+        constants = (_indexes(begin), _indexes(output.shape))
+        return replace(op, inputs=(inputs[0], *constants), outputs=(output,))
 
 
 # --- STRIDED_SLICE ---------------------------------------------------------------------------

@@ -116,6 +116,9 @@ class SoftmaxOperator(OpFamily):
         Rule("beta is finite", lambda op: not math.isfinite(op.attributes_as(Softmax).beta)),
     )
 
+    def by_vectors(self, op: Op) -> bool:
+        return True
+
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
 

@@ -138,6 +138,14 @@ class TransposeConvOperator(OpFamily):
         kernel = op.operand(1).shape[1]
         return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes_as(TransposeConv).stride[0])
 
+    def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
+        weights, shape = op.operand(1), op.operand(0)
+        data, (batch, height, width, channels) = weights.values.swapaxes(1, 2), op.output.shape
+        new_shape = replace(shape, shape=(4,), data=np.array([batch, width, height, channels], np.int32), index=-1)
+        attributes = replace(op.attributes_as(TransposeConv), stride=op.attributes_as(TransposeConv).stride[::-1])
+        filters = replace(weights, shape=data.shape, data=data)
+        return replace(op, inputs=(new_shape, filters, inputs[2], *op.inputs[3:]), attributes=attributes)
+
 
 def _everything(op: Op, dtype: type) -> Array:
     """Zeros for all that any input pixel adds to, what is cut off included: [H, W, C]."""

@@ -343,7 +343,8 @@ class _Player:
             for tensor in windows:
                 if self.plan.storage[tensor].slides:
                     waiting = [window(c, i).start for c, i in consumers[maker[tensor]] if not finished(c)]
-                    self._slide(tensor, min(waiting, default=done[maker[tensor]]), done[maker[tensor]])
+                    made = done[maker[tensor]]
+                    self._slide(tensor, min([made, *waiting]), made)
         for s, stage in enumerate(group.stages):
             if stage.op.output in group.outputs and not finished(s):
                 raise _fault(f"{stage.op}: rows missing")

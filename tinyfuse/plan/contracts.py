@@ -11,6 +11,7 @@ references and the C.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from tinyfuse.arena import Buffer
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, TensorAccess, called
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, TensorAccess, called
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D
@@ -186,8 +187,20 @@ _TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"}
 @lru_cache(maxsize=4096)
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     """How many rows a call of the kernel by rows makes, at most."""
-    functions = {s.function for s in called(kernel.call(op, _site(op, True), context)) if isinstance(s, Call)}
-    return 2 if functions & _TWO_ROWS else 1
+    statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
+        return 2
+    if len(op.output.shape) == 4 and op.output.shape[2] == 1:
+        # the pixels of a row of that call are rows of one column
+        return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)
+    return 1
+
+
+def _pixels(fields: object) -> int:
+    """The output's columns that a call's struct says, at most."""
+    count = fields.get("out_w", 1) if isinstance(fields, Mapping) else 1
+    found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
+    return int(found[1] if found else count)
 
 
 def _site(op: Op, by_row: bool) -> CallSite:
@@ -252,9 +265,15 @@ def _of_dense(p: _Fields, args: _Arguments) -> int:
 
 def _of_packed_conv_s16(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs of 2 bytes, one more where in_c is no
-    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
-    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
-    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 else 0)))
+    multiple of 4 or in groups, with depth = kernel_h * kernel_w * in_c / groups rounded up to a multiple of 4."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"] // p["groups"])
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0)))
+
+
+def _of_packed_transposed_s16(p: _Fields, args: _Arguments) -> int:
+    """The same of the taps of the largest phase: every stride-th from the first on."""
+    kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
+    return _of_packed_conv_s16({**p, **kernel, "groups": 1}, args)
 
 
 def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
@@ -272,6 +291,11 @@ def _of_taps(p: _Fields, args: _Arguments) -> int:
     pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
     padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
     return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
+
+
+def _of_taps_w16(p: _Fields, args: _Arguments) -> int:
+    """2 * taps pointers of 4 bytes more."""
+    return _of_taps(p, args) + int(2 * p["kernel_h"] * p["kernel_w"] * POINTER_BYTES)
 
 
 def _of_taps_s16(p: _Fields, args: _Arguments) -> int:
@@ -364,8 +388,10 @@ def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
-    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c inputs of 2 bytes."""
-    return int(p["kernel_h"] * POINTER_BYTES + 4 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    """kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs of 2 bytes, rounded up to a
+    multiple of 8."""
+    inputs = (p["kernel_h"] * p["kernel_w"] * p["in_c"] + 7) // 8 * 8
+    return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
 
 
 def _of_detection(p: _Fields, args: _Arguments) -> int:
@@ -391,6 +417,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
+    "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
     "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
@@ -416,5 +443,6 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_mve_lut_row_s8": _with_looked_up(_even, 16, _of_taps),
     "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
     "tinyfuse_depthwise_row_w16": _of_taps,
+    "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
     "tinyfuse_detection": _of_detection,
 }

@@ -31,6 +31,7 @@ class StageRows:
     reads        (stage, window) of each input that a stage of the group makes
     leaves       its output is kept whole
     accumulates  it makes a row from the row before
+    in_order     the rows that an event reads lie in order, and so do those that it makes
     """
 
     height: int
@@ -38,6 +39,7 @@ class StageRows:
     leaves: bool
     accumulates: bool
     at_once: int = 1
+    in_order: bool = False
 
     def rows_after(self, events: np.ndarray) -> np.ndarray:
         """How many rows there are after so many of its events."""
@@ -59,8 +61,9 @@ class Loop:
     rows_made        per stage the rows that it makes: all, unless readers don't need the last ones
     rings            of each stage whose output doesn't leave the group, the rows that its ring must hold:
                      newest made - oldest needed + 1
-    sliding          those whose rings hold fewer rows, where they slide, while neither the stage nor its readers
-                     run, and whose rows are all read
+    in_order         those whose rings must slide, for a stage that reads them wants their rows in order
+    sliding          these, and those whose rings hold fewer rows, where they slide, while neither the stage nor its
+                     readers run, and whose rows are all read
     slides           per stage that reads rings which slide, for each of those (by its maker) how many rows are
                      moved down after the stage's rows
     inner_extents    the different `live_rows`, of rings alone, where none of them slides
@@ -80,7 +83,13 @@ class Loop:
         made = self._made()
         still = {s: self._held(s, False, made) for s in self.rings}
         moving = {s: self._held(s, True, made) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
-        self.sliding = frozenset(s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s])
+        self.in_order = frozenset(
+            s for s, rows in self.rings.items() if self._is_read_in_order(s) and rows < stages[s].height
+        )
+        moving |= {s: self._held(s, True, made) for s in self.in_order if s not in moving}
+        self.sliding = self.in_order | {
+            s for s, held in moving.items() if held[self._idle(s)].max(initial=0) < self.rings[s]
+        }
         self.slides = self._slides(made)
         self.inner_live_rows = different(self._live_rows(still))
         self.sliding_live_rows = different(self._live_rows(still | {s: moving[s] for s in self.sliding}))
@@ -120,10 +129,16 @@ class Loop:
     def _ring(self, s: int) -> int:
         oldest = self.oldest_needed(self._uses[s], self.row_events[s])
         held = np.arange(1, len(oldest) + 1) - oldest
-        return max(1, int(held.max(initial=1)))
+        rows, stage = max(1, int(held.max(initial=1))), self.stages[s]
+        if stage.in_order:  # an event's rows never go beyond the ring's end
+            rows = min(-(-rows // stage.at_once) * stage.at_once, stage.height)
+        return rows
+
+    def _is_read_in_order(self, s: int) -> bool:
+        return any(self.stages[reader].in_order for reader, _ in self._uses[s])
 
     def _reads_all(self, s: int) -> bool:
-        return all(window.stride <= window.kernel and window.pad_top >= 0 for _, window in self._uses[s])
+        return not any(window.leaves_rows_out for _, window in self._uses[s])
 
     def _idle(self, s: int) -> np.ndarray:
         """The events of other stages than one and its readers."""

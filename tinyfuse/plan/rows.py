@@ -60,12 +60,15 @@ class Stream:
 
     loop    what happens when, in numbers: its stages are the group's
     rings   rows that the ring of each internal tensor must hold
+
+    Where a kernel wants a ring's rows in order, rings slide in any case.
     """
 
     def __init__(self, stages: tuple[Stage, ...], kept: frozenset[Tensor], slide: bool = False):
-        self.stages, self.kept, self._slide = stages, kept, slide
+        self.stages, self.kept = stages, kept
         makers = {stage.op.output: s for s, stage in enumerate(stages)}
         self.loop = play(tuple(_stage_rows(stage, makers, kept) for stage in stages))
+        self._slide = slide or bool(self.loop.in_order)
         self.rings = {stages[s].op.output: rows for s, rows in self.loop.rings.items()}
 
     def with_slides(self) -> Stream:
@@ -186,4 +189,7 @@ class Stream:
 def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor]) -> StageRows:
     op = stage.op
     reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
-    return StageRows(height(op.output), reads, op.output in kept, stage.kernel.accumulates, stage.kernel.rows_a_call)
+    kernel = stage.kernel
+    return StageRows(
+        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, kernel.in_order
+    )

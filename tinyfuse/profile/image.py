@@ -88,7 +88,7 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
         (STACK, stack, named["stack_top"]["st_value"] - stack),
         *flash,
     )
-    instructions = {i.address: i for i in _disassemble(elf_file, mve)}
+    instructions = {i.address: i for i in _disassembled(elf_file, mve)}
     stages = stage_of_line(source)
     parts: dict[Part, int] = {}
     part_at = {}
@@ -129,11 +129,12 @@ def _borders(symbols: Iterable[Symbol]) -> dict[int, int]:
     return borders
 
 
-_LINE = re.compile(r"^ *([0-9a-f]+):\t((?:[0-9a-f]{2,} ?)+)\s*\t([a-z<][\w.]*)[ \t]*(.*)$", re.M)
+#: address, bytes, mnemonic and operands; a match never backs off: data would take the time of all their partitions
+_LINE = re.compile(r" *([0-9a-f]+):\t([0-9a-f][0-9a-f ]*)\t([a-z<][\w.]*)[ \t]*(.*)")
 _CALLEE = re.compile(r"[0-9a-f]+ <([\w.$]+)>")
 
 
-def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
+def _disassembled(elf: Path, mve: bool) -> Iterator[Instruction]:
     objdump = find_program("arm-none-eabi-objdump")
     if objdump is None:
         raise ToolMissing("arm-none-eabi-objdump", how_to_get("arm-none-eabi-objdump"))
@@ -142,7 +143,16 @@ def _disassemble(elf: Path, mve: bool) -> Iterator[Instruction]:
     done = subprocess.run([objdump, "-d", *machine, str(elf)], capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode != 0:
         raise EmulationFailed(f"objdump failed: {done.stderr[:400]}")
-    for address, raw, mnemonic, operands in _LINE.findall(done.stdout):
+    return instructions_of(done.stdout)
+
+
+def instructions_of(disassembly: str) -> Iterator[Instruction]:
+    """What objdump printed, but for headings and data."""
+    for line in disassembly.splitlines():
+        found = _LINE.fullmatch(line)
+        if found is None:
+            continue
+        address, raw, mnemonic, operands = found.groups()
         start = int(address, 16)
         callee = _CALLEE.match(operands) if mnemonic == "bl" else None
         yield Instruction(

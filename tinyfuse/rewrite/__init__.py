@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES
+from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
@@ -21,6 +22,7 @@ from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.ring_window import ring_window
+from tinyfuse.rewrite.rows_from_columns import rows_from_columns
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
@@ -41,8 +43,15 @@ ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
 FUSING: tuple[Pass, ...] = (
-    replace_patterns, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
+    replace_patterns, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
 )  # fmt: skip
+
+#: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images
+PICTURING = FUSING.index(dilate) + 1
+
+#: what `rows` does there, unless speed is all, for rows of many pixels take fewer instructions, or CMSIS-NN's kernels
+#: are to be used, which have forms for images of a single row
+STANDING: tuple[Pass, ...] = (rows_from_columns,)
 
 #: and these for fewer instructions, which take scratch: unless RAM is all, or CMSIS-NN's kernels are to be used
 FASTER: tuple[Pass, ...] = (one_channel_depthwise,)
@@ -123,7 +132,10 @@ def _weight_bytes(graph: Graph) -> int:
 def _passes(fusion: str, kernels: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
-        passes += FUSING
+        passes += FUSING[:PICTURING]
+        stands = fusion == "rows" and kernels != "cmsis-nn" and optimize != "speed"
+        passes += STANDING if stands else ()
+        passes += FUSING[PICTURING:]
         passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()
     if fusion == "rows":
         passes += REMOVING

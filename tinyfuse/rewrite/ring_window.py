@@ -23,6 +23,25 @@ from tinyfuse.ops.convolution import geometry, turned_conv
 
 
 @dataclass(frozen=True, eq=False)
+class KeptWindow:
+    """What lies between the read and the assignment of a state that keeps the newest elements of a stream.
+
+    numbers  of each tensor made of the state: its elements' numbers
+    frame    the tensor whose elements come in
+    moves    the operators that made these tensors
+    join     the first of them that needs the frame
+    """
+
+    state: Tensor
+    read: Op
+    assign: Op
+    numbers: dict[Tensor, Array]
+    frame: Tensor
+    moves: tuple[Op, ...]
+    join: Op
+
+
+@dataclass(frozen=True, eq=False)
 class _Window:
     """What lies between the read and the assignment of one state.
 
@@ -51,21 +70,12 @@ def ring_window(graph: Graph) -> Graph:
 
 
 def _window(graph: Graph, state: Tensor) -> _Window | None:
-    """The window that a state keeps, None where it is something else."""
-    users = [op for op in graph.ops if state in op.inputs]
-    if len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
+    """The window that a state keeps, where convolutions read it as a ring; else None."""
+    kept = kept_window(graph, state)
+    if kept is None:
         return None
-    read, assign = users
-    if FAMILIES[read.kind].updates or not FAMILIES[assign.kind].updates:
-        return None
-    found = _moved(graph, read)
-    if found is None:
-        return None
-    numbers, frame, moves, join = found
+    read, assign, numbers, frame, moves, join = kept.read, kept.assign, kept.numbers, kept.frame, kept.moves, kept.join
     size, total = state.elements, state.elements + frame.elements
-    assigned = numbers.get(assign.operand(1))
-    if assigned is None or not np.array_equal(assigned.reshape(-1), np.arange(frame.elements, total)):
-        return None
     readers: dict[Op, None] = {}
     for tensor in numbers:
         for op in graph.consumers.get(tensor, ()):
@@ -82,6 +92,24 @@ def _window(graph: Graph, state: Tensor) -> _Window | None:
     if frame.elements % row or size % row or any((op.input.shape, op.input.quant) != like for op in others):
         return None
     return _Window(state, (read, assign, *moves), frame, join, tuple(readers), first.input.shape[1])
+
+
+def kept_window(graph: Graph, state: Tensor) -> KeptWindow | None:
+    """What keeps the newest elements of a stream in a state, None where that keeps something else."""
+    users = [op for op in graph.ops if state in op.inputs]
+    if len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
+        return None
+    read, assign = users
+    if FAMILIES[read.kind].updates or not FAMILIES[assign.kind].updates:
+        return None
+    found = _moved(graph, read)
+    if found is None:
+        return None
+    numbers, frame, moves, join = found
+    assigned, total = numbers.get(assign.operand(1)), state.elements + frame.elements
+    if assigned is None or not np.array_equal(assigned.reshape(-1), np.arange(frame.elements, total)):
+        return None
+    return KeptWindow(state, read, assign, numbers, frame, moves, join)
 
 
 def _moved(graph: Graph, read: Op) -> tuple[dict[Tensor, Array], Tensor, tuple[Op, ...], Op] | None:

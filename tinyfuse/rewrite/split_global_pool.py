@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op, Tensor
-from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.pooling import Pool2D, sees_all
 from tinyfuse.ops.row_sum import AverageOfSum, sum_dtype
 
 
@@ -24,18 +24,10 @@ def split_global_pool(graph: Graph) -> Graph:
     for op in graph.ops:
         ops += (
             _split(op)
-            if op.kind == "AVERAGE_POOL_2D" and not op.attributes_as(Pool2D).halves_up and _sees_all(op)
+            if op.kind == "AVERAGE_POOL_2D" and not op.attributes_as(Pool2D).halves_up and sees_all(op)
             else [op]
         )
     return graph if len(ops) == len(graph.ops) else replace(graph, ops=tuple(ops))
-
-
-def _sees_all(op: Op) -> bool:
-    """Whether the only output pixel's window holds the whole image, of more than one row."""
-    _, height, width, _ = op.input.shape
-    (_, top), (_, left) = pool_extents(op)
-    rows, columns = op.attributes_as(Pool2D).filter
-    return op.output.shape[:3] == (1, 1, 1) and height > 1 and rows - top >= height and columns - left >= width
 
 
 def _split(op: Op) -> list[Op]:

@@ -41,7 +41,7 @@ def of_the_best_step(
 
 
 def hopeful_steps(graphs: Sequence[Graph], options: Options) -> list[Graph]:
-    """Of step graphs, the one of fewest multiply-accumulates the last, those worth a plan."""
+    """Of step graphs, the one of least work the last, those worth a plan."""
     if options.max_ram is None and options.optimize == "speed":
         return [graphs[-1]]
     if options.max_ram is None and options.optimize == "balanced":

@@ -77,7 +77,8 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
 @lru_cache(maxsize=8192)
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
-    usable = [(k, True) for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or not rings)]
+    in_rings = [k for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or k.in_order or not rings)]
+    usable = [(k, True) for k in in_rings]
     return _best(op, usable, context)[0] if usable else None
 
 
@@ -100,13 +101,13 @@ class Compression(NamedTuple):
 def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
     """Of a kernel of compressed weights, beside the one of packed weights that computes as much a call."""
     plain = replace(context, weights="packed")
-    others = candidates(op, plain)
-    other = next((k for k in others if (k.by_row if by_row else k.whole)), others[0])
+    rows = row_kernel(op, plain, False) if by_row else None
+    other, in_rows = whole_kernel(op, plain) if rows is None else (rows, True)
     spared, table = _flash(op, other, plain) - _flash(op, kernel, context), cost_table(context.target.cost_table)
     if table is None:
         return Compression(spared, None)
     after = table.kernel(op, kernel, by_row, context)
-    before = table.kernel(op, other, by_row or not other.whole, plain)
+    before = table.kernel(op, other, in_rows, plain)
     return Compression(spared, None if after is None or before is None else after - before)
 
 

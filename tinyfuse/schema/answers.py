@@ -80,6 +80,7 @@ _FIGURES = record(
             steps_to_fill=COUNT,
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
+            whole_state_bytes=none_or(COUNT),
             whole_predicted_instructions=none_or(COUNT),
         )
     ),
@@ -158,6 +159,7 @@ _EXPLAIN = record(
                         macs=COUNT,
                         whole_macs=COUNT,
                         reason=none_or(TEXT),
+                        running_sum=FLAG,
                     ),
                 )
             )
@@ -274,7 +276,7 @@ _RUN = record(
 
 _MEMORY = none_or({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
 _TARGET = record(
-    name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), any_compiler=FLAG,
+    name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), any_compiler=FLAG, fpu=FLAG,
     dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT),
     qemu_machine=none_or(TEXT), qemu_tick_ns=none_or(NUMBER), renode_cpu=none_or(TEXT), flash=_MEMORY, ram=_MEMORY,
     bulk=_MEMORY,

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tinyfuse.ir import Op, Window
-from tinyfuse.slide.needs import Needs, macs_of
+from tinyfuse.ops import FAMILIES
+from tinyfuse.slide.needs import Needs, macs_of, within
+from tinyfuse.slide.running_sums import sum_bytes
 from tinyfuse.slide.step_graph import needs_of
+from tinyfuse.slide.time_rows import End
 
 
 @dataclass(frozen=True)
@@ -15,21 +18,25 @@ class OperatorStep:
     """What an operator that reads frames, or what follows from them, does in a step.
 
     made, height   rows of its output that it makes, of all; whole where it doesn't go by rows: 0 of 0
-    new            of those made, rows that are new in the window; the others see padding, or are made again
+    new, padded    of those made, rows that are new in the window, and rows that see padding; the others are made again
+                   because they are not kept
     kept, state    rows of its output that stay for later steps, and their bytes
     macs           multiply-accumulates of a step, of `whole_macs`
-    reason         why it runs over the whole window, None where it goes by rows
+    end            why it runs over the whole window, None where it doesn't
+    running_sum    whether it adds up all rows, and its sums are kept from step to step
     """
 
     op: Op
     made: int
     height: int
     new: int
+    padded: int
     kept: int
     state: int
     macs: int
     whole_macs: int
-    reason: str | None
+    end: End | None
+    running_sum: bool = False
 
 
 def account(window: Window) -> tuple[OperatorStep, ...]:
@@ -38,15 +45,19 @@ def account(window: Window) -> tuple[OperatorStep, ...]:
 
 
 def _steps(needs: Needs) -> Iterator[OperatorStep]:
+    sums = {op: sum_bytes(op, rows.ring) for rows in needs.rows.values() if rows.ring for op in rows.sums}
     for op in needs.graph.ops:
         macs = macs_of(op, None)
         end = needs.analysis.ends.get(op)
         if end is not None:
-            yield OperatorStep(op, 0, 0, 0, 0, 0, macs, macs, end.reason)
+            kept = sums.get(op, 0)
+            if not FAMILIES[op.kind].alias:
+                yield OperatorStep(op, 0, 0, 0, 0, 0, kept, macs, macs, None if kept else end, kept > 0)
         elif op.outputs and op.output in needs.rows:
             rows, tensor = needs.rows[op.output], op.output
             height = tensor.shape[1]
-            kept = rows.ring[1] - rows.ring[0] if rows.ring else 0
+            kept = rows.ring.height if rows.ring else 0
             new = min(rows.fresh[1] - rows.fresh[0], rows.made_rows)
-            state, step_macs = rows.kept_bytes(tensor), macs_of(op, rows)
-            yield OperatorStep(op, rows.made_rows, height, new, kept, state, step_macs, macs, None)
+            known, state = needs.analysis.rows[tensor], rows.ring_bytes(tensor)
+            padded = rows.made_rows - sum(end - start for start, end in within(rows.made, known.start, known.end))
+            yield OperatorStep(op, rows.made_rows, height, new, padded, kept, state, macs_of(op, rows), macs, None)

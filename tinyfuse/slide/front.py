@@ -1,9 +1,9 @@
-"""Which tensors to keep and which to make again: bytes of state against multiply-accumulates.
+"""Which tensors to keep and which to make again: bytes of state against work.
 
 A tensor whose rows are not kept is made again where a step needs them, out of more rows of the tensors before it. What
 is needed of a tensor depends on the choices behind it alone, so one way through the operators from the model's end
 tries both for each tensor. Of the choices so far that need the same rows, those stay that no other one beats in state
-and multiply-accumulates, and at most `_WIDTH` of all, evenly spread.
+and work (work.py), and at most `_WIDTH` of all, evenly spread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from tinyfuse.ir import Tensor
 from tinyfuse.slide.needs import (
     Needs,
-    Span,
     add_reads,
     macs_of,
     makes_rows,
@@ -22,6 +21,8 @@ from tinyfuse.slide.needs import (
     rows_brought,
     rows_made,
 )
+from tinyfuse.slide.ring import Span
+from tinyfuse.slide.work import work_of
 from tinyfuse.thinning import evenly
 
 _WIDTH = 64
@@ -30,11 +31,11 @@ _WIDTH = 64
 @dataclass(frozen=True)
 class Choice:
     """again: numbers of the operators, in `Needs.graph`, whose outputs are not kept; state_bytes: of the rows that are;
-    macs: multiply-accumulates of a step."""
+    work: of a step (work.py)."""
 
     again: frozenset[int]
     state_bytes: int
-    macs: int
+    work: int
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class _Way:
     choice: Choice
     needed: tuple[tuple[Tensor, tuple[Span, ...]], ...]
 
-    def after(self, state_bytes: int, macs: int, needed: dict[Tensor, tuple[Span, ...]], again: Iterable[int]) -> _Way:
-        made = Choice(self.choice.again.union(again), self.choice.state_bytes + state_bytes, self.choice.macs + macs)
+    def after(self, state_bytes: int, work: int, needed: dict[Tensor, tuple[Span, ...]], again: Iterable[int]) -> _Way:
+        made = Choice(self.choice.again.union(again), self.choice.state_bytes + state_bytes, self.choice.work + work)
         return replace(self, choice=made, needed=tuple(needed.items()))
 
 
 def front(needs: Needs) -> list[Choice]:
-    """Choices that no other one beats, by least state; the last one is that of the fewest multiply-accumulates."""
+    """Choices that no other one beats, by least state; the last one is that of the least work."""
     graph, analysis, frames = needs.graph, needs.analysis, needs.frames
     ways = [_Way(Choice(frozenset(), 0, 0), tuple(needed_by_caller(graph, analysis).items()))]
     for number in range(len(graph.ops) - 1, -1, -1):
@@ -84,7 +85,7 @@ def _ways_through(needs: Needs, number: int, before: _Way) -> Iterator[_Way]:
     for rows, again in ways:
         needed = {tensor: spans for tensor, spans in before.needed if tensor is not op.output}
         add_reads(needed, op, rows, analysis)
-        yield before.after(rows.kept_bytes(op.output), macs_of(op, rows), needed, again)
+        yield before.after(rows.kept_bytes(op.output), work_of(op, rows, analysis), needed, again)
 
 
 def _best(ways: list[_Way]) -> list[_Way]:
@@ -95,13 +96,13 @@ def _best(ways: list[_Way]) -> list[_Way]:
     for same in alike.values():
         by_choice = {way.choice: way for way in same}
         kept += [by_choice[choice] for choice in _unbeaten(by_choice)]
-    kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.macs))
+    kept.sort(key=lambda way: (way.choice.state_bytes, way.choice.work))
     return evenly(kept, _WIDTH)
 
 
 def _unbeaten(choices: Iterable[Choice]) -> list[Choice]:
     found: list[Choice] = []
-    for choice in sorted(choices, key=lambda c: (c.state_bytes, c.macs, len(c.again), sorted(c.again))):
-        if not found or choice.macs < found[-1].macs:
+    for choice in sorted(choices, key=lambda c: (c.state_bytes, c.work, len(c.again), sorted(c.again))):
+        if not found or choice.work < found[-1].work:
             found.append(choice)
     return found

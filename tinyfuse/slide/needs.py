@@ -19,10 +19,9 @@ from functools import cached_property
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.slide.time_rows import Analysis, TimeRows, row_window
-
-#: rows from the first to before the second
-Span = tuple[int, int]
+from tinyfuse.slide.ring import Ring, Span
+from tinyfuse.slide.running_sums import sum_bytes
+from tinyfuse.slide.time_rows import Analysis, TimeRows
 
 
 @dataclass(frozen=True)
@@ -31,20 +30,27 @@ class Rows:
 
     made   the spans that it computes, or is brought, apart from each other
     fresh  the clean rows among these that are new in the window
-    ring   the rows that are kept, `fresh` at their end; None where none are
+    ring   what keeps rows, `fresh` at their end; None where none are kept
+    sums   operators over all rows whose sums are kept too (running_sums.py)
     """
 
     made: tuple[Span, ...]
     fresh: Span
-    ring: Span | None
+    ring: Ring | None
+    sums: tuple[Op, ...] = ()
 
     @property
     def made_rows(self) -> int:
         return sum(end - start for start, end in self.made)
 
-    def kept_bytes(self, tensor: Tensor) -> int:
+    def ring_bytes(self, tensor: Tensor) -> int:
         """Bytes of the ring of that tensor."""
-        return 0 if self.ring is None else tensor.bytes // tensor.shape[1] * (self.ring[1] - self.ring[0])
+        return 0 if self.ring is None else tensor.bytes // tensor.shape[1] * self.ring.height
+
+    def kept_bytes(self, tensor: Tensor) -> int:
+        """Bytes of the ring of that tensor, and of the sums."""
+        sums = 0 if self.ring is None else sum(sum_bytes(op, self.ring) for op in self.sums)
+        return self.ring_bytes(tensor) + sums
 
 
 @dataclass(frozen=True)
@@ -120,26 +126,34 @@ def _reads(op: Op, made: Rows | None, analysis: Analysis) -> Iterator[tuple[Tens
 
 def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
     """Of a tensor whose rows an operator makes; `again`: none of them is to be kept."""
-    clean = list(_within(needed, rows.start, rows.end))
+    clean = list(within(needed, rows.start, rows.end))
     if not clean:
         return Rows(joined(needed), (0, 0), None)
     oldest, end = min(start for start, _ in clean), max(end for _, end in clean)
     fresh = (max(end - rows.shift, rows.start), end)
     if oldest >= fresh[0] or again:
         return Rows(joined(needed), fresh, None)
-    dirty = [*_within(needed, 0, rows.start), *_within(needed, rows.end, rows.height)]
-    return Rows(joined([fresh, *dirty]), fresh, (oldest, end))
+    dirty = [*within(needed, 0, rows.start), *within(needed, rows.end, rows.height)]
+    return _kept(rows, joined([fresh, *dirty]), fresh, oldest)
 
 
 def rows_brought(rows: TimeRows, needed: tuple[Span, ...]) -> Rows:
     """Of the frames: a step brings the newest, whichever it needs."""
     fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
-    return Rows((fresh,), fresh, (oldest, rows.height) if oldest < fresh[0] else None)
+    return _kept(rows, (fresh,), fresh, oldest) if oldest < fresh[0] else Rows((fresh,), fresh, None)
+
+
+def _kept(rows: TimeRows, made: tuple[Span, ...], fresh: Span, oldest: int) -> Rows:
+    """What keeps the rows from `oldest` to the end of `fresh`."""
+    # a step adds the new rows, takes off as many, and adds those that see padding
+    made_rows = sum(end - start for start, end in made)
+    sums = rows.sums if (oldest, fresh[1]) == (rows.start, rows.end) and made_rows + rows.shift < rows.height else ()
+    return Rows(made, fresh, Ring((oldest, fresh[1]), rows.shift, rows.phases, bool(sums)), sums)
 
 
 def read(op: Op, index: int, span: Span) -> Window:
     """What a span of an operator's output reads of an input."""
-    window, height = row_window(op, index), op.operand(index).shape[1]
+    window, height = FAMILIES[op.kind].slide_window(op, index), op.operand(index).shape[1]
     if window is None:
         raise InternalFault("the step graph", f"{op} has no rows")
     start = span[0] * window.stride - window.pad_top
@@ -147,7 +161,7 @@ def read(op: Op, index: int, span: Span) -> Window:
     return Window((max(0, start), min(height, end)), max(0, -start), max(0, end - height))
 
 
-def _within(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
+def within(spans: Iterable[Span], start: int, end: int) -> Iterator[Span]:
     """The parts of spans from `start` to before `end`."""
     for first, after in spans:
         first, after = max(first, start), min(after, end)

@@ -6,8 +6,8 @@ from math import prod
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ops import FAMILIES
 from tinyfuse.slide.needs import Needs, macs_of
-from tinyfuse.slide.time_rows import time_rows
 
 
 def sliding_input(graph: Graph, axis: int) -> int:
@@ -35,35 +35,20 @@ def check_step(graph: Graph, tensor: Tensor, frames: int, step: int) -> None:
         raise _refused(graph, message, tensor, f"give a step below {frames}, or run the whole model, without --slide")
 
 
-def worth(graph: Graph, needs: Needs, step: int) -> tuple[str, ...]:
-    """What a user should know of a step that gains less than another would. CompileError where no operator gains for
-    its stride, which another step fits."""
-    gains, analysis = saves(needs), needs.analysis
-    op = next((op for op, end in analysis.ends.items() if end.smallest is not None), None)
-    if op is not None:
-        reason = f"{op}: {analysis.ends[op].reason}"
-        better = smallest_step(needs.graph, needs.frames, step)
-        if not gains and better is not None:
-            message = f"--slide {step}: {reason}: every step would compute the whole model"
-            raise _refused(graph, message, needs.frames, f"give --slide {better}, or a multiple of it")
-        if better is not None:
-            return (f"{reason}: from there on each step computes all rows; --slide {better} would spare them",)
-    if not gains:
-        reasons = "; ".join(f"{op}: {end.reason}" for op, end in analysis.ends.items())
+def worth(needs: Needs, step: int) -> tuple[str, ...]:
+    """What a user should know of a step that gains less than another would."""
+    analysis = needs.analysis
+    if not saves(needs):
+        why = {op: end for op, end in analysis.ends.items() if not FAMILIES[op.kind].alias}
+        reasons = "; ".join(f"{op}: {end.reason}" for op, end in why.items() if end.hint)
         return (f"--slide {step}: each step computes the whole model: {reasons or 'nothing stays'}",)
+    better, phases = analysis.smallest_step, max(rows.phases for rows in analysis.rows.values())
+    if phases > 1 and better < needs.frames.shape[1]:
+        return (
+            f"--slide {step}: strides along time do not divide it, so that rows are kept for {phases} steps that take "
+            f"turns; a multiple of --slide {better} needs those of one alone",
+        )
     return ()
-
-
-def smallest_step(shown: Graph, frames: Tensor, step: int) -> int | None:
-    """The smallest step that fits the strides of all operators whose rows could move; None where that is the window, or
-    more."""
-    while step < frames.shape[1]:
-        ends = time_rows(shown, frames, step).ends.values()
-        unfit = [end.smallest for end in ends if end.smallest is not None]
-        if not unfit:
-            return step
-        step = unfit[0]
-    return None
 
 
 def saves(needs: Needs) -> bool:
@@ -71,7 +56,8 @@ def saves(needs: Needs) -> bool:
     macs = sum(macs_of(op, None) for op in needs.graph.ops)
     if macs:
         return step_macs(needs) < macs
-    return any(rows.ring is not None or rows.made_rows < tensor.shape[1] for tensor, rows in needs.rows.items())
+    made = ((tensor, rows) for tensor, rows in needs.rows.items() if tensor is not needs.frames)
+    return any(rows.made_rows < tensor.shape[1] for tensor, rows in made) or any(r.sums for r in needs.rows.values())
 
 
 def step_macs(needs: Needs) -> int:

@@ -22,39 +22,57 @@ from tinyfuse.ir import Graph, Op, Tensor, Window
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.move_sum import MoveSum
 from tinyfuse.ops.ring_rows import RingRows
+from tinyfuse.ops.slice import slice_of
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.slide.front import front
-from tinyfuse.slide.needs import Needs, Span, read
+from tinyfuse.slide.needs import Needs, read
+from tinyfuse.slide.one_by_one import one_by_one
+from tinyfuse.slide.own_window import own_window, with_front
 from tinyfuse.slide.refusals import check_step, sliding_input, worth
+from tinyfuse.slide.ring import Ring, Span
+from tinyfuse.slide.running_sums import sums_of
 from tinyfuse.slide.time_rows import time_rows
 from tinyfuse.slide.upright import upright
 
 
 def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
     """The graph, which was checked, over a window that moves by `step` frames; all rows are kept that spare
-    multiply-accumulates. `axis`: the dimension of its input that has the frames, None for 1. CompileError where it
+    work. `axis`: the dimension of its input that has the frames, None for 1. CompileError where it
     can't be one."""
     return step_graphs(graph, step, axis)[-1]
 
 
 def step_graphs(graph: Graph, step: int, axis: int | None = None) -> list[Graph]:
-    """`step_graph`, and before it those of less state and more multiply-accumulates that no other one beats."""
-    axis = 1 if axis is None else axis
-    number = sliding_input(graph, axis)
-    given = graph.inputs[number]
-    check_step(graph, given, given.shape[axis], step)
-    window = Window(graph, number, given.shape[axis], step, axis)
+    """`step_graph`, and before it those of less state and more work that no other one beats."""
+    window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)
-    told = (*graph.warnings, *worth(graph, needs, step))
+    told = (*graph.warnings, *worth(needs, step))
     windows = [replace(window, again=choice.again) for choice in front(needs)]
-    return [replace(_Builder(needs_of(one)).graph(one), warnings=told) for one in windows]
+    return [replace(_graph_of(one), warnings=told) for one in windows]
+
+
+def _window(graph: Graph, step: int, axis: int) -> Window:
+    """The window of a graph's input, or the one that it keeps itself."""
+    found = own_window(graph, axis, step)
+    number, own = (sliding_input(graph, axis), None) if found is None else found
+    given = graph.inputs[number] if own is None else own.network.inputs[0]
+    check_step(graph, given, given.shape[axis], step)
+    return Window(graph, number, given.shape[axis], step, axis, own=own)
+
+
+def _graph_of(window: Window) -> Graph:
+    """The step graph."""
+    graph = _Builder(needs_of(window)).graph(window)
+    return graph if window.own is None else with_front(graph, window.input, window.own)
 
 
 def needs_of(window: Window) -> Needs:
-    """What a step of a window does about the rows of each tensor of the whole graph, which is shown upright."""
-    shown, frames = upright(dilate(window.whole), window.input, window.axis)
+    """What a step of a window does about the rows of each tensor of the graph that slides, which is shown upright."""
+    sliding, number = window.sliding
+    shown, frames = upright(one_by_one(dilate(sliding)), number, window.axis)
     shown = fold_pad(shown)
     again = frozenset(shown.ops[number].output for number in window.again)
     return Needs(shown, frames, time_rows(shown, frames, window.step), again)
@@ -67,6 +85,7 @@ class _Builder:
         self.made: dict[Tensor, list[tuple[Span, Tensor]]] = {}
         self.rings: dict[Tensor, Tensor] = {}
         self.put_together: dict[tuple[Tensor, Span], Tensor] = {}
+        self.sums: dict[Op, Tensor] = {}
 
     def graph(self, window: Window) -> Graph:
         """The step graph."""
@@ -78,6 +97,8 @@ class _Builder:
             if any(tensor in self.known for tensor in op.outputs):
                 if op.output in self.needs.rows:
                     self._make(op)
+            elif op in self.sums:
+                self._make_of_sums(op)
             else:
                 whole_inputs = {t: self._whole(t, op.index) for t in op.activations if t in self.known}
                 self.ops.append(op.reading(whole_inputs))
@@ -105,20 +126,54 @@ class _Builder:
             made.append(output)
         self._keep(op.output, made, op.index)
 
+    def _make_of_sums(self, op: Op) -> None:
+        """The output of an operator that adds up all rows, of the sums of the clean ones, which are kept, and of those
+        that the step made of the others."""
+        sums, known, tensor = self.sums[op], self.known[op.input], op.input
+        dirty = [span for span in ((0, known.start), (known.end, known.height)) if span[0] < span[1]]
+        if dirty:
+            others, clean = [self._of_made(tensor, span) for span in dirty], sums
+            sums = sums_of(op, "sums of all rows")
+            self.ops.append(Op("MOVE_SUM", (clean, *others), (sums,), MoveSum(len(others)), index=op.index))
+        output = op.output if op.output.shape == sums.shape else replace(op.output, shape=sums.shape, index=-1)
+        made = FAMILIES[op.kind].of_sums(op, sums, output)
+        if made is None:
+            raise InternalFault("the step graph", f"{op} has no sums")
+        self.ops.append(made)
+        if output is not op.output:
+            self.ops.append(Op("RESHAPE", (output,), op.outputs, index=op.index))
+
     def _keep(self, tensor: Tensor, made: list[Tensor], index: int) -> None:
         """Takes the rows that were made of a tensor, and pushes the new ones into its ring."""
         rows = self.needs.rows[tensor]
         self.made[tensor] = list(zip(rows.made, made, strict=True))
         if rows.ring is None:
             return
-        fresh = self._of_made(tensor, rows.fresh)
-        height = rows.ring[1] - rows.ring[0]
-        shape = (1, height, *tensor.shape[2:])
-        cursor = Tensor(f"{tensor.name} (cursor)", (1,), "int32", initial=np.zeros(1, np.int32))
-        ring = replace(tensor, name=f"{tensor.name} (kept)", shape=shape, index=-1, initial=_initial(tensor, shape),
-                       cursor=cursor)  # fmt: skip
-        self.rings[tensor] = ring
-        self.ops.append(Op("RING_PUSH", (fresh, ring, cursor), (), index=index))
+        fresh, zero = self._of_made(tensor, rows.fresh), _zero(tensor)
+        shape = (1, rows.ring.height, *tensor.shape[2:])
+        self.rings[tensor] = _ring(replace(tensor, name=f"{tensor.name} (kept)", shape=shape, index=-1), zero)
+        for op in rows.sums:
+            self._keep_sums(op, fresh, zero, index)
+        self._push(fresh, self.rings[tensor], index)
+
+    def _push(self, rows: Tensor, ring: Tensor, index: int) -> None:
+        self.ops.append(Op("RING_PUSH", (rows, ring, ring.cursor), (), index=index))
+
+    def _keep_sums(self, op: Op, fresh: Tensor, zero: int, index: int) -> None:
+        """Takes the rows that leave off the sums of an operator, while they are still in their ring, and adds the new
+        ones. `index`: what made these."""
+        ring = self._ring_of(op.input)
+        # as if the window had begun with rows of zeros
+        kept_rows = (ring.rows[1] - ring.rows[0]) * (op.input.elements // op.input.shape[1])
+        kept = _ring(sums_of(op, "sums kept", ring.phases), zero * kept_rows // op.output.elements)
+        before, self.sums[op] = sums_of(op, "sums before"), sums_of(op, "sums")
+        self.ops.append(Op("RING_ROWS", (kept.cursor, kept), (before,), RingRows(0), index=index))
+        leaving = [
+            self._copied(op.input, span, ring.place(span[0]) + ring.shift, index)
+            for span in ring.pieces((ring.rows[0] - ring.shift, ring.rows[0]))
+        ]
+        self.ops.append(Op("MOVE_SUM", (before, fresh, *leaving), (self.sums[op],), MoveSum(1), index=op.index))
+        self._push(self.sums[op], kept, index)
 
     def _whole(self, tensor: Tensor, index: int) -> Tensor:
         return self._rows(tensor, (0, tensor.shape[1]), index)
@@ -140,7 +195,7 @@ class _Builder:
         ring = self.needs.rows[tensor].ring
         if any(start <= span[0] and span[1] <= end for (start, end), _ in self.made[tensor]):
             return [self._of_made(tensor, span)]
-        if ring is not None and ring[0] <= span[0] and span[1] <= ring[1]:
+        if ring is not None and ring.rows[0] <= span[0] and span[1] <= ring.rows[1]:
             return [self._of_ring(tensor, span, index)]
         pieces, at = [], span[0]
         for (start, end), _ in self.made[tensor]:
@@ -154,12 +209,24 @@ class _Builder:
             pieces.append(self._of_ring(tensor, (at, span[1]), index))
         return pieces
 
+    def _ring_of(self, tensor: Tensor) -> Ring:
+        ring = self.needs.rows[tensor].ring
+        if ring is None:
+            raise InternalFault("the step graph", f"{tensor}: no rows are kept")
+        return ring
+
     def _of_ring(self, tensor: Tensor, span: Span, index: int) -> Tensor:
-        ring, kept = self.rings[tensor], self.needs.rows[tensor].ring
-        if kept is None or span[0] < kept[0] or kept[1] < span[1]:
+        ring = self._ring_of(tensor)
+        if span[0] < ring.rows[0] or ring.rows[1] < span[1]:
             raise InternalFault("the step graph", f"{tensor}: rows {span} are not kept")
-        rows = self._part(tensor, span)
-        self.ops.append(Op("RING_ROWS", (ring.cursor, ring), (rows,), RingRows(span[0] - kept[0]), index=index))
+        first, *more = ring.pieces(span)
+        places = (first[1] - first[0], ring.shift, ring.between) if more else ()
+        return self._copied(tensor, span, ring.place(span[0]), index, *places)
+
+    def _copied(self, tensor: Tensor, span: Span, place: int, index: int, *places: int) -> Tensor:
+        """The rows of a span, out of the ring from that place on."""
+        ring, rows = self.rings[tensor], self._part(tensor, span)
+        self.ops.append(Op("RING_ROWS", (ring.cursor, ring), (rows,), RingRows(place, *places), index=index))
         return rows
 
     def _of_made(self, tensor: Tensor, span: Span) -> Tensor:
@@ -168,8 +235,7 @@ class _Builder:
         if (start, end) == span:
             return made
         rows = self._part(tensor, span)
-        sizes = (1, span[1] - span[0], *tensor.shape[2:])
-        self.ops.append(Op("SLICE", (made, _vector((0, span[0] - start, 0, 0)), _vector(sizes)), (rows,)))
+        self.ops.append(slice_of(made, (0, span[0] - start, 0, 0), rows, index=-1))
         return rows
 
     def _part(self, tensor: Tensor, span: Span) -> Tensor:
@@ -181,11 +247,13 @@ class _Builder:
         return replace(tensor, name=name, shape=(1, span[1] - span[0], *tensor.shape[2:]), index=-1)
 
 
-def _vector(values: tuple[int, ...]) -> Tensor:
-    return Tensor("", (len(values),), "int32", data=np.array(values, np.int32))
-
-
-def _initial(tensor: Tensor, shape: tuple[int, ...]) -> np.ndarray:
+def _zero(tensor: Tensor) -> int:
     """What a ring holds before the first frames: nothing that an output depends on."""
-    zero = tensor.zero_point if tensor.dtype in RANGE and tensor.quant is not None else 0
-    return np.broadcast_to(np.array(zero, tensor.dtype), shape)
+    return tensor.zero_point if tensor.dtype in RANGE and tensor.quant is not None else 0
+
+
+def _ring(tensor: Tensor, initial: int) -> Tensor:
+    """That tensor as a state that is a ring, full of a value."""
+    cursor = Tensor(f"{tensor.name} (cursor)", (1,), "int32", initial=np.zeros(1, np.int32))
+    values = np.broadcast_to(np.array(initial, tensor.dtype), tensor.shape)
+    return replace(tensor, initial=values, cursor=cursor)

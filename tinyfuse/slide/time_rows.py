@@ -3,106 +3,158 @@
 A tensor [1, H, W, C] that follows from the frames has frames for rows, or fewer, where an operator has strides. From
 one window to the next they move by `shift` rows. Row r is clean where nothing of what it follows from is padding: then
 row r of this window is row r + shift of the window before, if that is clean too, whatever the frames are. With the
-window of an operator's rows (`OpFamily.row_window`):
+window of an operator's rows (`OpFamily.slide_window`):
 
     clean rows of the output   those that read clean rows alone, of every input
-    shift of the output        the inputs' over the stride, if that is a whole number
+    shift of the output        the inputs' over the stride
+
+Where that is no whole number, the rows move in several steps: row r is row r + shift of the window `phases` steps
+before, and none of the windows between has that row.
 
 Where an operator's rows don't move so, the region of rows ends: the operator runs whole in each step, over all rows of
-what it reads (`Ends.reason` says why).
+what it reads.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import lcm
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.base import SAME_ROW, RowWindow
+from tinyfuse.slide.running_sums import sums_rows
 
 
 @dataclass(frozen=True)
 class TimeRows:
-    """Rows of a tensor: `height` of them, which move by `shift` from one window to the next; those from `start` to
-    before `end` are clean."""
+    """Rows of a tensor: `height` of them, which move by `shift` in `phases` steps; those from `start` to before `end`
+    are clean. `sums`: operators that add them all up (running_sums.py)."""
 
     height: int
     shift: int
     start: int
     end: int
+    phases: int = 1
+    sums: tuple[Op, ...] = ()
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Why an operator on rows runs whole; `smallest`: where its stride is the reason, the smallest step, in frames,
-    that fits it."""
+class End:
+    """Why an operator runs over all rows in each step; `hint`: what the model's author could change, None where that is
+    nothing."""
 
     reason: str
-    smallest: int | None = None
+    hint: str | None
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """`rows` of each tensor that has frames for rows; `ends`: the operators that read such tensors whole, and why."""
+    """step: frames that are new in each step; rows: of each tensor that has frames for rows; ends: the operators that
+    follow from the frames and make no rows, and why."""
 
+    step: int
     rows: dict[Tensor, TimeRows]
-    ends: dict[Op, Ends]
+    ends: dict[Op, End]
+
+    @property
+    def smallest_step(self) -> int:
+        """The smallest step, in frames, that all strides along time divide."""
+        # a tensor's rows move by `step` frames over its stride
+        return lcm(*(Fraction(self.step * rows.phases, rows.shift).numerator for rows in self.rows.values()))
 
 
 def time_rows(graph: Graph, frames: Tensor, step: int) -> Analysis:
     """What is known of the graph's tensors, where `frames`, one of its inputs [1, H, W, C], moves by `step` rows."""
     height = frames.shape[1]
     rows = {frames: TimeRows(height, step, 0, height)}
-    ends: dict[Op, Ends] = {}
+    ends: dict[Op, End] = {}
+    behind: dict[Tensor, Op] = {}  # what follows from frames and has none for rows, with the operator that made it
     for op in graph.ops:
-        if rows.keys().isdisjoint(op.activations):
+        if rows.keys().isdisjoint(op.activations) and behind.keys().isdisjoint(op.activations):
             continue
-        found = _rows_of_output(op, rows, step)
+        found: TimeRows | End
+        if sums_rows(op) and op.input in rows:
+            found = ADDS_UP
+            rows[op.input] = replace(rows[op.input], sums=(*rows[op.input].sums, op))
+        elif rows.keys().isdisjoint(op.activations):
+            found = _end_behind(op, behind, rows)
+        else:
+            found = _rows_of_output(op, rows, behind)
         if isinstance(found, TimeRows):
             rows[op.output] = found
         else:
             ends[op] = found
-    return Analysis(rows, ends)
+            behind |= dict.fromkeys(op.outputs, op)
+    return Analysis(step, rows, ends)
 
 
-def row_window(op: Op, index: int) -> RowWindow | None:
-    """The family's; of one that gives rows another shape, that row."""
-    if FAMILIES[op.kind].alias:
-        shapes = (op.operand(index).shape, op.output.shape)
-        return SAME_ROW if len(shapes[0]) == len(shapes[1]) == 4 and shapes[0][:2] == shapes[1][:2] else None
-    return FAMILIES[op.kind].row_window(op, index)
+ADDS_UP = End("it adds up all rows", None)
+_REDUCES = End("it needs all rows", "a mean over time in its place, of integers: its sums are kept from step to step")
+_FLOATS = End("sums of floats depend on their order", "quantize the model: sums of integers are kept from step to step")
+_WEIGHS = End("it weighs each row by its place in the window", "a mean over time in front of it")
+_BEHIND = End("what it reads follows from all rows", None)
+_NO_ROWS = End("its output has no rows of frames", "keep the time axis in front, in operators that go along it")
+_ROWS_TOGETHER = End("it makes no rows of its output alone", "operators that take each row from the rows about it")
+_ROWS_DIFFER = End("it has other constants for each row", "constants that are the same for all frames")
+_NO_ROWS_LEFT = End("rows of what it reads are no frames any more", _NO_ROWS.hint)
+_PADDING = "let it and the layers before it pad nothing along time (padding 'valid')"
 
 
-def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], step: int) -> TimeRows | Ends:
+def _end_behind(op: Op, behind: dict[Tensor, Op], rows: dict[Tensor, TimeRows]) -> End:
+    """Of an operator that reads what has no frames for rows: rows under another shape, or what follows from all."""
+    made = next(behind[tensor] for tensor in op.activations if tensor in behind)
+    while FAMILIES[made.kind].alias and made.input in behind:
+        made = behind[made.input]
+    if not FAMILIES[made.kind].alias or made.input not in rows:
+        return _BEHIND
+    # a layer that is no convolution
     family = FAMILIES[op.kind]
-    if len(op.outputs) != 1 or not op.output.is_image:
-        return Ends("its output is no image [1, H, W, C]")
-    if family.of_rows(op, op.inputs, op.output, 0, 0) is None:
-        return Ends("it can't make some of its rows alone")
-    start, end, shifts = 0, op.output.shape[1], set()
+    return _WEIGHS if family.data_and_weights is not None and not family.convolution else _NO_ROWS_LEFT
+
+
+def _other(tensor: Tensor) -> End:
+    """Of an operator that reads an input which doesn't slide."""
+    hint = "let what doesn't slide come in behind the layers that look at time"
+    return End(f"it reads {tensor}, which may change from step to step", hint)
+
+
+def _whole(op: Op) -> End:
+    """Of an operator that makes no rows alone."""
+    if FAMILIES[op.kind].reduces:
+        return _FLOATS if op.output.dtype == "float32" and FAMILIES[op.kind].sums else _REDUCES
+    if FAMILIES[op.kind].rows_alike and op.output.is_image and any(t is not None and t.is_constant for t in op.inputs):
+        return _ROWS_DIFFER
+    return _ROWS_TOGETHER if len(op.outputs) == 1 and op.output.is_image else _NO_ROWS
+
+
+def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], behind: Collection[Tensor]) -> TimeRows | End:
+    """What is known of the operator's output, or why nothing is."""
+    family = FAMILIES[op.kind]
+    if len(op.outputs) != 1 or not op.output.is_image or family.of_rows(op, op.inputs, op.output, 0, 0) is None:
+        return _whole(op)
+    start, end = 0, op.output.shape[1]
+    moves: list[Fraction] = []  # rows a step
+    phases = 1
     for i, tensor in enumerate(op.inputs):
         if tensor is None or tensor.is_constant:
             continue
         if tensor not in rows:
-            return Ends(f"it reads {tensor}, which may change from step to step")
-        window = row_window(op, i)
+            return End(f"it reads {tensor}, which follows from all rows", None) if tensor in behind else _other(tensor)
+        window = family.slide_window(op, i)
         if window is None or window.stride < 1 or window.spread != 1:
-            return Ends(f"a row of its output needs more than the rows about it of {tensor}")
+            return End(f"a row of its output needs more than the rows about it of {tensor}", _NO_ROWS.hint)
         source = rows[tensor]
-        if source.shift % window.stride and op.output.shape[1] == 1:
-            return Ends("the one row of its output sees the whole window")
-        if source.shift % window.stride:
-            reason = f"its stride of {window.stride} rows does not divide the {source.shift} new ones"
-            return Ends(reason, step // source.shift * window.stride)
         if window.needed(0, source.height) < 1 or window.first(op.output.shape[1] - 1) >= source.height:
-            return Ends("a row of its output sees padding alone")
-        shifts.add(source.shift // window.stride)
+            return End("a row of its output sees padding alone", _PADDING)
+        moves.append(Fraction(source.shift, source.phases * window.stride))
+        phases = lcm(phases, source.phases, moves[-1].denominator)
         start = max(start, -(-(source.start + window.pad_top) // window.stride))
         end = min(end, (source.end - window.kernel + window.pad_top) // window.stride + 1)
-    if len(shifts) > 1:
-        return Ends("its inputs move by different numbers of rows")
+    if len(set(moves)) > 1:
+        return End("its inputs move by different numbers of rows", "the same strides along time in both branches")
     if end <= start:
         sees = "the one row of its output sees" if op.output.shape[1] == 1 else "every row of its output sees"
-        return Ends(f"{sees} padding, or rows that do")
-    (shift,) = shifts
-    return TimeRows(op.output.shape[1], shift, start, end)
+        return End(f"{sees} padding, or rows that do", _PADDING)
+    return TimeRows(op.output.shape[1], int(moves[0] * phases), start, end, phases)

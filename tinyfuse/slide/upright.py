@@ -18,6 +18,9 @@ import numpy as np
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.reduce import Reducer
+from tinyfuse.ops.reduce_scaling import reduced_axes
+from tinyfuse.ops.slice import slice_of
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class _Uprighting:
         (axis,) = axes
         if family.alias:
             return self._add_alias(op)
+        if family.reduces:
+            return self._add_reduction(op, axis)
         if len(op.output.shape) <= axis or prod(op.output.shape[:axis]) != 1:
             return False
         made = _on_images(op, tuple(self.known[t].image if t in self.known else t for t in op.inputs), axis)
@@ -87,17 +92,55 @@ class _Uprighting:
         self.ops.append(replace(made, outputs=(self._image(op.output, axis),)))
         return True
 
+    def _add_reduction(self, op: Op, axis: int) -> bool:
+        """A reduction of the image: of its frames, or of what each of them is."""
+        image, reduced = self.known[op.input].image, _reduced_of_image(op, axis)
+        if not reduced:
+            return False
+        shape = tuple(1 if d in reduced else dim for d, dim in enumerate(image.shape))
+        axes = Tensor("", (len(reduced),), "int32", data=np.array(sorted(reduced), np.int32))
+        output, made = op.output, op.output
+        if output.shape != shape:
+            made = replace(output, name=f"{output.name} (of images)", shape=shape, index=-1)
+        self.ops.append(
+            replace(
+                op, inputs=(image, axes), outputs=(made,), attributes=replace(op.attributes_as(Reducer), keep_dims=True)
+            )
+        )
+        if 1 not in reduced:
+            kept = op.attributes_as(Reducer).keep_dims
+            output = self._image(output, axis if kept else axis - sum(d < axis for d in reduced_axes(op)))
+        if made is not output:
+            self.ops.append(Op("RESHAPE", (made,), (output,), index=op.index))
+        return True
+
     def _add_alias(self, op: Op) -> bool:
         """What gives the same frames another shape: nothing at all, or a RESHAPE of images."""
         source, shape = self.known[op.input].image, op.output.shape
-        axis = next((i for i in range(len(shape)) if shape[i] == source.shape[1] and prod(shape[:i]) == 1), None)
-        if axis is None or source.shape[1] == 1:
+        # as many frames, or several in the place of one
+        axes = [
+            i for i in range(len(shape)) if shape[i] > 1 and not source.shape[1] % shape[i] and prod(shape[:i]) == 1
+        ]
+        if not axes:
             return False
+        axis = axes[0]
         if _image_shape(shape, axis) == source.shape and op.output.quant == source.quant:
             self.known[op.output] = _Upright(source, axis)
         else:
             self.ops.append(Op("RESHAPE", (source,), (self._image(op.output, axis),), index=op.index))
         return True
+
+
+def _reduced_of_image(op: Op, axis: int) -> set[int] | None:
+    """The dimensions of the image, which has the frames of dimension `axis`, that are reduced; None where these are
+    parts of one."""
+    rank, axes = len(op.input.shape), reduced_axes(op)
+    between = [d for d in range(axis + 1, rank - 1) if op.input.shape[d] > 1]
+    reduced = {d for d in between if d in axes}
+    if reduced and len(reduced) < len(between):
+        return None
+    found = {1} if axis in axes else set()
+    return found | ({2} if reduced else set()) | ({3} if axis < rank - 1 in axes else set())
 
 
 def _image_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int, int]:
@@ -125,6 +168,10 @@ def _on_images(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | Non
         return replace(op, inputs=images)
     if family.pads:
         return _pad(op, images, axis)
+    if op.kind == "SLICE":
+        return _slice(op, images, axis)
+    if family.by_vectors(op):
+        return replace(op, inputs=images) if axis < len(op.output.shape) - 1 else None
     if family.rows_alike:
         return _rows_alike(op, images, axis)
     return family.turned(op, images) if axis == 2 and op.input.is_image and op.output.is_image else None
@@ -146,6 +193,15 @@ def _rows_alike(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | No
     # frames are rows; the last dimension is the channels
     place = 1 if along == axis else 4 - (rank - along)
     return replace(op, inputs=inputs, attributes=replace(op.attributes, axis=place))
+
+
+def _slice(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:
+    """A SLICE of frames, or of each of them."""
+    image, beside = images[0], op.operand(1).values[axis + 1 :].tolist()
+    if image is None or len(beside) > 2:
+        return None
+    begin = (0, int(op.operand(1).values[axis]), *[0] * (2 - len(beside)), *beside)
+    return slice_of(image, begin, replace(op.output, shape=_image_shape(op.output.shape, axis)), op.index)
 
 
 def _pad(op: Op, images: tuple[Tensor | None, ...], axis: int) -> Op | None:

@@ -1,4 +1,4 @@
-"""The run that `gen --selftest` embeds."""
+"""The run that `gen --selftest` embeds, of a sliding window the stream."""
 
 from __future__ import annotations
 
@@ -7,15 +7,31 @@ from tinyfuse.errors import UsageError
 from tinyfuse.plan import Plan
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
+from tinyfuse.verify.windows import WindowOracle
 
 _SEED = 0
+#: steps of a sliding window that have a result: so many more frames than a window came by then that every ring began
+#: anew
+_RESULTS = 4
+
+
+def has_selftest(plan: Plan) -> bool:
+    """Whether it is known which of a module's first runs have a result."""
+    return plan.source.window is not None or not plan.awaits
 
 
 def embedded_selftest(plan: Plan) -> SelfTest:
     """A random input (`verify --seed 0 --runs 1` takes the same) and what our references, which are
-    TensorFlow Lite Micro's arithmetic, compute for it. UsageError for a model whose first run may have no result."""
-    if plan.awaits:
+    TensorFlow Lite Micro's arithmetic, compute for it; of a sliding window a stream, and what they compute for the
+    whole model over each window. UsageError for a model whose first run may have no result."""
+    window = plan.source.window
+    if window is not None:
+        steps = input_set(plan.source, window.steps_to_fill - 1 + _RESULTS, _SEED)
+        # but for the frames, a step has the first one's inputs
+        steps = [[*steps[0][: window.input], step[window.input], *steps[0][window.input + 1 :]] for step in steps]
+        (outputs,) = WindowOracle(window, ReferenceOracle(window.whole)).run_streams([steps])
+        return selftest(plan, steps, outputs[-_RESULTS:])
+    if not has_selftest(plan):
         raise UsageError("--selftest: the model gives no result in its first run, as it awaits more inputs")
     (inputs,) = input_set(plan.source, 1, _SEED)
-    (outputs,) = ReferenceOracle(plan.source).run_all([inputs])
-    return selftest(plan, inputs, outputs)
+    return selftest(plan, [inputs], ReferenceOracle(plan.source).run_all([inputs]))

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tinyfuse.ir import Window
+from tinyfuse.ops import FAMILIES
 from tinyfuse.verify.oracle import Oracle
+
+#: multiply-accumulates that an interpreter is given at a time
+_MACS = 4_000_000_000
 
 
 class WindowOracle:
     """Oracle of a step graph (`tinyfuse.slide`). A run's inputs are those of a step: the new frames, and the other
     inputs of the whole model as they are then. Outputs are zeros until the window is full."""
 
-    def __init__(self, window: Window, oracle: Oracle):
-        """`oracle` knows the whole model, which has no state."""
+    def __init__(self, window: Window, oracle: Oracle, progress: Callable[[str], None] = lambda line: None):
+        """`oracle` knows the whole model, which has no state unless it keeps the window itself. `progress` is told how
+        far it is: a long stream is minutes of whole models."""
+        self._progress = progress
         self.name, self.version, self.warnings = oracle.name, oracle.version, oracle.warnings
         self._window, self._oracle = window, oracle
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         """As Oracle.run_streams."""
+        if self._window.own is not None:
+            return self._runs(inputs, self._window.own.runs)
         whole = [self._windows(stream) for stream in inputs]
-        results = iter(self._oracle.run_all([run for stream in whole for run in stream]))
+        results = iter(self._in_parts([run for stream in whole for run in stream]))
         empty = [np.zeros(t.shape, t.dtype) for t in self._window.whole.outputs]
         return [
             [empty] * (len(steps) - len(windows)) + [next(results) for _ in windows]
             for steps, windows in zip(inputs, whole, strict=True)
         ]
+
+    def _in_parts(self, windows: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        """What the oracle gives for all windows, asked for so many at a time as take it about a minute."""
+        found: list[list[np.ndarray]] = []
+        macs = sum(FAMILIES[op.kind].macs(op) for op in self._window.whole.ops)
+        count = max(1, _MACS // max(macs, 1))
+        for start in range(0, len(windows), count):
+            if start:
+                self._progress(f"asking {self.name}: {start:,} of {len(windows):,} results are there")
+            found += self._oracle.run_all(windows[start : start + count])
+        return found
 
     def run_all(self, inputs: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """As Oracle.run_all."""
@@ -34,6 +55,24 @@ class WindowOracle:
     def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """As Oracle.run."""
         return self.run_all([inputs])[0]
+
+    def _runs(self, inputs: list[list[list[np.ndarray]]], runs: int) -> list[list[list[np.ndarray]]]:
+        """What a model that keeps its window gives, run so often in each step: what it gives last."""
+        number, fill = self._window.input, self._window.steps_to_fill
+        given, empty = (
+            self._window.whole.inputs[number],
+            [np.zeros(t.shape, t.dtype) for t in self._window.whole.outputs],
+        )
+
+        def parts(step: list[np.ndarray]) -> list[list[np.ndarray]]:
+            brought = step[number].reshape(runs, *given.shape)
+            return [[part if i == number else array for i, array in enumerate(step)] for part in brought]
+
+        results = self._oracle.run_streams([[run for step in stream for run in parts(step)] for stream in inputs])
+        return [
+            [empty if step < fill - 1 else outputs for step, outputs in enumerate(stream[runs - 1 :: runs])]
+            for stream in results
+        ]
 
     def _windows(self, steps: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
         """The inputs of the whole model for each step of a stream that has a result."""

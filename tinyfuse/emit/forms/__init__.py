@@ -114,7 +114,7 @@ def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery
     makers: dict[str, str] = {}
     for form in delivery.forms:
         own = {**known, **form.context(known)}
-        for path, template in {**form.templates, **(form.programs if context["selftest"] else {})}.items():
+        for path, template in _templates(form, context).items():
             file = path.format(name=context["name"], vendor=delivery.about.vendor, layer=known["layer"])
             if file in makers:
                 raise UsageError(
@@ -123,6 +123,13 @@ def handed_over(context: Mapping[str, Any], c_files: Mapping[str, str], delivery
                 )
             files[file], makers[file] = render(template, own), form.name
     return {file: with_licence(file, text, _licence(file, known)) for file, text in files.items()}
+
+
+def _templates(form: Form, context: Mapping[str, Any]) -> dict[str, str]:
+    """What a form makes of this module. A program that runs it has no place to take a blob of weights from."""
+    if context["blob"]:
+        return dict(form.templates)
+    return {**form.templates, **form.samples, **(form.programs if context["selftest"] else {})}
 
 
 def _known(context: Mapping[str, Any], c_files: Iterable[str], delivery: Delivery) -> dict[str, Any]:

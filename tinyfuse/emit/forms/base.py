@@ -27,7 +27,8 @@ class Form:
     in_src       the C has to lie in src/, where only the public header is in sight
     single       all C in one file beside its header
     own_flags    the C carries its compiler's optimization, and compiles for any core: the form has no place for flags
-    programs     likewise as templates, of programs that run the self-test; without one they are left out
+    samples      likewise as templates, of programs that run the module; left out where its weights lie apart
+    programs     likewise, of programs that run the self-test; without one they are left out too
     cmsis_nn     how it gets at CMSIS-NN
     context      what its templates know beside the module, made from all that they know
     archive      name and content of a file that holds the others, made of the module's name and the folder
@@ -39,6 +40,7 @@ class Form:
     in_src: bool = False
     single: bool = False
     own_flags: bool = False
+    samples: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, str] = field(default_factory=dict)
     cmsis_nn: CmsisNn = "never"
     context: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=lambda known: {})

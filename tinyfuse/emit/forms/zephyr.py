@@ -46,6 +46,8 @@ FORM = Form(
         "zephyr/module.yml": "forms/zephyr.module.yml.j2",
         "zephyr/CMakeLists.txt": "forms/zephyr.CMakeLists.txt.j2",
         "zephyr/Kconfig": "forms/zephyr.Kconfig.j2",
+    },
+    samples={
         f"{_SAMPLE}/CMakeLists.txt": "forms/zephyr.app.CMakeLists.txt.j2",
         f"{_SAMPLE}/prj.conf": "forms/zephyr.sample.conf.j2",
         f"{_SAMPLE}/sample.yaml": "forms/zephyr.sample.yaml.j2",

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tinyfuse.emit.blob import blob_of
 from tinyfuse.emit.header import header_context
 from tinyfuse.emit.render import render
-from tinyfuse.emit.weights import name_constants
+from tinyfuse.emit.weights import name_constants, weight_arrays
 from tinyfuse.ir import Tensor
 from tinyfuse.ir.fixedpoint import RANGE, quantize_value
 from tinyfuse.plan import Plan
@@ -23,13 +24,14 @@ from tinyfuse.plan import Plan
 _CODES = {"OK": 0, "ERROR_NULL": 1, "ERROR_SIZE": 2, "ERROR_ALIGNMENT": 3, "ERROR_KERNEL": 4}
 _AWAITING_CODES = {"NO_RESULT_YET": 8}
 _STEP_CODES = {"MORE_STEPS": 9, "ERROR_CURSOR": 10}
+_BLOB_CODES = {"ERROR_WEIGHTS": 11}
 _FEED_CODES = {"ERROR_ORDER": 6, "ERROR_ROWS": 7}
 
 
 @dataclass(frozen=True)
 class Interface:
     """source   C text of the checks (templates/interface.c.j2)
-    weights  symbol -> the plan's bytes of the array
+    weights  symbol, or symbol + offset -> the plan's bytes of the array
     """
 
     source: str
@@ -60,6 +62,7 @@ def interface(plan: Plan) -> Interface:
             kind: [_exact(tensor) for tensor in tensors]
             for kind, tensors in (("input", plan.source.inputs), ("output", plan.source.outputs))
         },
+        "blob": None,
         "samples": [_samples(tensor) for tensor in plan.source.inputs],
         "reals": [_reals(tensor) for tensor in plan.source.outputs],
         "initials": [
@@ -70,6 +73,10 @@ def interface(plan: Plan) -> Interface:
     }
     names = name_constants(plan)
     data = {names[key]: np.ascontiguousarray(array).tobytes() for key, array in plan.unique_constants.items()}
+    if plan.options.weights_blob:
+        blob = blob_of(weight_arrays(plan, names))
+        data = {f"tinyfuse_blob + {blob.offsets[symbol]}": stored for symbol, stored in data.items()}
+        context |= {"blob": blob, "codes": context["codes"] | _BLOB_CODES}
     return Interface(render("interface.c.j2", context), data)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.emit import emit
+from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.toolchain.cmsis_nn import Tree
@@ -18,6 +18,17 @@ from tinyfuse.verify.emulation.result import Firmware
 
 #: what the group hooks put into the code: a label and no instruction, for `tinyfuse profile`
 _LABEL = re.compile(r"tinyfuse_group_(begin|end)_(\d+)_\d+")
+
+#: a blob of weights as a firmware has it in its flash
+_BLOB = """\
+    .section .rodata.tinyfuse_blob, "a"
+    .balign 16
+    .globl tinyfuse_blob, tinyfuse_blob_end
+tinyfuse_blob:
+    .incbin "{name}_weights.bin"
+tinyfuse_blob_end:
+    .section .note.GNU-stack, "", %progbits
+"""
 
 
 def group_hooks(plan: Plan) -> tuple[str, ...]:
@@ -79,6 +90,11 @@ def build_module(
 
 def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFiles:
     """The module of a plan, emitted into a new folder, to be compiled with these flags."""
-    write_folder(folder, {file: text.encode() for file, text in emit(plan).items()}, force=False)
+    files = {file: text.encode() for file, text in emit(plan).items()} | emit_weights(plan)
     name = plan.options.name
-    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", f"{name}_weights.c"), flags)
+    weights = f"{name}_weights.c"
+    if plan.options.weights_blob:
+        weights = f"{name}_weights.S"
+        files[weights] = _BLOB.format(name=name).encode()
+    write_folder(folder, files, force=False)
+    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", weights), flags)

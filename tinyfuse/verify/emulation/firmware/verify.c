@@ -48,6 +48,7 @@
 #define ARENA_ALIGN MODULE_MACRO(ARENA_ALIGN)
 /* The inputs of all runs, one after the other (inputs.S). */
 extern const uint8_t tinyfuse_inputs[], tinyfuse_inputs_end[];
+extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from the code */
 
 /* The arena between its guards. A guard is an odd multiple of the promised alignment, so that the
    arena has that alignment and no better one. What is in the guards differs from run to run: a module
@@ -581,6 +582,11 @@ int main(void)
 
     /* a symbol for profile/image.py, which says where in `memory` the arena is */
     __asm volatile(".globl guard_bytes\n\t.set guard_bytes, %c0" : : "i"(GUARD));
+#if MODULE_MACRO(WEIGHTS_BYTES)
+    if (MODULE(bind)(tinyfuse_blob, (size_t)(tinyfuse_blob_end - tinyfuse_blob)) != MODULE_MACRO(OK)) {
+        fail("bind refused the weights, bytes: ", tinyfuse_blob_end - tinyfuse_blob);
+    }
+#endif
     port_watch();
     if (check_interface != NULL) {
         check_weights(tinyfuse_weights);

@@ -1,0 +1,136 @@
+"""Operators to be measured that are no layers of images: what moves elements, products of matrices, streams, and
+transposed convolutions."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+from cost_tensors import CHANNELS, EXTENTS, image, layer_weights, like, operator, tensor
+from stream_models import lstm, real_svdf, svdf
+
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Op, Tensor
+
+_DTYPES = ("int8", "int16", "float32")
+
+
+def indexes(values) -> Tensor:
+    """A constant of int32."""
+    return tensor(np.shape(values), 0.0, 0, "int32", np.array(values, np.int32))
+
+
+def draw_transpose(rng: random.Random, kind: str) -> Op:
+    shape = image(rng)
+    order = [0, *rng.sample([1, 2, 3], 3)]
+    return operator(kind, [tensor(shape), indexes(order)], tensor([shape[d] for d in order]))
+
+
+def draw_strided_slice(rng: random.Random, kind: str) -> Op:
+    """One in two takes every second row and column."""
+    shape, step = image(rng), rng.choice([1, 2])
+    begin = [0, *(rng.randrange(dim) for dim in shape[1:])]
+    strides = [1, step, step, 1]
+    count = [-(-(dim - b) // s) for dim, b, s in zip(shape, begin, strides, strict=True)]
+    return operator(kind, [tensor(shape), indexes(begin), indexes(shape), indexes(strides)], tensor(count))
+
+
+def draw_split(rng: random.Random, kind: str) -> Op:
+    """Along the channels."""
+    shape, parts = image(rng), rng.choice([2, 2, 4])
+    part = (*shape[:3], shape[3] // parts)
+    outputs = tuple(tensor(part) for _ in range(parts))
+    first = operator(kind, [indexes(3), tensor(shape)], outputs[0], num_splits=parts)
+    return replace(first, outputs=outputs)
+
+
+def draw_blocks(rng: random.Random, kind: str) -> Op:
+    """SPACE_TO_DEPTH and DEPTH_TO_SPACE by blocks of 2."""
+    _, height, width, channels = image(rng)
+    deep, wide = (1, height, width, 4 * channels), (1, 2 * height, 2 * width, channels)
+    shapes = (wide, deep) if kind == "SPACE_TO_DEPTH" else (deep, wide)
+    return operator(kind, [tensor(shapes[0])], tensor(shapes[1]), block_size=2)
+
+
+def draw_nearest(rng: random.Random, kind: str) -> Op:
+    _, height, width, channels = image(rng)
+    size, x = (2 * height, 2 * width), tensor((1, height, width, channels))
+    output = replace(like(x), shape=(1, *size, channels))
+    return operator(kind, [x, indexes(size)], output, align_corners=False, half_pixel_centers=False)
+
+
+def draw_reduction(rng: random.Random, kind: str) -> Op:
+    """Over rows and columns, or over channels; extremes keep the quantization."""
+    shape = image(rng)
+    axes = rng.choice([(1, 2), (1, 2), (3,)])
+    kept = [dim for axis, dim in enumerate(shape) if axis not in axes]
+    x = tensor(shape)
+    output = replace(like(x), shape=tuple(kept)) if kind.startswith("REDUCE") else tensor(kept, 0.05, -120)
+    return operator(kind, [x, indexes(axes)], output, keep_dims=False)
+
+
+def draw_product(rng: random.Random, kind: str) -> Op:
+    """One in two with the right operand stored transposed."""
+    batches, rows, depth, columns = rng.choice([1, 1, 2, 4]), *(rng.choice(EXTENTS) for _ in range(3))
+    transposed = rng.random() < 0.5
+    right = (batches, columns, depth) if transposed else (batches, depth, columns)
+    return operator(
+        kind, [tensor((batches, rows, depth), 0.04, 3), tensor(right, 0.03, -4)],
+        tensor((batches, rows, columns), 0.3, 5), adj_x=False, adj_y=transposed,
+    )  # fmt: skip
+
+
+def draw_transposed(rng: random.Random, kind: str) -> Op:
+    """A transposed convolution; TFLite's files have no RELU there."""
+    _, height, width, in_c = image(rng)
+    kernel, stride = rng.choice([((3, 3), 2), ((2, 2), 2), ((4, 4), 2), ((3, 3), 1), ((1, 4), 2), ((5, 5), 2)])
+    strides, out_c = (min(stride, kernel[0]), stride), rng.choice(CHANNELS)
+    padding = rng.choice(["SAME", "VALID"])
+    extents = zip((height, width), strides, kernel, strict=True)
+    size = [dim * s if padding == "SAME" else (dim - 1) * s + k for dim, s, k in extents]
+    weights = layer_weights(rng, (out_c, *kernel, in_c), out_c, 0)
+    x, output = tensor((1, height, width, in_c)), tensor((1, *size, out_c), 0.3, 4)
+    return operator(
+        kind, [indexes(output.shape), weights[0], x, weights[1]], output,
+        padding=padding, stride_h=strides[0], stride_w=strides[1],
+    )  # fmt: skip
+
+
+# --- streams: operators that keep state ----------------------------------------------------------
+
+
+def draw_svdf(rng: random.Random, kind: str) -> Op:
+    """Of int8 with either state, or of float32."""
+    state = rng.choice(["int16", "int8", "float32"])
+    inputs, units = rng.choice(CHANNELS), rng.choice(CHANNELS)
+    sizes = (rng.choice([1, 1, 2]), inputs, units, rng.choice([1, 2]), rng.choice([4, 8, 10]))
+    return _only(real_svdf(sizes, "RELU") if state == "float32" else svdf(state, sizes, 0.02))
+
+
+def draw_lstm(rng: random.Random, kind: str) -> Op:
+    shape = (rng.choice([1, 1, 2]), rng.choice([1, 4, 7, 10]), rng.choice(CHANNELS))
+    return _only(lstm(shape, rng.choice(CHANNELS), dtype=rng.choice(_DTYPES)))
+
+
+def _only(model: bytes) -> Op:
+    """The operator of a file, with tensors of its own."""
+    (op,) = read_tflite("drawn", model).ops
+    inputs = tuple(None if tensor is None else like(tensor) for tensor in op.inputs)
+    return replace(op, inputs=inputs, outputs=tuple(map(like, op.outputs)))
+
+
+# --- averages over rows --------------------------------------------------------------------------
+
+
+def of_dtype(rng: random.Random, given: Tensor) -> Tensor:
+    """It in one of the dtypes of data."""
+    dtype = rng.choice(_DTYPES)
+    if dtype == "int16":
+        return tensor(given.shape, 0.001, 0, dtype)
+    return given if dtype == "int8" else tensor(given.shape, 0.0, 0, dtype)
+
+
+def sums_of(given: Tensor) -> str:
+    """The dtype of sums over data."""
+    return "float32" if given.dtype == "float32" else "int32"

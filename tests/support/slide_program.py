@@ -1,0 +1,202 @@
+"""Many `--slide` modules in one native program, held to their contract: NAME_slide is called as a firmware may.
+
+    assert_all_slide(plans)
+
+Each module has two streams that take turns in one arena, of exactly its bytes on the heap. Before each step the arena
+is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
+between, while its window is full. Every status and every output of every step is compared with the whole model's over
+each window, as the references compute it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from batch_module import named_apart
+from host_program import SANITIZERS, WARNINGS, compile_c
+
+from tinyfuse.emit import emit
+from tinyfuse.ir import Window
+from tinyfuse.plan import Plan
+from tinyfuse.verify.emulation.inputs import input_set
+from tinyfuse.verify.oracle import ReferenceOracle
+from tinyfuse.verify.windows import WindowOracle
+
+#: steps of a stream that have a result, and before the reset of the first stream
+RESULTS, BEFORE = 7, 3
+_OK, _NO_RESULT_YET = 0, 8
+
+_MAIN = """\
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+{includes}
+struct module {{
+    size_t arena_bytes, state_bytes, inputs, outputs, slid;
+    int steps, reset_at;
+    int (*init)(void *, size_t);
+    int (*reset)(void *);
+    int (*slide)(void *, void *, const void *);
+    void *(*input)(void *, size_t);
+    const void *(*output)(const void *, size_t);
+    size_t (*input_bytes)(size_t), (*output_bytes)(size_t);
+}};
+{adapters}
+static const struct module modules[] = {{
+{table}
+}};
+enum {{ MODULES = sizeof modules / sizeof *modules, STREAMS = 2 }};
+
+static uint8_t *junk(size_t bytes, int value)
+{{
+    uint8_t *memory = (uint8_t *)malloc(bytes); /* aligned to 16 */
+    memset(memory, value, bytes);
+    return memory;
+}}
+
+static int step(const struct module *m, uint8_t *arena, uint8_t **state, int number, int stream)
+{{
+    uint8_t *const moved = junk(m->state_bytes, 0x33), *rows = NULL;
+    uint8_t status;
+    memcpy(moved, *state, m->state_bytes);
+    free(*state);
+    *state = moved;
+    memset(arena, number % 3 == 0 ? 0x5A : number % 3 == 1 ? 0xFF : 0x80, m->arena_bytes);
+    if (number == 0 || (stream == 0 && number == m->reset_at)) {{
+        if (m->reset(*state) != 0) {{
+            return 2;
+        }}
+    }}
+    for (size_t i = 0; i < m->inputs; ++i) {{
+        const size_t bytes = m->input_bytes(i);
+        uint8_t *to = (uint8_t *)m->input(arena, i);
+        if (i == m->slid) {{
+            to = rows = junk(bytes, 0);
+        }}
+        if (fread(to, 1, bytes, stdin) != bytes) {{
+            return 3;
+        }}
+    }}
+    status = (uint8_t)m->slide(arena, *state, rows);
+    free(rows);
+    fwrite(&status, 1, 1, stdout);
+    for (size_t i = 0; i < m->outputs; ++i) {{
+        fwrite(m->output(arena, i), 1, m->output_bytes(i), stdout);
+    }}
+    return 0;
+}}
+
+int main(void)
+{{
+    for (int i = 0; i < MODULES; ++i) {{
+        const struct module *const m = &modules[i];
+        uint8_t *arena = junk(m->arena_bytes, 0x5A), *states[STREAMS];
+        for (int stream = 0; stream < STREAMS; ++stream) {{
+            states[stream] = junk(m->state_bytes, 0xA5 + stream);
+        }}
+        if (m->init(arena, m->arena_bytes) != 0) {{
+            return 1;
+        }}
+        for (int number = 0; number < m->steps; ++number) {{
+            for (int stream = 0; stream < STREAMS; ++stream) {{
+                const int failed = step(m, arena, &states[stream], number, stream);
+                if (failed) {{
+                    return failed;
+                }}
+            }}
+        }}
+        for (int stream = 0; stream < STREAMS; ++stream) {{
+            free(states[stream]);
+        }}
+        free(arena);
+    }}
+    return 0;
+}}
+"""
+_ADAPTER = """\
+static int {n}_step(void *arena, void *state, const void *rows)
+{{
+    return {n}_slide(arena, state, rows);
+}}
+"""
+_ROW = (
+    "    {{{P}_ARENA_BYTES, {P}_STATE_BYTES, {P}_INPUTS, {P}_OUTPUTS, {slid}, {steps}, {reset_at}, "
+    "{n}_init, {n}_reset, {n}_step, {n}_input, {n}_output, {n}_input_bytes, {n}_output_bytes}},"
+)
+
+
+def assert_all_slide(plans: Sequence[Plan], seed: int = 0) -> None:
+    """The contract of the modules of these plans, each with `--slide`, for any target without CMSIS-NN."""
+    plans = named_apart(plans)
+    streams = [[input_set(plan.source, _steps(plan), seed + stream) for stream in range(2)] for plan in plans]
+    fed = b"".join(
+        array.tobytes() for both in streams for steps in zip(*both, strict=True) for step in steps for array in step
+    )
+    with tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder:
+        program = _built(Path(folder), plans)
+        done = subprocess.run([program], input=fed, capture_output=True, timeout=300)
+    assert done.returncode == 0, (done.returncode, done.stderr.decode(errors="replace")[:4000])
+    position = 0
+    for plan, both in zip(plans, streams, strict=True):
+        window = _window(plan)
+        cut = _reset_at(plan)
+        oracle = WindowOracle(window, ReferenceOracle(window.whole))
+        first, again, second = oracle.run_streams([both[0][:cut], both[0][cut:], both[1]])
+        wanted = (first + again, second)
+        for step in range(_steps(plan)):
+            for stream in range(2):
+                begun = cut if stream == 0 and step >= cut else 0
+                full = step - begun + 1 >= window.steps_to_fill
+                status, position = done.stdout[position], position + 1
+                where = f"step {step}, stream {stream}\n{plan.source}"
+                assert status == (_OK if full else _NO_RESULT_YET), where
+                for expected in wanted[stream][step]:
+                    found = done.stdout[position : position + expected.nbytes]
+                    position += expected.nbytes
+                    assert not full or _same(found, expected), where
+    assert position == len(done.stdout)
+
+
+def _same(found: bytes, expected: np.ndarray) -> bool:
+    values = np.frombuffer(found, expected.dtype).reshape(expected.shape)
+    return np.array_equal(values, expected, equal_nan=expected.dtype.kind == "f")
+
+
+def _window(plan: Plan) -> Window:
+    assert plan.source.window is not None
+    return plan.source.window
+
+
+def _reset_at(plan: Plan) -> int:
+    return _window(plan).steps_to_fill + BEFORE
+
+
+def _steps(plan: Plan) -> int:
+    return _reset_at(plan) + _window(plan).steps_to_fill - 1 + RESULTS - BEFORE
+
+
+def _built(folder: Path, plans: Sequence[Plan]) -> Path:
+    for plan in plans:
+        for file, text in emit(plan).items():
+            (folder / file).write_text(text)
+    names = [plan.options.name for plan in plans]
+    rows = [
+        _ROW.format(n=name, P=name.upper(), slid=_window(plan).input, steps=_steps(plan), reset_at=_reset_at(plan))
+        for name, plan in zip(names, plans, strict=True)
+    ]
+    main = folder / "main.c"
+    main.write_text(
+        _MAIN.format(
+            includes="\n".join(f'#include "{name}{part}"' for name in names for part in (".c", "_weights.c")),
+            adapters="\n".join(_ADAPTER.format(n=name) for name in names),
+            table="\n".join(rows),
+        )
+    )
+    flags = ["gcc", "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
+    compile_c([*flags, main, "-lm", "-o", folder / "program"])
+    return folder / "program"

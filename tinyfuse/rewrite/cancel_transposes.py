@@ -1,0 +1,361 @@
+"""TRANSPOSEs cancel, move to where fewer bytes pass, and merge into what reads them.
+
+before   %a = TRANSPOSE(%x, 0 2 3 1);  %b = CONV_2D(%a, ...);  %c = TRANSPOSE(%b, 0 3 1 2);  %d = RELU(%c)
+         %e = TRANSPOSE(%d, 0 2 3 1);  %f = CONV_2D(%e, ...);  %g = TRANSPOSE(%f, 0 3 1 2)
+         %h[1,C*H*W] = RESHAPE(%g);  %i = FULLY_CONNECTED(%h, weights)
+after    %a = TRANSPOSE(%x, 0 2 3 1);  %b = CONV_2D(%a, ...);  %d' = RELU(%b);  %f = CONV_2D(%d', ...)
+         %h'[1,H*W*C] = RESHAPE(%f);  %i = FULLY_CONNECTED(%h', weights in the order of %h')
+
+Networks from PyTorch and ONNX have channels in front of rows and columns, and converters set a TRANSPOSE on either side
+of what wants them last. Operators that don't care (`permuted.is_free`) are computed in whichever order of dimensions
+leaves the fewest bytes to be transposed: a graph of TRANSPOSEs and such operators has one choice for each of these, and
+choices are improved one by one, neighbours together first, until none gets better. A TRANSPOSE that moves dimensions of
+size 1 alone is a RESHAPE. What a fully connected layer reads flattened it reads in any order, with its weights in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.transpose import permutation
+from tinyfuse.rewrite.permuted import Order, identity, is_free, permuted, permuted_tensor
+
+#: choices are improved no more after so many looks at operators: a second's
+_MOST_LOOKS = 1_000_000
+
+
+def cancel_transposes(graph: Graph) -> Graph:
+    """The graph with the fewest bytes transposed that was found."""
+    if not any(_is_transpose(op) for op in graph.ops):
+        return graph
+    sources = _Sources(graph)
+    after = _Writer(sources, _chosen(sources)).graph()
+    return graph if [op.kind for op in after.ops] == [op.kind for op in graph.ops] else after
+
+
+def why_transpose_stays(graph: Graph, op: Op) -> str:
+    """Why a TRANSPOSE is left in a graph after this, for people."""
+    source = op.input
+    while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
+        source = maker.input
+    if source in graph.inputs:
+        return f"the model's input has its dimensions in another order than {_readers(graph, op)} wants"
+    if op.output in graph.outputs:
+        return f"the model's output has its dimensions in another order than {maker} makes"
+    if op.input.quant != op.output.quant:
+        return "its output has another scale or zero point than its input"
+    return f"{_readers(graph, op)} wants another order of dimensions than {maker} makes"
+
+
+def _readers(graph: Graph, op: Op) -> str:
+    return str(next(iter(graph.consumers.get(op.output, ())), "what reads it"))
+
+
+def _is_transpose(op: Op) -> bool:
+    """A TRANSPOSE, not only in name: one that gives its output another quantization is not moved."""
+    return op.kind == "TRANSPOSE" and not op.input.is_constant and not op.states and op.input.quant == op.output.quant
+
+
+def _is_renaming(op: Op) -> bool:
+    """Whether it drops dimensions of size 1, or adds some: as converters do around layers over time."""
+    if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or op.input.quant != op.output.quant:
+        return False
+    before, after = ([dim for dim in tensor.shape if dim != 1] for tensor in (op.input, op.output))
+    return before == after and op.input.elements > 0
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A tensor of the file: `root` with its dimensions in that order, -1 for one of size 1 that the root hasn't."""
+
+    root: Tensor
+    order: Order
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(1 if axis < 0 else self.root.shape[axis] for axis in self.order)
+
+    @cached_property
+    def memory(self) -> Order:
+        """The order of its dimensions that are not 1: that of its elements in memory."""
+        return tuple(axis for axis, dim in zip(self.order, self.shape, strict=True) if dim != 1)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has the root's dimensions, every one."""
+        return sorted(self.order) == list(range(len(self.root.shape)))
+
+    def then(self, order: Order) -> _Seen:
+        """With its dimensions in a further order."""
+        return _Seen(self.root, tuple(self.order[axis] for axis in order))
+
+    def renamed(self, shape: tuple[int, ...]) -> _Seen:
+        """In a shape with more or fewer dimensions of size 1."""
+        long = iter(self.memory)
+        ones = (axis for axis, dim in zip(self.order, self.shape, strict=True) if dim == 1)
+        return _Seen(self.root, tuple(next(long) if dim != 1 else next(ones, -1) for dim in shape))
+
+
+class _Sources:
+    """Of each tensor what it is once TRANSPOSEs are looked through; and who cares about orders."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.seen: dict[Tensor, _Seen] = {}
+        self.flat: dict[Op, Tensor] = {}  # of a layer that reads a tensor flattened, that tensor
+        for op in graph.ops:
+            if _is_transpose(op):
+                self.seen[op.output] = self.of(op.input).then(permutation(op))
+            elif _is_renaming(op):
+                self.seen[op.output] = self.of(op.input).renamed(op.output.shape)
+            elif (source := _flattened(graph, op)) is not None:
+                self.flat[op] = source
+        self.free = [op for op in graph.ops if is_free(op)]
+        #: what is looked through, and the reshapes that only such layers read: whoever needs them makes them
+        self.skipped = _only_read_flat(graph, self.flat) | {op for op in graph.ops if set(op.outputs) & set(self.seen)}
+
+    def of(self, tensor: Tensor) -> _Seen:
+        return self.seen.get(tensor) or _Seen(tensor, identity(len(tensor.shape)))
+
+    @cached_property
+    def makers(self) -> dict[Tensor, Op]:
+        """The operator that doesn't care which made a tensor."""
+        return {t: op for op in self.free for t in op.outputs}
+
+    def regions(self) -> Iterator[tuple[Op, ...]]:
+        """Operators that don't care and read one another directly, together; then each alone."""
+        root = {op: op for op in self.free}
+
+        def first(op: Op) -> Op:
+            while root[op] is not op:
+                op = root[op]
+            return op
+
+        for op in self.free:
+            for tensor in op.activations:
+                if tensor in self.makers:
+                    root[first(op)] = first(self.makers[tensor])
+        members: dict[Op, list[Op]] = {}
+        for op in self.free:
+            members.setdefault(first(op), []).append(op)
+        several = [tuple(region) for region in members.values() if len(region) > 1]
+        yield from several
+        yield from ((op,) for op in self.free)
+
+
+def _flattened(graph: Graph, op: Op) -> Tensor | None:
+    """What a fully connected layer reads all of, behind reshapes; None where that isn't so."""
+    if op.kind != "FULLY_CONNECTED" or op.operand(1).quant is None or not op.operand(1).is_constant:
+        return None
+    source, weights = op.input, op.operand(1)
+    if source.dtype == "float32" or len(weights.shape) != 2:  # of floats the order of the terms counts
+        return None
+    while (maker := graph.producer.get(source)) is not None and FAMILIES[maker.kind].alias:
+        source = maker.input
+    whole = weights.shape[1] == source.elements and not source.is_constant and not source.is_state
+    return source if source is not op.input and whole and len(source.shape) > 1 else None
+
+
+def _only_read_flat(graph: Graph, flat: Mapping[Op, Tensor]) -> frozenset[Op]:
+    """The reshapes whose outputs nobody else reads."""
+    found: set[Op] = set()
+    for op in reversed(graph.ops):
+        readers = graph.consumers.get(op.output, ()) if op.outputs else ()
+        unseen = FAMILIES[op.kind].alias and op.output not in graph.outputs and bool(readers)
+        if unseen and all(reader in found or reader in flat for reader in readers):
+            found.add(op)
+    return frozenset(found)
+
+
+# --- the choice ----------------------------------------------------------------------------------
+
+
+def _chosen(sources: _Sources) -> dict[Op, Order]:
+    """Of each operator that doesn't care, the order of dimensions that it is computed in: improved from that of what it
+    reads, or from the file's, where that ends with fewer bytes."""
+    sunk: dict[Op, Order] = {}
+    for op in sources.free:  # behind its producer a TRANSPOSE is no worse than in front, and may meet another there
+        seen = sources.of(max(op.activations, key=lambda t: t.bytes))
+        sunk[op] = _settled(op, _as_made(seen, sunk, sources))
+    as_read = {op: identity(len(op.output.shape)) for op in sources.free}
+    return min((_improved(sources, start) for start in (sunk, as_read)), key=lambda orders: _cost(sources, orders))
+
+
+def _improved(sources: _Sources, orders: dict[Op, Order]) -> dict[Op, Order]:
+    """The orders, changed region by region as long as that leaves fewer bytes."""
+    looks, least, improved = 0, _cost(sources, orders), True
+    while improved:
+        improved = False
+        for region in sources.regions():
+            for order in _candidates(sources, region, orders):
+                if looks > _MOST_LOOKS or all(orders[op] == order for op in region):
+                    continue
+                tried = orders | {op: _settled(op, order) for op in region}
+                cost = _cost(sources, tried)
+                looks += len(sources.graph.ops)
+                if cost < least:
+                    orders, least, improved = tried, cost, True
+    return orders
+
+
+def _as_made(seen: _Seen, orders: Mapping[Op, Order], sources: _Sources) -> Order:
+    """The order of a tensor's dimensions in which its root is made."""
+    maker = sources.makers.get(seen.root)
+    made = orders[maker] if maker is not None else identity(len(seen.root.shape))
+    if seen.is_whole:
+        return tuple(seen.order.index(axis) for axis in made)
+    ones = (place for place, dim in enumerate(seen.shape) if dim == 1)
+    return (*ones, *(seen.order.index(axis) for axis in made if axis in seen.memory))
+
+
+@lru_cache(maxsize=4096)
+def _settled(op: Op, order: Order) -> Order:
+    """The order, or that of the file where the operator can't be computed in it."""
+    rank = len(op.output.shape)
+    if len(order) != rank:
+        return identity(rank)
+    instead = {t: permuted_tensor(t, order) for t in (*op.activations, *op.outputs)}
+    return identity(rank) if permuted(op, order, instead) is None else order
+
+
+def _candidates(sources: _Sources, region: tuple[Op, ...], orders: Mapping[Op, Order]) -> Iterable[Order]:
+    """Orders in which something around the region has its tensors."""
+    found: dict[Order, None] = {}
+    for op in region:
+        found[identity(len(op.output.shape))] = None
+        for tensor in op.activations:
+            found[_as_made(sources.of(tensor), orders, sources)] = None
+        for tensor in op.outputs:
+            for reader in sources.graph.consumers.get(tensor, ()):
+                if _is_transpose(reader):
+                    found[permutation(reader)] = None
+    return found
+
+
+def _cost(sources: _Sources, orders: Mapping[Op, Order]) -> tuple[int, int]:
+    """(bytes that are transposed, by how many operators)."""
+    wanted: dict[tuple[Tensor, Order], None] = {}
+    for op in sources.graph.ops:
+        if op in sources.flat or op in sources.skipped:
+            continue
+        for tensor in op.activations:
+            seen = sources.of(tensor)
+            seen = seen.then(orders[op]) if op in orders else seen
+            wanted[seen.root, seen.memory] = None
+    for tensor in sources.graph.outputs:
+        seen = sources.of(tensor)
+        wanted[seen.root, seen.memory] = None
+    sizes = [root.bytes for root, memory in wanted if _made_as(sources, orders, root).memory != memory]
+    return sum(sizes), len(sizes)
+
+
+def _made_as(sources: _Sources, orders: Mapping[Op, Order], root: Tensor) -> _Seen:
+    """A root as whoever makes it leaves it."""
+    maker = sources.makers.get(root)
+    return _Seen(root, orders[maker] if maker is not None else identity(len(root.shape)))
+
+
+# --- the graph -----------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Makes the graph of the choices."""
+
+    def __init__(self, sources: _Sources, orders: Mapping[Op, Order]):
+        self.sources, self.orders, self.before = sources, orders, sources.graph
+        self.ops: list[Op] = []
+        #: what there is of a root, by its order in memory and its shape
+        self.there: dict[tuple[Tensor, Order], dict[tuple[int, ...], Tensor]] = {}
+        self.taken: set[Tensor] = set(self.before.inputs)  # tensors of the file that are there
+        #: tensors of the file by what they are: those that leave the model first
+        self.names: dict[tuple[Tensor, Order, tuple[int, ...]], tuple[Tensor, int]] = {}
+        looked_through = [op for op in self.before.ops if op.outputs and op.output in sources.seen]
+        for op in sorted(looked_through, key=lambda op: op.output not in self.before.outputs):
+            self.names.setdefault(_key(sources.of(op.output)), (op.output, op.index))
+
+    def graph(self) -> Graph:
+        for op in self.before.ops:
+            if op not in self.sources.skipped:
+                self.ops.append(self._flat(op) if op in self.sources.flat else self._written(op))
+        for tensor in dict.fromkeys(self.before.outputs):
+            self._give(tensor)
+        return replace(self.before, ops=tuple(self.ops))
+
+    def _written(self, op: Op) -> Op:
+        if op not in self.orders:
+            self.taken.update(op.outputs)
+            return op.reading({t: self._get(self.sources.of(t), op.index) for t in op.activations})
+        order = self.orders[op]
+        instead = {t: self._get(self.sources.of(t).then(order), op.index) for t in op.activations}
+        instead |= {t: self._put(_Seen(t, order)) for t in op.outputs}
+        made = permuted(op, order, instead)
+        assert made is not None, "the order was settled"
+        return made
+
+    def _put(self, seen: _Seen) -> Tensor:
+        """A tensor of that sort, which its reader or maker adds to the graph: the file's, where it has one that isn't
+        there yet."""
+        natural = seen.root if seen.order == identity(len(seen.root.shape)) else None
+        named = self.names.get(_key(seen), (None, -1))[0]
+        found = next((t for t in (natural, named) if t is not None and t not in self.taken), None)
+        if found is None:
+            found = replace(seen.root, name=f"{seen.root.name} (transposed)", shape=seen.shape, index=-1)
+        self.taken.add(found)
+        self.there.setdefault((seen.root, seen.memory), {})[seen.shape] = found
+        return found
+
+    def _made(self, root: Tensor) -> tuple[_Seen, Tensor]:
+        """A root as it was made."""
+        made = _made_as(self.sources, self.orders, root)
+        return made, self.there.setdefault((root, made.memory), {made.shape: root})[made.shape]
+
+    def _get(self, seen: _Seen, reader: int) -> Tensor:
+        """What is of that sort, transposed at most once; `reader`: the place in the file of who wants it."""
+        made, source = self._made(seen.root)
+        there = self.there.get((seen.root, seen.memory), {})
+        if seen.shape in there:
+            return there[seen.shape]
+        index = self.names.get(_key(seen), (None, reader))[1]
+        if there or not seen.is_whole:
+            ones = (axis for axis in made.order if axis not in seen.memory)
+            source = next(iter(there.values()), None) or self._get(_Seen(seen.root, (*ones, *seen.memory)), reader)
+            self.ops.append(Op("RESHAPE", (source,), (self._put(seen),), index=index))
+        else:
+            order = np.array([made.order.index(axis) for axis in seen.order], np.int32)
+            result = self._put(seen)
+            constant = Tensor(f"{result.name} (order)", order.shape, "int32", None, order)
+            self.ops.append(Op("TRANSPOSE", (source, constant), (result,), index=index))
+        return self.there[seen.root, seen.memory][seen.shape]
+
+    def _give(self, tensor: Tensor) -> None:
+        """Sees to it that an output of the model is there."""
+        found = self._get(self.sources.of(tensor), -1)
+        if found is not tensor:
+            self.taken.add(tensor)
+            self.ops.append(Op("RESHAPE", (found,), (tensor,)))
+
+    def _flat(self, op: Op) -> Op:
+        """A fully connected layer that reads its tensor as it was made, with the weights in that order."""
+        seen, weights = self.sources.of(self.sources.flat[op]), op.operand(1)
+        made, source = self._made(seen.root)
+        self.taken.update(op.outputs)
+        # of each element of the flat tensor, the element of what was made that it is
+        places = np.arange(source.elements).reshape([seen.root.shape[axis] for axis in made.memory])
+        places = places.transpose([made.memory.index(axis) for axis in seen.memory]).reshape(-1)
+        flat = replace(op.input, index=-1)
+        self.ops.append(Op("RESHAPE", (source,), (flat,), index=op.index))
+        if np.array_equal(places, np.arange(len(places))):
+            return replace(op, inputs=(flat, *op.inputs[1:]))
+        data = np.empty_like(weights.values)
+        data[:, places] = weights.values
+        return replace(op, inputs=(flat, replace(weights, data=data, index=-1), *op.inputs[2:]))
+
+
+def _key(seen: _Seen) -> tuple[Tensor, Order, tuple[int, ...]]:
+    return seen.root, seen.memory, seen.shape

@@ -1,0 +1,255 @@
+"""Images of a single row become images of a single column: what is long is streamed, whichever axis the file has it on.
+
+before   %e[1,1,128,3] = EXPAND_DIMS(%x[1,128,3]);  %c[1,1,126,8] = CONV_2D(%e, weights[8,1,3,3])
+         %s[1,126,8] = RESHAPE(%c);  %d[1,1,126,8] = EXPAND_DIMS(%s);  %p[1,1,63,8] = MAX_POOL_2D(%d);  ...
+after    %e[1,128,1,3] = RESHAPE(%x);  %c[1,126,1,8] = CONV_2D(%e, weights[8,3,1,3])
+         %p[1,63,1,8] = MAX_POOL_2D(%c);  ...
+
+So converters write layers over time (Keras' Conv1D). The bytes in memory are the same, so what changes shapes at
+either end is free, and what did so in between is gone. Strides, dilations, paddings and kernels change axes
+(`OpFamily.turned`).
+
+A region of such operators is turned where it has a window that slides along the line, and where its lines do not come
+out of an image of several rows: there one group would become two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import Array, Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.reduce import Reducer
+from tinyfuse.ops.reduce_scaling import reduced_axes
+
+
+def rows_from_columns(graph: Graph) -> Graph:
+    """The graph whose lines are images of a single column."""
+    regions = _Regions(graph)
+    turned = {op for region in regions.found() if _pays(graph, region) for op in region}
+    return _Turning(graph, turned).graph_turned() if turned else graph
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+
+def _line_axis(shape: tuple[int, ...]) -> int | None:
+    """Of a line, a tensor of one long dimension and channels: [1, L, C] or [1, 1, L, C], the dimension L; else None."""
+    rank = len(shape)
+    if rank in (3, 4) and prod(shape[: rank - 2]) == 1 and shape[-1] > 0:
+        return rank - 2
+    return None
+
+
+def _image_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """A line's as an image of a single column."""
+    return (1, shape[-2], 1, shape[-1])
+
+
+def _is_line(tensor: Tensor) -> bool:
+    return _line_axis(tensor.shape) is not None
+
+
+def _is_upright(tensor: Tensor) -> bool:
+    """Whether it is an image of a single column already."""
+    return tensor.is_image and tensor.shape[2] == 1
+
+
+def _renames(op: Op) -> bool:
+    """Whether it gives a line, or an image of a single column, the shape of another line of the same bytes."""
+    if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state or not _is_line(op.output):
+        return False
+    source, result = op.input, op.output
+    same_line = _is_line(source) and _image_shape(source.shape) == _image_shape(result.shape)
+    upright = _is_upright(source) and source.shape == _image_shape(result.shape)
+    return (same_line or upright) and source.quant == result.quant
+
+
+def _turn(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
+    """The operator on `images` of a single column, which stand for its lines; None where that is no operator. Its
+    output is the file's: its shape is for the caller to change."""
+    if op.states or len(op.outputs) != 1 or any(t not in images for t in op.activations):
+        return None
+    family = FAMILIES[op.kind]
+    if isinstance(op.attributes, Reducer):
+        return _reduced(op, images)
+    if not _is_line(op.output):
+        return None
+    if family.pads:
+        return _padded(op, images)
+    if family.rows_alike:
+        return _pointwise(op, images)
+    if not (op.activations[0].is_image and op.output.is_image):
+        return None
+    return family.turned(op, tuple(t if t is None else images.get(t, t) for t in op.inputs))
+
+
+def _pointwise(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
+    """What computes every row alike; its operands are broadcast to lines of one shape."""
+    rank, inputs = len(op.output.shape), []
+    for tensor in op.inputs:
+        if tensor is None or tensor in images:
+            inputs.append(tensor if tensor is None else images[tensor])
+            continue
+        if len(tensor.shape) > rank:
+            return None
+        full = (1,) * (rank - len(tensor.shape)) + tensor.shape
+        if prod(full[: rank - 2]) != 1:
+            return None
+        keeps = tensor.shape == () or len(tensor.shape) == 1 or _image_shape(full) == tensor.shape
+        inputs.append(tensor if keeps else _shaped(tensor, _image_shape(full)))
+    if not isinstance(op.attributes, Concatenation):
+        return replace(op, inputs=tuple(inputs))
+    along = op.attributes.axis % rank
+    if along < rank - 2:
+        return None
+    axis = 1 if along == rank - 2 else 3
+    return replace(op, inputs=tuple(inputs), attributes=replace(op.attributes, axis=axis))
+
+
+def _padded(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
+    amounts: Array = op.operand(1).values
+    if amounts[:-2].any():
+        return None
+    data = np.zeros((4, 2), amounts.dtype)
+    data[1], data[3] = amounts[-2], amounts[-1]
+    constant = replace(op.operand(1), shape=data.shape, data=data, index=-1)
+    return replace(op, inputs=(images[op.input], constant, *op.inputs[2:]))
+
+
+def _reduced(op: Op, images: dict[Tensor, Tensor]) -> Op | None:
+    """A reduction along the line is one over rows and columns, of which there is one."""
+    rank = len(op.input.shape)
+    if rank - 2 not in reduced_axes(op) or rank - 1 in reduced_axes(op):
+        return None
+    data = np.array([1, 2], np.int32)
+    axes = replace(op.operand(1), shape=data.shape, data=data, index=-1)
+    return replace(op, inputs=(images[op.input], axes), attributes=Reducer(len(op.output.shape) == 4))
+
+
+def _shaped(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A constant under another shape of the same elements."""
+    return replace(tensor, shape=shape, data=tensor.values.reshape(shape), index=-1)
+
+
+# --- which operators -----------------------------------------------------------------------------
+
+
+class _Regions:
+    """The operators that can be turned, joined by the lines between them."""
+
+    def __init__(self, graph: Graph):
+        self.root: dict[Op, Op] = {}
+        maker: dict[Tensor, Op] = {}  # of a line, whoever made it or first read it
+        for op in graph.ops:
+            lines = {t: replace(t, shape=_image_shape(t.shape)) for t in op.activations if _is_line(t)}
+            if not _renames(op) and _turn(op, lines) is None:
+                continue
+            self.root[op] = op
+            for tensor in (*op.activations, *op.outputs):
+                other = maker.setdefault(tensor, op)
+                self.root[self._first(other)] = self._first(op)
+
+    def _first(self, op: Op) -> Op:
+        while self.root[op] is not op:
+            op = self.root[op]
+        return op
+
+    def found(self) -> Iterator[tuple[Op, ...]]:
+        """Each region, its operators in the order of the graph."""
+        members: dict[Op, list[Op]] = {}
+        for op in self.root:
+            members.setdefault(self._first(op), []).append(op)
+        return map(tuple, members.values())
+
+
+def _pays(graph: Graph, region: tuple[Op, ...]) -> bool:
+    """Whether a window slides along a line of more than one place, and no line comes out of an image of several rows,
+    whose group would end there."""
+    members = set(region)
+    for op in region:
+        for tensor in op.activations:
+            maker = graph.producer.get(tensor)
+            if maker is not None and maker not in members and any(_has_rows(t) for t in maker.activations):
+                return False
+    return any(_slides(op) for op in region)
+
+
+def _has_rows(tensor: Tensor) -> bool:
+    return tensor.is_image and tensor.shape[1] > 1
+
+
+def _slides(op: Op) -> bool:
+    """Whether a window of several places, or a stride, goes along the line."""
+    family = FAMILIES[op.kind]
+    if family.pads or family.rows_alike or family.alias or isinstance(op.attributes, Reducer):
+        return False
+    return max(op.output.shape[-2], *(t.shape[-2] for t in op.activations)) > 1
+
+
+# --- the graph -----------------------------------------------------------------------------------
+
+
+class _Turning:
+    """Makes the graph in which the operators `turned` are on images of a single column."""
+
+    def __init__(self, graph: Graph, turned: set[Op]):
+        self.graph, self.turned = graph, turned
+        self.images: dict[Tensor, Tensor] = {}  # of a line of the file, what stands for it
+        self.named: set[Tensor] = set()  # lines that are there in the file's shape too
+        self.ops: list[Op] = []
+
+    def graph_turned(self) -> Graph:
+        for op in self.graph.ops:
+            if op in self.turned:
+                self._add(op)
+            else:
+                for tensor in op.activations:
+                    self._name(tensor)
+                self.ops.append(op)
+        for tensor in self.graph.outputs:
+            self._name(tensor)
+        return replace(self.graph, ops=tuple(self.ops))
+
+    def _add(self, op: Op) -> None:
+        if _renames(op):
+            self.images[op.output] = self._image(op.input, op)
+            return
+        made = _turn(op, {t: self._image(t, op) for t in op.activations})
+        assert made is not None, "it could be turned"
+        self.ops.append(replace(made, outputs=(self._result(op, made),)))
+
+    def _image(self, tensor: Tensor, reader: Op) -> Tensor:
+        """The image that stands for a line, whoever makes it."""
+        if _is_upright(tensor) and tensor not in self.images:
+            return tensor
+        if tensor not in self.images:
+            image = replace(tensor, shape=_image_shape(tensor.shape), name=f"{tensor.name} (rows)", index=-1)
+            self.ops.append(Op("RESHAPE", (tensor,), (image,), index=reader.index))
+            self.images[tensor] = image
+            self.named.add(tensor)
+        return self.images[tensor]
+
+    def _result(self, op: Op, made: Op) -> Tensor:
+        """What the turned operator makes."""
+        result = op.output
+        if isinstance(made.attributes, Reducer):
+            shape = (1, 1, 1, result.shape[-1]) if made.attributes.keep_dims else (1, result.shape[-1])
+        else:
+            shape = _image_shape(result.shape)
+        if shape == result.shape:
+            return result
+        self.images[result] = replace(result, shape=shape, name=f"{result.name} (rows)", index=-1)
+        return self.images[result]
+
+    def _name(self, tensor: Tensor) -> None:
+        """Sees to it that the tensor of the file is there, in its own shape."""
+        if tensor in self.images and tensor not in self.named:
+            self.named.add(tensor)
+            maker = self.graph.producer[tensor]
+            self.ops.append(Op("RESHAPE", (self.images[tensor],), (tensor,), index=maker.index))
