@@ -38,6 +38,7 @@ class ChannelShuffleOperator(OpFamily):
     kind = "CHANNEL_SHUFFLE"
     summary = "channels dealt out over groups"
     in_files = False
+    rows_alike = True
     rules = (
         Rule("one int8 input and one int8 output of one shape",
              lambda op: len(op.inputs) != 1 or len(op.outputs) != 1

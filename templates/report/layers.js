@@ -12,6 +12,12 @@ function besideUnfused(now, before, unit) {
   if (!found) return ["not known unfused"];
   return [make("span", { class: found.style }, found.text), ` beside ${short(before)}${unit} unfused`];
 }
+/* What the whole model takes in the place of a step of a sliding window. */
+function besideWhole(figures) {
+  const { step, frames, whole_macs: macs, whole_arena_bytes: arena, whole_state_bytes: state } = figures.window;
+  const ram = arena === null ? "" : `, arena ${number(arena)}${state ? ` and state ${number(state)}` : ""} bytes`;
+  return [`${short(macs)} MACs${ram}; a step brings ${number(step)} of ${count(frames, "frame")}`];
+}
 function milliseconds(instructions) {
   const mhz = Number(byId("mhz").value), cpi = Number(byId("cpi").value);
   if (instructions === null || !(mhz > 0) || !(cpi > 0)) return null;
@@ -26,6 +32,7 @@ function drawCards() {
   const cards = [
     card("Arena", number(figures.arena_bytes), "bytes", proof, ...besideUnfused(figures.arena_bytes, figures.unfused_arena_bytes, "")),
     figures.state_bytes ? card("State of a stream", number(figures.state_bytes), "bytes", "beside the arena") : null,
+    figures.window ? card("Whole model", short(figures.window.whole_predicted_instructions), "instructions", ...besideWhole(figures)) : null,
     card("Flash", number(figures.weight_bytes + figures.code_bytes), "bytes",
       `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? "" : " estimated"}`),
     card("Instructions, predicted", short(figures.predicted_instructions), "", ...besideUnfused(figures.predicted_instructions, DATA.unfused.instructions, "")),
@@ -130,7 +137,7 @@ function drawPorts() {
     }
   }
   const order = figures.reordering;
-  if (order) lines.push(make("div", {}, `${count(order.operators_moved, "operator")} moved: the order of the file would take ${bytes(order.file_order_arena_bytes)} of arena.`));
+  if (order) lines.push(make("div", {}, `${order.operators_moved > 1 ? count(order.operators_moved, "operator") : "An operator"} moved: the order of the file would take ${bytes(order.file_order_arena_bytes)} of arena.`));
   byId("ports").replaceChildren(...lines, make("div", {}, make("bdi", {}, `Options: ${told}`)));
   byId("model").textContent = figures.model;
   byId("warnings").replaceChildren(...figures.warnings.map((text) => make("p", { class: "warning" }, make("bdi", {}, text))));

@@ -66,6 +66,7 @@ def mltk(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.campaign  # a download of megabytes
 @pytest.mark.emulated
 @pytest.mark.parametrize("name", MLTK_NAMES)
 @pytest.mark.parametrize("target", ["host", "cortex-m4"])
@@ -75,6 +76,7 @@ def test_mltks_models_are_exact(mltk: Path, name: str, target: str) -> None:
     assert answer.exact, answer.lines
 
 
+@pytest.mark.campaign
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_mltks_anomaly_detection_is_exact(mltk: Path, target: str) -> None:

@@ -102,6 +102,17 @@ def test_a_window_of_columns() -> None:
     assert_slides(step_of(streaming(axis=2).build(), 1, axis=2), more=12)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_an_input_beside_the_frames(first: bool) -> None:
+    """It belongs to the window that the step completes, wherever it stands among the inputs."""
+    net = streaming()
+    other, total = (net.model.tensor(name, net.shape, **net.quant) for name in ("other", "total"))
+    net.model.op("ADD", [net.x, other], [total])
+    graph = step_of(net.model.build([other, net.input] if first else [net.input, other], [total]), 2)
+    assert [t.name for t in graph.inputs] == (["other", "frame"] if first else ["frame", "other"])
+    assert_slides(graph, more=12)
+
+
 # --- the module --------------------------------------------------------------------------------
 
 
@@ -147,6 +158,14 @@ def test_a_step_that_is_no_number_of_runs() -> None:
 def test_a_step_as_long_as_the_window() -> None:
     with pytest.raises(CompileError, match="the window has 10 frames"):
         step_of(streaming().build(), 10)
+
+
+def test_a_front_end_by_itself() -> None:
+    """A flat window slides by elements, eight of which a run makes."""
+    front = front_end_model(_FRONT)
+    with pytest.raises(CompileError, match="a run of the model makes 8 frames"):
+        step_of(front, 1)
+    assert_slides(step_of(front, 8), more=12)
 
 
 def test_state_behind_the_window(tmp_path: Path) -> None:

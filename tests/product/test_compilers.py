@@ -48,7 +48,7 @@ FLAGS: dict[str, dict[str, tuple[str, ...]]] = {
     "Thumb frames": {"gcc": ("-mtpcs-frame",), "clang": ()},
 }  # fmt: skip
 #: the modules are compiled in so many parts, which are a choice as well
-PARTS = 3
+PARTS = 4
 
 Choice = tuple[object, ...]
 CHOICES: tuple[Sequence[object], ...] = (CORES, NAMES, LEVELS, tuple(range(PARTS)), *((False, True) for _ in FLAGS))

@@ -46,11 +46,7 @@ def test_the_firmware_hears_what_the_readme_shows(tmp_path: Path) -> None:
     heard = re.findall(r"^\d+ ms: .*$", done.stdout, re.MULTILINE)
     shown = README.partition("```console\n")[2].partition("```")[0]
     assert heard and all(line in shown for line in heard)
-    now, told = (
-        [int(n) for n in re.search(r"^arena (\d+) bytes, state (\d+)", text, re.MULTILINE).groups()]
-        for text in (done.stdout, shown)
-    )
-    assert 0.9 * sum(told) <= sum(now) <= sum(told)
+    assert re.search(r"^arena .*$", done.stdout, re.MULTILINE)[0] in shown
     assert (tmp_path / "build" / "scores.svg").read_text() == (DOORBELL / "scores.svg").read_text()
     assert "the first 47 have no result" in done.stdout
 

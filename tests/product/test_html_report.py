@@ -18,6 +18,7 @@ from browser import Browser, find_browser
 from click.testing import CliRunner
 from families import mobilenet_v2, two_inputs
 from random_graphs import Sketch
+from sliding_models import padded
 
 from tinyfuse.cli.main import main
 from tinyfuse.compiler import compile_graph
@@ -235,6 +236,29 @@ def test_it_works_for_a_mouse(browser: Browser, hostile: JsonObject, tmp_path: P
     assert browser.value("[...document.querySelectorAll('h2')].every((h) => h.offsetHeight > 0)")
     assert browser.complaints == []
     assert {address.split("?")[0] for address in browser.requests} <= {(tmp_path / "report.html").as_uri()}
+
+
+def test_a_sliding_window_is_chosen_by_arena_and_state(browser: Browser, tmp_path: Path) -> None:
+    """Both together are the axis of the choices, and the whole model stands beside a step."""
+    source = read_tflite("m.tflite", padded())
+    plan = compile_graph(source, load_target("cortex-m4"), Options("net", slide=2))
+    whole = compile_graph(source, load_target("cortex-m4"), Options("net"))
+    data = data_of(plan)
+    data["figures"]["window"] |= {"whole_arena_bytes": whole.arena_bytes, "whole_state_bytes": 0}
+    assert len({point["state_bytes"] for point in data["pareto"]}) > 2
+    browser.open(_page(tmp_path, data))
+    assert "Whole model" in text(browser, "#cards")
+    assert "a step brings 2 of 21 frames" in text(browser, "#cards")
+    assert "arena and state, bytes" in text(browser, "#pareto .chart")
+    assert f"--optimize {plan.options.optimize}" in text(browser, "#pareto .command")
+    columns = browser.value("[...document.querySelectorAll('#pareto th')].map((e) => e.textContent)")
+    assert columns[1:4] == ["Arena", "State", "Instructions"]
+    for n, point in enumerate(data["pareto"], 1):
+        row = browser.value(
+            f"[...document.querySelectorAll('#pareto tbody tr:nth-child({n}) td')].map((e) => e.textContent)"
+        )
+        assert [int(cell.replace(",", "")) for cell in row[1:3]] == [point["arena_bytes"], point["state_bytes"]]
+    assert browser.complaints == []
 
 
 def test_it_works_for_keys(browser: Browser, hostile: JsonObject, tmp_path: Path) -> None:

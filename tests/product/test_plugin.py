@@ -74,6 +74,21 @@ def test_a_custom_operator_is_compiled(target: str) -> None:
     assert "CUSTOM ChannelShuffle" not in FAMILIES and not PATTERNS
 
 
+def test_of_a_sliding_window_it_makes_new_rows_alone() -> None:
+    with plugins([EXAMPLE]):
+        plan = plan_of(custom(), kernels="tinyfuse", slide=1)
+        heights = [op.output.shape[1] for op in plan.graph.ops if op.kind == "CUSTOM ChannelShuffle"]
+        assert heights and max(heights) < 9
+        assert_exact(plan, 60)
+
+
+def test_a_pattern_of_a_sliding_window_matches_over_the_whole_window() -> None:
+    with plugins([EXAMPLE]):
+        plan = plan_of(standard(), kernels="tinyfuse", slide=1)
+        assert [op.output.shape[1] for op in plan.graph.ops if op.kind == "CHANNEL_SHUFFLE"] == [9]
+        assert_exact(plan, 60)
+
+
 def test_its_rules_are_checked() -> None:
     with plugins([EXAMPLE]), pytest.raises(CompileError, match="the groups divide the channels"):
         plan_of(custom(groups=5))

@@ -34,9 +34,11 @@ class CopyRingRows(Kernel):
 class MoveSums(Kernel):
     """Adds rows to sums, or takes them off."""
 
+    costs_as = "tinyfuse_row_sum_s8"
+
     def __init__(self, dtype: str):
         self.dtype, self.name = dtype, f"tinyfuse_move_sum_{SUFFIX[dtype]}"
-        self.headers, self.costs_as = ("tinyfuse_move_sum.h",), f"tinyfuse_row_sum_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_move_sum.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         return op.operand(1).dtype == self.dtype

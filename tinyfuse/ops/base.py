@@ -14,6 +14,7 @@ from typing import Any
 
 from tinyfuse.errors import Problem
 from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ops.permute import Order, broadcast_permuted
 
 # --- rules -----------------------------------------------------------------------------------
 
@@ -164,6 +165,7 @@ class OpFamily(ABC):
     named_options: bool = False
     rows_alike: bool = False  # with row windows: every row of the output is computed alike, whichever it is
     sums: bool = False  # each element of the output is a sum, or a mean, of elements of input 0
+    extreme: str = ""  # the kind of two inputs that gives the same of two parts of a window, or of reduced dimensions
     reduces: bool = False  # some dimensions of input 0 become one value each; its attributes are a Reducer
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
@@ -307,6 +309,13 @@ class OpFamily(ABC):
         """The operator with rows in the place of columns and columns in that of rows: on `inputs` [1, W, H, C], which
         stand for its inputs [1, H, W, C]; its output is to be turned too. None where that is no operator."""
         return None
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        """The operator for the same dimensions of all its activations and outputs in another order, as a TRANSPOSE
+        gives it: its activations and outputs are for the caller to change, which all have that rank. None where it is
+        none, or not in that order."""
+        free = self.pointwise or (self.elementwise and len(op.inputs) == 1)
+        return broadcast_permuted(op, order) if free and len(op.outputs) == 1 else None
 
 
 def _regrouped(source: Tensor, output: Tensor) -> RowWindow | None:

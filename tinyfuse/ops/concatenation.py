@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ops.base import SAME_ROW, OpFamily, Part, RowWindow, Rule
 from tinyfuse.ops.movement import one_dtype, side_by_side
+from tinyfuse.ops.permute import Order
 
 
 @dataclass(frozen=True)
@@ -90,3 +91,9 @@ class ConcatenationOperator(OpFamily):
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         image = len(op.output.shape) == 4 and op.output.shape[0] == 1
         return SAME_ROW if image and op.attributes_as(Concatenation).axis % 4 >= 2 else None
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        if any(t.is_constant for t in op.operands):
+            return None
+        a = op.attributes_as(Concatenation)
+        return replace(op, attributes=replace(a, axis=order.index(a.axis % len(order))))

@@ -16,6 +16,7 @@ from tinyfuse.ir.fixedpoint import (
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
+from tinyfuse.ops.permute import Order
 from tinyfuse.ops.real import greatest, sum_in_order
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, difference_scaling, reverse_scaling
 
@@ -61,6 +62,9 @@ class LogSoftmaxOperator(OpFamily):
         # a sum of n exps may be (n + 1) 2^-23 of it off (softmax.py), its logarithm by as many units of 1 and one of
         # its own; the result is no less than the logarithm, and its rounding adds one
         return op.input.shape[-1] + 3 if op.input.dtype == "float32" else None
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return op if order[-1] == len(order) - 1 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         if op.input.dtype == "float32":

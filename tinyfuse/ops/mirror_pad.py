@@ -12,6 +12,7 @@ from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import ends, one_dtype, ranks
 from tinyfuse.ops.pad import amounts
+from tinyfuse.ops.permute import Order, with_rows_permuted
 
 
 @dataclass(frozen=True)
@@ -126,3 +127,6 @@ class MirrorPadOperator(OpFamily):
         index_of_rows = mirror_indexes(op)[1]
         rows = range(op.input.shape[1]) if index_of_rows is None else index_of_rows.tolist()
         return RowWindow.over([(row, row) for row in rows])
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return with_rows_permuted(op, order, 1)

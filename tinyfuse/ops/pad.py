@@ -9,6 +9,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, RowWindow, Rule
 from tinyfuse.ops.movement import one_dtype
+from tinyfuse.ops.permute import Order, with_rows_permuted
 
 
 def amounts(op: Op) -> list[tuple[int, int]]:
@@ -112,6 +113,9 @@ class PadOperator(OpFamily):
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
             return None
         return RowWindow(1, 1, amounts(op)[1][0])
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return with_rows_permuted(op, order, 1)
 
     def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
         if not op.input.is_image or amounts(op)[0] != (0, 0):

@@ -244,6 +244,7 @@ class MaxPoolOperator(_Pool):
     """The greatest of the window's values, padding left out. Floats: NaN is no greater than anything."""
 
     kind = "MAX_POOL_2D"
+    extreme = "MAXIMUM"
     computes_uint8 = True
     summary = "greatest value of windows of rows and columns"
 

@@ -14,6 +14,7 @@ from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplie
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
+from tinyfuse.ops.permute import Order, with_constant
 from tinyfuse.ops.real import FLOAT_MAX, sum_in_order
 from tinyfuse.ops.reduce_scaling import reduced_axes, reduced_count, reduction_runs, sum_scaling
 from tinyfuse.ops.row_macs import PartOfLayer
@@ -97,6 +98,12 @@ class _Reduce(OpFamily):
         terms = data.transpose(*axes, *kept).reshape(reduced_count(op), -1)
         result = self.real(op, terms) if op.output.dtype == "float32" else self.function(op, terms)
         return (result.reshape(op.output.shape),)
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        # of floats the order of the terms counts
+        if not op.attributes_as(Reducer).keep_dims or op.input.dtype == "float32":
+            return None
+        return with_constant(op, 1, np.array(sorted(order.index(axis) for axis in reduced_axes(op)), np.int32))
 
     def slide_window(self, op: Op, index: int) -> RowWindow | None:
         images = op.input.is_image and op.output.is_image
@@ -198,6 +205,7 @@ class ReduceMaxOperator(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MAX"
+    extreme = "MAXIMUM"
     computes_uint8 = True
     summary = "greatest value over any dimensions"
 
@@ -206,6 +214,7 @@ class ReduceMinOperator(_Extreme):
     """int8 or float32 [...] -> the same dtype, the shape without the axes."""
 
     kind = "REDUCE_MIN"
+    extreme = "MINIMUM"
     computes_uint8 = True
     summary = "least value over any dimensions"
 

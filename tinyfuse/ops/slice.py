@@ -11,6 +11,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
+from tinyfuse.ops.permute import Order, with_rows_permuted
 
 _DTYPES = ("int8", "int16", "int32", "float32", "bool")
 
@@ -85,6 +86,9 @@ class SliceOperator(Movement):
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _slice_spans(op))],)
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return with_rows_permuted(op, order, 1, 2)
 
     def slide_window(self, op: Op, index: int) -> RowWindow | None:
         return RowWindow(1, 1, -_slice_spans(op)[1].start) if index == 0 and op.input.is_image else None

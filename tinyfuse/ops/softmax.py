@@ -21,6 +21,7 @@ from tinyfuse.ir.fixedpoint import (
 )
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION
+from tinyfuse.ops.permute import Order
 from tinyfuse.ops.real import greatest, sum_in_order
 from tinyfuse.ops.softmax_scaling import SCALED_DIFFERENCE_BITS, Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, looked_up, reciprocal_table
@@ -121,6 +122,9 @@ class SoftmaxOperator(OpFamily):
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        return op if order[-1] == len(order) - 1 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         if op.input.dtype == "int16":

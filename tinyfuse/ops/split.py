@@ -12,6 +12,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, axis_of, constant_axis, one_dtype
+from tinyfuse.ops.permute import Order, with_constant
 
 _DTYPES = ("int8", "int16", "int32", "float32")
 
@@ -58,6 +59,10 @@ class _Split(Movement):
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         axis = self._axis(op)
         return _pieces(data, axis, [output.shape[axis] for output in op.outputs])
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        axis = op.operand(self.axis_input)
+        return with_constant(op, self.axis_input, np.full(axis.shape, order.index(self._axis(op)), np.int32))
 
 
 class SplitOperator(_Split):

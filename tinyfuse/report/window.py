@@ -26,6 +26,7 @@ def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:
         "steps_to_fill": window.steps_to_fill,
         "whole_macs": sum(FAMILIES[op.kind].macs(op) for op in window.whole.ops),
         "whole_arena_bytes": None if whole is None else whole.arena_bytes,
+        "whole_state_bytes": None if whole is None else whole.state_bytes,
         "whole_predicted_instructions": None if whole is None else predicted_total(whole),
     }
 
@@ -38,7 +39,8 @@ def window_lines(data: JsonObject) -> list[str]:
     times = f", {window['whole_macs'] / data['macs']:.1f} times as many" if data["macs"] else ""
     parts = [f"{window['whole_macs']:,} MACs{times}"]
     if window["whole_arena_bytes"] is not None:
-        parts.append(f"an arena of {window['whole_arena_bytes']:,} bytes")
+        state = f" and a state of {window['whole_state_bytes']:,}" if window["whole_state_bytes"] else ""
+        parts.append(f"an arena of {window['whole_arena_bytes']:,}{state} bytes")
     if window["whole_predicted_instructions"] is not None:
         parts.append(f"{window['whole_predicted_instructions']:,} instructions, predicted")
     frames = "frame" if window["step"] == 1 else "frames"

@@ -23,8 +23,9 @@ import numpy as np
 
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.permute import Order
 from tinyfuse.ops.transpose import permutation
-from tinyfuse.rewrite.permuted import Order, identity, is_free, permuted, permuted_tensor
+from tinyfuse.rewrite.permuted import identity, is_free, permuted, permuted_tensor
 
 #: choices are improved no more after so many looks at operators: a second's
 _MOST_LOOKS = 1_000_000

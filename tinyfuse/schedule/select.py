@@ -99,15 +99,15 @@ class Compression(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
-    """Of a kernel of compressed weights, beside the one of packed weights that computes as much a call."""
+    """Of a kernel of compressed weights, beside the one of packed weights that it is like."""
     plain = replace(context, weights="packed")
-    rows = row_kernel(op, plain, False) if by_row else None
-    other, in_rows = whole_kernel(op, plain) if rows is None else (rows, True)
+    others = candidates(op, plain)
+    other = next((k for k in others if k.name == kernel.costs_as), others[0])
     spared, table = _flash(op, other, plain) - _flash(op, kernel, context), cost_table(context.target.cost_table)
     if table is None:
         return Compression(spared, None)
     after = table.kernel(op, kernel, by_row, context)
-    before = table.kernel(op, other, in_rows, plain)
+    before = table.kernel(op, other, by_row or not other.whole, plain)
     return Compression(spared, None if after is None or before is None else after - before)
 
 

@@ -27,6 +27,7 @@ from tinyfuse.ops.ring_rows import RingRows
 from tinyfuse.ops.slice import slice_of
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.slide.extremes import extremes_by_halves
 from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, read
 from tinyfuse.slide.one_by_one import one_by_one
@@ -73,7 +74,7 @@ def needs_of(window: Window) -> Needs:
     """What a step of a window does about the rows of each tensor of the graph that slides, which is shown upright."""
     sliding, number = window.sliding
     shown, frames = upright(one_by_one(dilate(sliding)), number, window.axis)
-    shown = fold_pad(shown)
+    shown = extremes_by_halves(fold_pad(shown), frames, window.step)
     again = frozenset(shown.ops[number].output for number in window.again)
     return Needs(shown, frames, time_rows(shown, frames, window.step), again)
 

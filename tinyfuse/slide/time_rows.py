@@ -76,7 +76,7 @@ def time_rows(graph: Graph, frames: Tensor, step: int) -> Analysis:
             continue
         found: TimeRows | End
         if sums_rows(op) and op.input in rows:
-            found = ADDS_UP
+            found = _ADDS_UP
             rows[op.input] = replace(rows[op.input], sums=(*rows[op.input].sums, op))
         elif rows.keys().isdisjoint(op.activations):
             found = _end_behind(op, behind, rows)
@@ -90,8 +90,10 @@ def time_rows(graph: Graph, frames: Tensor, step: int) -> Analysis:
     return Analysis(step, rows, ends)
 
 
-ADDS_UP = End("it adds up all rows", None)
-_REDUCES = End("it needs all rows", "a mean over time in its place, of integers: its sums are kept from step to step")
+_ADDS_UP = End("it adds up all rows", None)
+_REDUCES = End(
+    "it needs all rows", "layers without padding along time in front of it, or a mean over time, of integers"
+)
 _FLOATS = End("sums of floats depend on their order", "quantize the model: sums of integers are kept from step to step")
 _WEIGHS = End("it weighs each row by its place in the window", "a mean over time in front of it")
 _BEHIND = End("what it reads follows from all rows", None)

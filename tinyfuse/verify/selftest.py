@@ -10,7 +10,7 @@ from tinyfuse.verify.oracle import ReferenceOracle
 from tinyfuse.verify.windows import WindowOracle
 
 _SEED = 0
-#: steps of a sliding window that have a result: so many more frames than a window came by then that every ring began
+#: steps of a sliding window that have a result: more frames than a window has came by then, so that its rings began
 #: anew
 _RESULTS = 4
 

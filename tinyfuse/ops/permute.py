@@ -1,0 +1,49 @@
+"""What `OpFamily.permuted` of several families have in common: constants for dimensions that stand in another order.
+
+An order is, of each dimension of the permuted tensor, the one that it is of the file's: as in TRANSPOSE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor
+
+Order = tuple[int, ...]
+
+
+def with_constant(op: Op, i: int, data: Array) -> Op:
+    """The operator with other data in the place of a constant input's."""
+    constant = replace(op.operand(i), shape=data.shape, data=data.copy(), index=-1)
+    return replace(op, inputs=(*op.inputs[:i], constant, *op.inputs[i + 1 :]))
+
+
+def with_rows_permuted(op: Op, order: Order, *constants: int) -> Op:
+    """The operator whose constant inputs with those indexes have an entry a dimension."""
+    for i in constants:
+        op = with_constant(op, i, op.operand(i).values[list(order)])
+    return op
+
+
+def broadcast_permuted(op: Op, order: Order) -> Op | None:
+    """An operator with its constants permuted, which are broadcast to the output; None where one is quantized a
+    channel."""
+    rank, inputs = len(order), []
+    for tensor in op.inputs:
+        if tensor is None or not tensor.is_constant or tensor.elements == 1:
+            inputs.append(tensor)
+            continue
+        if len(tensor.shape) > rank or (tensor.quant is not None and tensor.quant.per_channel):
+            return None
+        full = tensor.values.reshape((1,) * (rank - len(tensor.shape)) + tensor.shape)
+        inputs.append(_without_ones(tensor, np.ascontiguousarray(full.transpose(order))))
+    return replace(op, inputs=tuple(inputs))
+
+
+def _without_ones(constant: Tensor, data: Array) -> Tensor:
+    """The constant with that data, but for the dimensions of 1 in front: as converters write one value a channel."""
+    ones = next((i for i, dim in enumerate(data.shape[:-1]) if dim != 1), data.ndim - 1)
+    data = data.reshape(data.shape[ones:])
+    return replace(constant, shape=data.shape, data=data, index=-1)
