@@ -31,17 +31,14 @@ TINYFUSE_SHARED void tinyfuse_look_up_strip(const tinyfuse_compressed *w, int32_
     }
 }
 
-TINYFUSE_INLINE tinyfuse_mve_strip tinyfuse_mve_strip_of(const tinyfuse_compressed *w, int32_t first,
-                                                         const tinyfuse_matmul_mve *p, int8_t *weights,
-                                                         const int32_t *channels)
+TINYFUSE_INLINE void tinyfuse_mve_strip_start(tinyfuse_mve_strip *s, const tinyfuse_compressed *w, int32_t first,
+                                              const tinyfuse_matmul_mve *p, int8_t *weights, const int32_t *channels)
 {
-    tinyfuse_mve_strip s;
-    s.first = first;
-    s.count = tinyfuse_min(w->strip, p->out_c - first);
-    s.bias = channels + 3 * first;
-    tinyfuse_look_up_strip(w, first, s.count, p->depth, weights);
-    tinyfuse_mve_start(&s.job, p, weights, s.bias, 0);
-    return s;
+    s->first = first;
+    s->count = tinyfuse_min(w->strip, p->out_c - first);
+    s->bias = channels + 3 * first;
+    tinyfuse_look_up_strip(w, first, s->count, p->depth, weights);
+    tinyfuse_mve_start(&s->job, p, weights, s->bias, 0);
 }
 
 /* The strip's channels of `pixels`, one or two, whose inputs lie side by side, and outputs of all channels from `out`
@@ -49,13 +46,13 @@ TINYFUSE_INLINE tinyfuse_mve_strip tinyfuse_mve_strip_of(const tinyfuse_compress
 TINYFUSE_INLINE void tinyfuse_mve_strip_pixels(tinyfuse_mve_strip *s, const tinyfuse_matmul_mve *p, const int8_t *in,
                                                int32_t pixels, int8_t *out)
 {
-    s->job.x0 = in;
+    s->job.inputs.x0 = in;
     s->job.out0 = out + s->first;
     s->job.channels_left = s->count;
     if (pixels > 1) {
-        s->job.x1 = in + p->depth;
+        s->job.inputs.x1 = in + p->depth;
         s->job.out1 = out + p->out_c + s->first;
-        tinyfuse_matmul_two(&s->job);
+        tinyfuse_mve_two(&s->job, TINYFUSE_MVE_EACH);
     } else {
         s->job.bias = s->bias; /* one pixel uses it up */
         tinyfuse_matmul_one(&s->job);
@@ -71,7 +68,8 @@ TINYFUSE_SHARED void tinyfuse_pointwise_lut_mve_s8(const tinyfuse_matmul_mve *p,
 {
     int32_t first, x;
     for (first = 0; first < p->out_c; first += w->strip) {
-        tinyfuse_mve_strip s = tinyfuse_mve_strip_of(w, first, p, (int8_t *)scratch, channels);
+        tinyfuse_mve_strip s;
+        tinyfuse_mve_strip_start(&s, w, first, p, (int8_t *)scratch, channels);
         for (x = 0; x < pixels; x += 2) {
             tinyfuse_mve_strip_pixels(&s, p, in + x * p->depth, tinyfuse_min(pixels - x, 2), out + x * p->out_c);
         }
@@ -94,7 +92,8 @@ TINYFUSE_SHARED void tinyfuse_conv_lut_mve_row_s8(const tinyfuse_conv *p, const 
         rows[ky] = iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
     }
     for (first = 0; first < p->out_c; first += w->strip) {
-        tinyfuse_mve_strip s = tinyfuse_mve_strip_of(w, first, &m, windows + 2 * depth, channels);
+        tinyfuse_mve_strip s;
+        tinyfuse_mve_strip_start(&s, w, first, &m, windows + 2 * depth, channels);
         for (x = 0; x < p->out_w; x += 2) {
             const int32_t pixels = tinyfuse_min(p->out_w - x, 2);
             tinyfuse_window_mve(p, rows, x, windows);

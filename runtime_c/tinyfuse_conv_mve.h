@@ -74,11 +74,11 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
 }
 
 /* Output row y. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of
-   out_row. scratch, aligned to 4: kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c
-   bytes. */
+   out_row. `form`, a constant, as of tinyfuse_matmul_mve.h. scratch, aligned to 4: kernel_h pointers of 4 bytes, then
+   2 * kernel_h * kernel_w * in_c bytes. */
 TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                               int8_t *out_row, const int8_t *weights,
-                                              const int32_t *channels, void *scratch)
+                                              const int32_t *channels, void *scratch, int form)
 {
     const int32_t depth = p->kernel_h * p->kernel_w * p->in_c;
     const tinyfuse_matmul_mve m = {depth, p->out_c, p->out_zero_point, p->act_min, p->act_max};
@@ -97,12 +97,12 @@ TINYFUSE_SHARED void tinyfuse_conv_mve_row_s8(const tinyfuse_conv *p, const int8
     for (x = 0; x + 1 < p->out_w; x += 2) {
         tinyfuse_window_mve(p, rows, x, windows);
         tinyfuse_window_mve(p, rows, x + 1, windows + depth);
-        tinyfuse_mve_pixels(&job, &m, windows, 2, out_row, 0);
+        tinyfuse_mve_pixels(&job, &m, windows, 2, out_row, form);
         out_row += 2 * p->out_c;
     }
     if (x < p->out_w) {
         tinyfuse_window_mve(p, rows, x, windows);
-        tinyfuse_mve_pixels(&job, &m, windows, 1, out_row, 0);
+        tinyfuse_mve_pixels(&job, &m, windows, 1, out_row, form);
     }
 }
 

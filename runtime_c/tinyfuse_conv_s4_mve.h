@@ -145,13 +145,13 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel_s4(const tinyfuse_mve_job *job, const in
 
 TINYFUSE_SHARED void tinyfuse_one_s4(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel_s4(job, job->x0, job->out0);
+    tinyfuse_mve_pixel_s4(job, job->inputs.x0, job->out0);
 }
 
 TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel_s4(job, job->x0, job->out0);
-    tinyfuse_mve_pixel_s4(job, job->x1, job->out1);
+    tinyfuse_mve_pixel_s4(job, job->inputs.x0, job->out0);
+    tinyfuse_mve_pixel_s4(job, job->inputs.x1, job->out1);
 }
 
 #endif
@@ -160,11 +160,11 @@ TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 TINYFUSE_INLINE void tinyfuse_mve_pixels_s4(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p, const int8_t *in,
                                             int32_t pixels, int8_t *out)
 {
-    job->x0 = in;
+    job->inputs.x0 = in;
     job->out0 = out;
     job->channels_left = p->out_c;
     if (pixels > 1) {
-        job->x1 = in + p->depth;
+        job->inputs.x1 = in + p->depth;
         job->out1 = out + p->out_c;
         tinyfuse_two_s4(job);
     } else {

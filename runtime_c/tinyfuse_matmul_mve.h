@@ -17,24 +17,45 @@ typedef struct {
     int32_t depth, out_c, out_zero_point, act_min, act_max;
 } tinyfuse_matmul_mve;
 
+/* Inputs that are neighbours in memory, of two pixels. The assembly multiplies four blocks of sixteen in a turn, and
+   leaves out the first `skip` bytes of the first turn's code. It loads all fields by one LDM. */
+typedef struct {
+    const int8_t *x0, *x1;
+    int32_t skip;
+    int32_t turns; /* twice the turns after the first, and one more where another run follows */
+} tinyfuse_mve_run;
+
+enum { TINYFUSE_MVE_BLOCK_CODE = 56, TINYFUSE_MVE_TURN = 4 }; /* bytes of a block's code; blocks of a turn */
+
 /* A layer's arguments for its pixels. The assembly uses up the first three, which lie in front of what it
    loads with them, and loads x0 and x1, act_min and act_max in pairs. */
 typedef struct {
     int8_t *out0, *out1;
     int32_t channels_left, out_zero_point;
     int32_t multiplier, shift, lower; /* with one scale; `lower` is -1 where it shifts */
-    const int8_t *x0, *x1;
-    int32_t blocks, rest; /* of 16 inputs; inputs after them */
+    tinyfuse_mve_run inputs; /* all of them */
+    const tinyfuse_mve_run *runs;
+    int32_t blocks, rest; /* of 16 inputs; inputs after them, which no run counts */
     const int8_t *weights;
     const int32_t *bias;
     int32_t act_min, act_max;
     int32_t group_bytes; /* of the weights of four channels */
 } tinyfuse_mve_job;
 
+/* Says that a run has so many blocks of sixteen inputs, and whether another one follows. */
+TINYFUSE_INLINE void tinyfuse_mve_count(tinyfuse_mve_run *run, int32_t blocks, int more)
+{
+    const int32_t turns = tinyfuse_max(1, (blocks + TINYFUSE_MVE_TURN - 1) / TINYFUSE_MVE_TURN);
+    run->skip = (TINYFUSE_MVE_TURN * turns - blocks) * TINYFUSE_MVE_BLOCK_CODE;
+    run->turns = 2 * (turns - 1) + more;
+}
+
 TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
                                         const int8_t *weights, const int32_t *channels, int one_scale)
 {
     job->out_zero_point = p->out_zero_point;
+    tinyfuse_mve_count(&job->inputs, p->depth >> 4, 0);
+    job->runs = &job->inputs;
     if (one_scale) {
         job->multiplier = channels[0];
         job->shift = channels[4];
@@ -187,7 +208,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 #define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
 
 #define TINYFUSE_MATMUL_OPERANDS                                                                   \
-    [job] "r"(job), TINYFUSE_MVE_JOB(x0), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),        \
+    [job] "r"(job), [x0] "i"(offsetof(tinyfuse_mve_job, inputs)), TINYFUSE_MVE_JOB(blocks), TINYFUSE_MVE_JOB(rest),        \
         TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias), TINYFUSE_MVE_JOB(act_min),              \
         TINYFUSE_MVE_JOB(channels_left), TINYFUSE_MVE_JOB(group_bytes)                             \
     : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6"
@@ -255,12 +276,116 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
 
-TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_mve_job *job)
+/* A block of sixteen inputs of both pixels, for four channels: TINYFUSE_MVE_BLOCK_CODE bytes of code. */
+#define TINYFUSE_DOT_BLOCK                                                                         \
+    "vldrb.8 q2, [r5, #16]\n\t"                                                                    \
+    "vldrb.8 q0, [r1], #16\n\t"                                                                    \
+    "vldrb.8 q1, [r3], #16\n\t"                                                                    \
+    "vmladava.s8 r2, q0, q2\n\t"                                                                   \
+    "vldrb.8 q3, [r5, #32]\n\t"                                                                    \
+    "vmladava.s8 r10, q1, q2\n\t"                                                                  \
+    "vldrb.8 q2, [r5, #48]\n\t"                                                                    \
+    "vmladava.s8 r4, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r12, q1, q3\n\t"                                                                  \
+    "vldrb.8 q3, [r5], #64\n\t"                                                                    \
+    "vmladava.s8 r6, q0, q2\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q2\n\t"                                                                   \
+    "vmladava.s8 r0, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r8, q1, q3\n\t"
+
+/* All channels of two pixels, whose outputs lie less than 64 KB apart, of all runs of inputs. Sums are in the registers of
+   TINYFUSE_DOT_TWO_PIXELS; r11: the channels; on the stack lie the channels and the job. `begin` is in front of the loop over channels;
+   `scale` makes outputs of q0 and q1 by the multipliers q2 and shifts q3, r6 being the zero point, `clamp` of q0,
+   which has both pixels' in turn in 16 bits. */
+#define TINYFUSE_MATMUL_RUNS(begin, scale, clamp)                                                  \
+    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
+                   "mov r9, r0\n\t"                                                                \
+                   "ldrd r0, r1, [r9]\n\t"                                                         \
+                   "subs r1, r1, r0\n\t"                                                           \
+                   "lsls r1, r1, #16\n\t"                                                          \
+                   "movs r2, #0\n\t"                                                               \
+                   "mov.w r3, #0x00010001\n\t"                                                     \
+                   "vidup.u32 q4, r2, #1\n\t"                                                      \
+                   "vmul.i32 q4, q4, r3\n\t"                                                       \
+                   "vadd.i32 q4, q4, r1\n\t" begin                                                 \
+                   "ldr r5, [r9, %[weights]]\n\t"                                                  \
+                   "ldr r11, [r9, %[bias]]\n\t"                                                    \
+                   "push {r11}\n\t"                                                                \
+                   "1:\n\t"                                                                        \
+                   "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
+                   "ldm r11, {r8, r10, r12, lr}\n\t"                                               \
+                   "ldr r11, [r9, %[runs]]\n\t"                                                    \
+                   "2:\n\t"                                                                        \
+                   "ldm r11!, {r1, r3, r7, r9}\n\t"                                                \
+                   "add pc, r7\n\t"                                                                \
+                   "nop\n\t"                                                                       \
+                   "3:\n\t"                                                                        \
+                   TINYFUSE_DOT_BLOCK TINYFUSE_DOT_BLOCK TINYFUSE_DOT_BLOCK TINYFUSE_DOT_BLOCK     \
+                   "subs r9, #2\n\t"                                                               \
+                   "bpl 3b\n\t"                                                                    \
+                   "cmn r9, #1\n\t"                                                                \
+                   "beq 2b\n\t"                                                                    \
+                   "ldrd r11, r9, [sp]\n\t"                                                        \
+                   "ldr r7, [r9, %[rest]]\n\t"                                                     \
+                   "cbz r7, 4f\n\t"                                                                \
+                   "vctp.8 r7\n\t"                                                                 \
+                   "vpstt\n\t"                                                                     \
+                   "vldrbt.8 q0, [r1]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q1, [r3]\n\t"                                                         \
+                   TINYFUSE_REST_OF_BOTH("r0", "r8") TINYFUSE_REST_OF_BOTH("r2", "r10")            \
+                   TINYFUSE_REST_OF_BOTH("r4", "r12") TINYFUSE_REST_OF_BOTH("r6", "lr")            \
+                   "4:\n\t" TINYFUSE_SUMS_TO_VECTORS                                               \
+                   "ldm r9, {r0, r1, r2, r6}\n\t"                                                  \
+                   "vldrw.s32 q2, [r11, #16]\n\t"                                                  \
+                   "vldrw.s32 q3, [r11, #32]\n\t"                                                  \
+                   "adds r11, #48\n\t"                                                             \
+                   "str r11, [sp]\n\t" scale                                                        \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "vqadd.s16 q0, q0, r6\n\t" clamp                                                \
+                   "lsls r7, r2, #1\n\t"                                                           \
+                   "vctp.16 r7\n\t"                                                                \
+                   "vpst\n\t"                                                                      \
+                   "vstrbt.16 q0, [r0, q4]\n\t"                                                    \
+                   "adds r0, #4\n\t"                                                               \
+                   "subs r2, #4\n\t"                                                               \
+                   "stm r9, {r0, r1, r2}\n\t"                                                      \
+                   "bgt 1b\n\t"                                                                    \
+                   "pop {r11}\n\t"                                                                 \
+                   TINYFUSE_ASM_END                                                                \
+                   :                                                                               \
+                   : "r"(arguments), TINYFUSE_MVE_JOB(weights), TINYFUSE_MVE_JOB(bias),            \
+                     TINYFUSE_MVE_JOB(runs), TINYFUSE_MVE_JOB(rest), TINYFUSE_MVE_JOB(act_min),    \
+                     TINYFUSE_MVE_JOB(channels_left)                                               \
+                   : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
+#define TINYFUSE_REST_OF_BOTH(sum0, sum1)                                                          \
+    "vldrb.8 q2, [r5]\n\t"                                                                         \
+    "add r5, r7\n\t"                                                                               \
+    "vmladava.s8 " sum0 ", q0, q2\n\t"                                                             \
+    "vmladava.s8 " sum1 ", q1, q2\n\t"
+
+TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_TWO("vldrw.s32 q2, [r11], #16\n\t"
-                        "vldrw.s32 q3, [r11], #16\n\t"
-                        "vshr.s32 q6, q3, #31\n\t",
-                        TINYFUSE_SCALE4_LOADED, "");
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("ldrd r0, r2, [r9, %[act_min]]\n\t"
+                         "vdup.16 q5, r0\n\t"
+                         "vdup.16 q6, r2\n\t",
+                         "vshr.s32 q7, q3, #31\n\t"
+                         TINYFUSE_SCALE4("q0", "q2", "q7", "q0, q3") TINYFUSE_SCALE4("q1", "q2", "q7", "q1, q3"),
+                         "vmax.s16 q0, q0, q5\n\t"
+                         "vmin.s16 q0, q0, q6\n\t");
+}
+
+/* The clamp is all of int8 from the zero point on, which saturating clamps to: what is rounded otherwise is below it. */
+TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_mve_job *, arguments, job);
+    TINYFUSE_MATMUL_RUNS("",
+                         "vqrdmulh.s32 q0, q0, q2\n\t"
+                         "vqrdmulh.s32 q1, q1, q2\n\t"
+                         "vrshl.s32 q0, q0, q3\n\t"
+                         "vrshl.s32 q1, q1, q3\n\t",
+                         "vqmovnb.s16 q0, q0\n\t");
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
@@ -284,11 +409,26 @@ TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 
 #else
 
-/* All channels of the inputs x to out. */
-TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_t *x, int8_t *out,
-                                        int one_scale)
+/* The k-th input of pixel `second` (0 or 1), counted over all runs. */
+TINYFUSE_INLINE int8_t tinyfuse_mve_input(const tinyfuse_mve_job *job, int32_t k, int second)
+{
+    const tinyfuse_mve_run *run = job->runs;
+    while (run->turns & 1) {
+        const int32_t blocks = TINYFUSE_MVE_TURN * (run->turns / 2 + 1) - run->skip / TINYFUSE_MVE_BLOCK_CODE;
+        if (k < 16 * blocks) {
+            break;
+        }
+        k -= 16 * blocks;
+        ++run;
+    }
+    return (second ? run->x1 : run->x0)[k];
+}
+
+/* All channels of a pixel to out. */
+TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, int second, int one_scale)
 {
     const int32_t blocks = job->blocks, rest = job->rest, depth = 16 * blocks + rest;
+    int8_t *const out = second ? job->out1 : job->out0;
     const int8_t *weights = job->weights;
     const int32_t *bias = job->bias;
     int32_t c, o, k;
@@ -298,9 +438,9 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_
             const int32_t shift = one_scale ? job->shift : bias[8 + o];
             uint32_t sum = (uint32_t)bias[o]; /* wraps */
             for (k = 0; k < depth; ++k) {
-                sum += (uint32_t)(x[k] * (k < 16 * blocks
-                                              ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
-                                              : weights[blocks * 64 + o * rest + (k & 15)]));
+                sum += (uint32_t)(tinyfuse_mve_input(job, k, second) *
+                                  (k < 16 * blocks ? weights[(k >> 4) * 64 + o * 16 + (k & 15)]
+                                                   : weights[blocks * 64 + o * rest + (k & 15)]));
             }
             out[c + o] = (int8_t)tinyfuse_clamp(
                 tinyfuse_requantize((int32_t)sum, multiplier, shift) + job->out_zero_point,
@@ -313,69 +453,97 @@ TINYFUSE_INLINE void tinyfuse_mve_pixel(const tinyfuse_mve_job *job, const int8_
 
 TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, job->x0, job->out0, 0);
+    tinyfuse_mve_pixel(job, 0, 0);
 }
 
-TINYFUSE_SHARED void tinyfuse_matmul_two(tinyfuse_mve_job *job)
+TINYFUSE_SHARED void tinyfuse_runs_two(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, job->x0, job->out0, 0);
-    tinyfuse_mve_pixel(job, job->x1, job->out1, 0);
+    tinyfuse_mve_pixel(job, 0, 0);
+    tinyfuse_mve_pixel(job, 1, 0);
+}
+
+TINYFUSE_SHARED void tinyfuse_rectified_two(tinyfuse_mve_job *job)
+{
+    tinyfuse_runs_two(job);
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, job->x0, job->out0, 1);
+    tinyfuse_mve_pixel(job, 0, 1);
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 {
-    tinyfuse_mve_pixel(job, job->x0, job->out0, 1);
-    tinyfuse_mve_pixel(job, job->x1, job->out1, 1);
+    tinyfuse_mve_pixel(job, 0, 1);
+    tinyfuse_mve_pixel(job, 1, 1);
 }
 
 #endif
 
-/* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
-TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
-                                         const int8_t *in, int32_t pixels, int8_t *out, int one_scale)
+/* Constants that say how a layer is requantized: each channel in its way; all by one scale; the clamp being all of int8
+   from the zero point on. */
+enum { TINYFUSE_MVE_EACH, TINYFUSE_MVE_ONE_SCALE, TINYFUSE_MVE_RECTIFIED };
+
+/* All channels of the two pixels of the job. */
+TINYFUSE_INLINE void tinyfuse_mve_two(tinyfuse_mve_job *job, int form)
 {
-    job->x0 = in;
-    job->out0 = out;
-    job->channels_left = p->out_c;
-    if (pixels > 1) {
-        job->x1 = in + p->depth;
-        job->out1 = out + p->out_c;
-        (one_scale ? tinyfuse_one_scale_two : tinyfuse_matmul_two)(job);
+    if (form == TINYFUSE_MVE_ONE_SCALE) {
+        tinyfuse_one_scale_two(job);
+    } else if (form == TINYFUSE_MVE_RECTIFIED) {
+        tinyfuse_rectified_two(job);
     } else {
-        (one_scale ? tinyfuse_one_scale_one : tinyfuse_matmul_one)(job);
+        tinyfuse_runs_two(job);
     }
 }
 
-#define TINYFUSE_MATMUL_ALL(name, one_scale)                                                       \
+/* All channels of `pixels`, one or two, whose inputs and outputs lie side by side. */
+TINYFUSE_INLINE void tinyfuse_mve_pixels(tinyfuse_mve_job *job, const tinyfuse_matmul_mve *p,
+                                         const int8_t *in, int32_t pixels, int8_t *out, int form)
+{
+    job->inputs.x0 = in;
+    job->out0 = out;
+    job->channels_left = p->out_c;
+    if (pixels > 1) {
+        job->inputs.x1 = in + p->depth;
+        job->out1 = out + p->out_c;
+        tinyfuse_mve_two(job, form);
+    } else {
+        (form == TINYFUSE_MVE_ONE_SCALE ? tinyfuse_one_scale_one : tinyfuse_matmul_one)(job);
+    }
+}
+
+#define TINYFUSE_MATMUL_ALL(name, form)                                                            \
     TINYFUSE_SHARED void name(const tinyfuse_matmul_mve *p, const int8_t *in, int32_t pixels,      \
                               int8_t *out, const int8_t *weights, const int32_t *channels)         \
     {                                                                                              \
         tinyfuse_mve_job job;                                                                      \
-        tinyfuse_mve_start(&job, p, weights, channels, one_scale);                                 \
+        tinyfuse_mve_start(&job, p, weights, channels, (form) == TINYFUSE_MVE_ONE_SCALE);          \
         for (; pixels > 1; pixels -= 2) {                                                          \
-            tinyfuse_mve_pixels(&job, p, in, 2, out, one_scale);                                   \
+            tinyfuse_mve_pixels(&job, p, in, 2, out, form);                                        \
             in += 2 * p->depth;                                                                    \
             out += 2 * p->out_c;                                                                   \
         }                                                                                          \
         if (pixels > 0) {                                                                          \
-            tinyfuse_mve_pixels(&job, p, in, 1, out, one_scale);                                   \
+            tinyfuse_mve_pixels(&job, p, in, 1, out, form);                                        \
         }                                                                                          \
     }
-TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, 0)
-TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, 1)
+TINYFUSE_MATMUL_ALL(tinyfuse_matmul_all, TINYFUSE_MVE_EACH)
+TINYFUSE_MATMUL_ALL(tinyfuse_one_scale_all, TINYFUSE_MVE_ONE_SCALE)
+TINYFUSE_MATMUL_ALL(tinyfuse_rectified_all, TINYFUSE_MVE_RECTIFIED)
 
 /* in [pixels][depth] to out [pixels][out_c], forward by two pixels: their outputs must not lie over them or
    later ones. */
 TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
                                                int32_t pixels, int8_t *out, const int8_t *weights,
-                                               const int32_t *channels, int one_scale)
+                                               const int32_t *channels, int form)
 {
-    (one_scale ? tinyfuse_one_scale_all : tinyfuse_matmul_all)(p, in, pixels, out, weights, channels);
+    if (form == TINYFUSE_MVE_ONE_SCALE) {
+        tinyfuse_one_scale_all(p, in, pixels, out, weights, channels);
+    } else if (form == TINYFUSE_MVE_RECTIFIED) {
+        tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
+    } else {
+        tinyfuse_matmul_all(p, in, pixels, out, weights, channels);
+    }
 }
 
 #endif

@@ -13,9 +13,9 @@ from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
-from tinyfuse.kernels.depthwise_columns import rectified
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.kernels.winograd import winograd_layer
@@ -263,6 +263,46 @@ def test_depthwise_by_columns(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path, "-O2")
 
 
+#: one to three kernel rows of one to five blocks, strides, dilated rows, pixels that are one, odd and even, padding on no
+#: side, on one, on both, of both pixels of a pair; channels that leave a rest
+RUNS_SHAPES = tuple(
+    Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, (dilation, 1), padding)
+    for height, width, channels, out_channels, kernel, stride, dilation, padding in (
+        (4, 8, 16, 8, (3, 3), (1, 1), 1, "SAME"), (3, 7, 16, 5, (3, 3), (1, 1), 1, "SAME"), (5, 9, 32, 4, (3, 3), (2, 2), 1, "SAME"),
+        (4, 6, 16, 6, (1, 1), (2, 2), 1, "SAME"), (5, 5, 8, 7, (2, 2), (1, 1), 2, "SAME"), (3, 4, 4, 3, (3, 4), (1, 1), 1, "VALID"),
+        (4, 3, 16, 2, (2, 5), (1, 1), 1, "SAME"), (3, 1, 16, 9, (3, 1), (1, 1), 1, "SAME"), (2, 2, 16, 4, (3, 3), (1, 1), 1, (1, 1, 2, 2)),
+        (3, 6, 80, 1, (1, 1), (1, 2), 1, "SAME"), (2, 5, 16, 4, (2, 3), (1, 1), 1, (0, 0, 3, 0)),
+    )
+)  # fmt: skip
+
+
+def runs_cases(target: Target) -> list[Case]:
+    """Layers of both forms, whole and from rings."""
+    rng = np.random.default_rng(7)
+    context = Context(target, kernels="tinyfuse")
+    cases: list[Case] = []
+    for shape in RUNS_SHAPES:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3)):
+            plain = make_op(replace(shape, activation=activation), rng)
+            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+            op = replace(plain, outputs=(output,))
+            for kernel in kernels_for(op):
+                if kernel.name == "tinyfuse_conv_runs_mve_row_s8" and kernel.accepts(op, context):
+                    extreme = bool(rng.random() < 0.5)
+                    cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
+def test_convolution_by_runs(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = runs_cases(TARGETS[target])
+    assert len(cases) == 2 * len(RUNS_SHAPES)
+    assert {rectified(case.op) for case in cases} == {False, True}
+    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
+
+
 #: flags that take registers from assembly, or move what its operands lie in
 HARD_FLAGS = (
     ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
@@ -298,7 +338,8 @@ def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tm
     """Its assembly and intrinsics, and the DSP forms, which its core has too."""
     skip_without(compiler)
     target = TARGETS["cortex-m55"]
-    cases = form_cases(kind, target) + (columns_cases(target) if kind == "DEPTHWISE_CONV_2D" else [])
+    more = {"DEPTHWISE_CONV_2D": columns_cases, "CONV_2D": runs_cases}.get(kind)
+    cases = form_cases(kind, target) + (more(target) if more else [])
     most = 24 if flags == "-O0" else 60  # without optimization, more exceed the flash
     for first in range(0, len(cases), most):
         assert_exact(cases[first : first + most], target, tmp_path, flags, compiler)

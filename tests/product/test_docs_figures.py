@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 from documented import ROOT, environment
@@ -13,14 +14,14 @@ from test_emulation import needs_qemu
 
 from tinyfuse.targets import all_targets
 
-DIGITS = ROOT / "examples" / "digits"
+DIGITS, DOORBELL = ROOT / "examples" / "digits", ROOT / "examples" / "doorbell"
 #: the compiler of Debian 12; another one makes other code
 COMPILER = "12.2.1"
 
 
-def _rows() -> dict[str, list[list[int]]]:
-    """The table's rows: what it is -> numbers of the column for the default, and of that for --fusion none."""
-    table = (DIGITS / "README.md").read_text().partition("## Figures")[2].partition("\n##")[0]
+def _rows(example: Path = DIGITS) -> dict[str, list[list[int]]]:
+    """The table's rows: what it is -> numbers of the first column, and of the second."""
+    table = (example / "README.md").read_text().partition("## Figures")[2].partition("\n##")[0]
     found = {}
     for row in re.findall(r"^\| (\w[^|]*) \|(.*)\|$", table, re.MULTILINE):
         found[row[0]] = [[int(n.replace(",", "")) for n in re.findall(r"[\d,]+", cell)] for cell in row[1].split("|")]
@@ -41,6 +42,30 @@ def test_the_digits_table(column: int, options: list[str]) -> None:
     assert rows["module's code / weights"][column] == [facts["flash_code_bytes"], weights]
     assert rows["stack of an inference"][column] == [facts["stack_bytes"]]
     assert rows["instructions of an inference"][column] == [facts["instructions"]]
+
+
+@needs_qemu
+@pytest.mark.emulated
+def test_the_doorbells_table() -> None:
+    """Its first column, a step."""
+    command = [
+        "tinyfuse",
+        "verify",
+        DOORBELL / "doorbell.tflite",
+        "--front-end",
+        DOORBELL / "mel.tflite",
+        "--slide",
+        "1",
+    ]
+    command += ["--target", "cortex-m4", "--runs", "40", "--json"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    facts, rows = json.loads(done.stdout), _rows(DOORBELL)
+    assert rows["arena and state"][0] == [facts["arena_bytes"], facts["state_bytes"]]
+    assert rows["multiply-accumulates"][0] == [facts["macs"]]
+    if COMPILER not in facts["compiler"]:
+        pytest.skip(f"the table is of GCC {COMPILER}, not {facts['compiler']}")
+    assert rows["module's code / weights"][0] == [facts["flash_code_bytes"], facts["flash_weight_bytes"]]
+    assert rows["instructions, worst"][0] == [facts["instructions"]]
 
 
 def _cells(line: str) -> list[str]:

@@ -154,10 +154,12 @@ def narrow_layers() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Depthwise layers wide enough for chunks of columns, rectified and not, in one plane and in two."""
+    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs."""
     rng = np.random.default_rng(8)
-    for stride, zero_point in ((1, -128), (2, 3)):
-        op = make_op(Shape("DEPTHWISE_CONV_2D", 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
+    for kind, stride, zero_point in (
+        ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 1, -128), ("CONV_2D", 2, 3)
+    ):  # fmt: skip
+        op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 

@@ -250,6 +250,27 @@ def looked_up_depthwise_counts(op: Op, by_row: bool, groups: int, group_bytes: i
 
 
 @_kept
+def runs_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in a turn."""
+    kernel_h, kernel_w, in_c = op.operand(1).shape[1:]
+    calls, (out_w, out_c), blocks = _calls(op, by_row), op.output.shape[2:], kernel_w * in_c // 16
+    twos, quads = op.output.shape[1] * _up(out_w, 2), _up(out_c, 4)
+    border = _border_pixels(op) * kernel_h
+    return {
+        "calls": calls,
+        "call_rows": calls * kernel_h,
+        "twos": twos,
+        "two_rows": twos * kernel_h,
+        "border_pixel_rows": border,
+        "border_pixel_taps": border * kernel_w,
+        "two_quads": twos * quads,
+        "two_quad_runs": twos * quads * kernel_h,
+        "two_quad_turns": twos * quads * kernel_h * _up(blocks, 4),
+        "two_quad_vectors": twos * quads * kernel_h * blocks,
+    }
+
+
+@_kept
 def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
     """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
     a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
@@ -377,10 +398,45 @@ def transposed_counts(op: Op, by_row: bool) -> Counts:
         "eights": out_h * out_w * _up(out_c, 8),
         "eight_taps": taps * _up(out_c, 8),
         "eight_terms": taps * in_c * _up(out_c, 8),
-        "pairs": out_h * out_w * _up(out_c, 2),
-        "pair_taps": taps * _up(out_c, 2),
-        "pair_words": taps * _up(out_c, 2) * _up(in_c, 4),
     }
+
+
+@_kept
+def phase_counts(op: Op, by_row: bool) -> Counts:
+    """Of a transposed convolution as the convolutions of its phases, whose windows have all of their taps."""
+    out_c, kernel_h, kernel_w, in_c = op.operand(1).shape
+    (_, out_h, out_w, _), (top, left) = op.output.shape, paddings(op)
+    strides, taps, words = op.attributes_as(TransposeConv).stride, 0, 0
+    for rows, row_taps in _phases(out_h, kernel_h, strides[0], top):
+        for columns, column_taps in _phases(out_w, kernel_w, strides[1], left):
+            taps += rows * columns * row_taps * column_taps
+            words += rows * columns * _up(row_taps * column_taps * in_c, 4)
+    pixels = out_h * out_w
+    return {
+        "calls": _calls(op, by_row),
+        "phases": _calls(op, by_row) * strides[1],
+        "pixels": pixels,
+        "outputs": op.output.elements,
+        "taps": taps,
+        "terms": taps * in_c,
+        "words": words,
+        "byte_taps": taps * (in_c % 4 > 0),
+        "byte_terms": taps * in_c * (in_c % 4 > 0),
+        "pairs": pixels * _up(out_c, 2),
+        "pair_words": words * (out_c // 2),
+        "odd_words": words * (out_c % 2),
+        "narrowed_outputs": _narrowed(op),
+        "padded_taps": taps - transposed_counts(op, by_row)["taps"],
+        "tap_rows": transposed_counts(op, by_row)["tap_rows"],
+    }
+
+
+def _phases(out: int, kernel: int, stride: int, before: int) -> list[tuple[int, int]]:
+    """Along one axis: (outputs, taps) of each phase."""
+    return [
+        (sum((at + before) % stride == phase for at in range(out)), _up(kernel - phase, stride))
+        for phase in range(stride)
+    ]
 
 
 def _reaching(out: int, dim: int, kernel: int, stride: int, before: int) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.counts import Counts, columns_counts
-from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias, shifts_right
-from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, clamp_range, geometry
+from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias, rectified, shifts_right
+from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
 
 _HEADER = "tinyfuse_depthwise_columns.h"
 _NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "CHANNELS", "BYTES", "JOB_BYTES")
@@ -60,12 +59,6 @@ class ColumnsDepthwiseRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch, int(rectified(op)))
-
-
-def rectified(op: Op) -> bool:
-    """Whether the clamp is all of int8 from the zero point on: then saturating is all of it, and it doesn't matter
-    which way negative halves are rounded."""
-    return op.output.zero_point == -128 and clamp_range(op) == RANGE["int8"]
 
 
 def _planes(g: ConvGeometry) -> int:

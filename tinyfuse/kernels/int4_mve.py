@@ -11,7 +11,7 @@ from tinyfuse.ir import INT4, Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
-from tinyfuse.kernels.packing import channel_weights, channels4, folded_bias, output_fields
+from tinyfuse.kernels.packing import channel_weights, channels4, conv_row_call, folded_bias, output_fields
 from tinyfuse.ops.convolution import geometry
 
 
@@ -42,6 +42,9 @@ class _Paired(Kernel):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return _constants(op)
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return ""
+
 
 def _constants(op: Op) -> tuple[Constant, ...]:
     pairs = proven(paired_weights(op))
@@ -70,6 +73,9 @@ class Int4MveConvRow(_Paired, MveConvRow):
     """
 
     name = "tinyfuse_conv_mve_row_s4"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch)
 
 
 class Int4MvePointwise(_Paired, MvePointwise):

@@ -8,8 +8,9 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts, runs_counts
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
@@ -19,9 +20,13 @@ from tinyfuse.kernels.packing import (
     matmul_mve_constants,
     one_scale,
     output_fields,
+    rectified,
     shifts_right,
 )
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
+
+_RUNS = "tinyfuse_conv_runs_mve.h"
+_RUN_BYTES = c_constant(_RUNS, "TINYFUSE_RUN_BYTES")
 
 
 class MveConvRow(Kernel):
@@ -36,7 +41,7 @@ class MveConvRow(Kernel):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and geometry(op).groups == 1 and shifts_right(op)
+        return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
@@ -45,11 +50,50 @@ class MveConvRow(Kernel):
         rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
         return rows * POINTER_BYTES + 2 * depth
 
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_form(op))
+
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch)
+        return conv_row_call(self, op, site, site.scratch, _form(op))
+
+
+class MveRunsConvRow(Kernel):
+    """Convolution of one group whose windows are read where they lie: a kernel row's inputs, a multiple of sixteen, are
+    a run. Two pixels at a time; windows that reach into the padding are copied.
+
+    A call for row y reads only the input rows of y's own window (from RowWindow.first(y) on), and
+    writes only its output row, which must not overlap them.
+    """
+
+    name = "tinyfuse_conv_runs_mve_row_s8"
+    headers = (_RUNS,)
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        g = geometry(op)
+        runs = g.groups == 1 and g.dilation_w == 1 and g.kernel_w * g.in_c % 16 == 0
+        if context.optimize == "ram" and _copied_windows(op) > 1:  # as many as MveConvRow, and the runs
+            return False
+        return context.target.mve and runs and shifts_right(op) and _two_fit(op)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return matmul_mve_constants(op)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        rows, depth = op.operand(1).shape[1], int(channel_weights(op).shape[1])
+        return rows * _RUN_BYTES + _copied_windows(op) * depth
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_form(op))
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return runs_counts(op, by_row)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return conv_row_call(self, op, site, site.scratch, _form(op))
 
 
 class MvePointwise(Kernel):
@@ -63,13 +107,16 @@ class MvePointwise(Kernel):
     by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return context.target.mve and is_plain_pointwise(op) and shifts_right(op)
+        return context.target.mve and is_plain_pointwise(op) and shifts_right(op) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_two(*op.operand(1).shape[::3])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op)
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_form(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -81,7 +128,7 @@ class MvePointwise(Kernel):
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
-             site.constant("channels"), 0),
+             site.constant("channels"), _form(op)),
         )  # fmt: skip
 
 
@@ -93,13 +140,16 @@ class MveDense(Kernel):
 
     def accepts(self, op: Op, context: Context) -> bool:
         no_zero_point = not any(op.operand(1).quantization.zero_point)
-        return context.target.mve and no_zero_point and shifts_right(op)
+        return context.target.mve and no_zero_point and shifts_right(op) and _two_fit(op)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return _pace_of_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_mve_constants(op, _one_scale_pays(op))
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return _path(_dense_form(op))
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -110,7 +160,7 @@ class MveDense(Kernel):
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
             ("&p", site.input(0).pointer, op.output.elements // out_c, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), int(_one_scale_pays(op))),
+             site.constant("weights"), site.constant("channels"), _dense_form(op)),
         )  # fmt: skip
 
 
@@ -156,6 +206,34 @@ class MveDepthwiseRow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return conv_row_call(self, op, site, site.scratch)
+
+
+def _copied_windows(op: Op) -> int:
+    """Windows that MveRunsConvRow keeps room for: of two pixels side by side those with columns in the padding, and
+    one where rows are."""
+    g = geometry(op)
+    starts = [x * g.stride_w - g.pad_left for x in range(g.out_w)]
+    outside = [start < 0 or start + g.kernel_w > g.in_w for start in starts]
+    return max(int(g.pads_rows), *(sum(outside[x : x + 2]) for x in range(0, g.out_w, 2)))
+
+
+def _form(op: Op) -> str:
+    """The C's argument `form` of a layer whose channels have scales of their own."""
+    return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
+
+
+def _dense_form(op: Op) -> str:
+    """The same of a fully connected layer."""
+    return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op) else _form(op)
+
+
+def _path(form: str) -> str:
+    return form.removeprefix("TINYFUSE_MVE_").lower().replace("_", " ")
+
+
+def _two_fit(op: Op) -> bool:
+    """Whether 16 bits hold the places of two pixels' channels."""
+    return bool(op.output.shape[-1] <= 2**16 - 4)
 
 
 def _one_scale_pays(op: Op) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tinyfuse.ir import Array, Int64s, Op, Tensor
-from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier
+from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.ops import FAMILIES
@@ -180,6 +180,12 @@ def shifts_right(op: Op) -> bool:
     """No channel's requantization shifts left, and no folded bias leaves int32."""
     bias = folded_bias(op)
     return bool((channel_multipliers(op)[1] <= 0).all() and (np.abs(bias) < 2**31).all())
+
+
+def rectified(op: Op) -> bool:
+    """Whether the clamp is all of int8 from the zero point on: then saturating is all of it, and it doesn't matter
+    which way negative halves are rounded."""
+    return op.output.zero_point == -128 and clamp_range(op) == RANGE["int8"]
 
 
 def channels4(op: Op, order: Array | list[list[int]]) -> Constant:

@@ -94,7 +94,7 @@ from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvR
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
-from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise
+from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise, MveRunsConvRow
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
@@ -224,7 +224,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
-            MvePointwise(), MveConvRow(),
+            MvePointwise(), MveRunsConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement, proven
-from tinyfuse.kernels.counts import Counts, transposed_counts
+from tinyfuse.kernels.counts import Counts, phase_counts, transposed_counts
 from tinyfuse.kernels.layers_f32 import biases, in_eights
 from tinyfuse.kernels.matmul import block_pixels, form_name
 from tinyfuse.kernels.matmul_s16 import matmul_s16, packed_s16
@@ -37,9 +37,6 @@ class _TransposedRow(Kernel):
         (stride_h, stride_w), kernel = op.attributes_as(TransposeConv).stride, op.operand(1).shape[1:3]
         return stride_h <= kernel[0] and stride_w <= kernel[1]
 
-    def counts(self, op: Op, by_row: bool) -> Counts:
-        return transposed_counts(op, by_row)
-
 
 class PackedTransposedRowS16(_TransposedRow):
     """Of sums that are proven to stay within int32."""
@@ -61,6 +58,9 @@ class PackedTransposedRowS16(_TransposedRow):
         depth = -(-rows * columns * in_c // 4) * 4
         return rows * POINTER_BYTES + 2 * depth * (block_pixels(context) + (in_c % 4 != 0))
 
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return phase_counts(op, by_row)
+
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return form_name(proven(matmul_s16(as_convolution(op))).form)
 
@@ -78,6 +78,9 @@ class PackedTransposedRowF32(_TransposedRow):
 
     name = "tinyfuse_transpose_conv_packed_row_f32"
     headers = ("tinyfuse_transpose_packed_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return transposed_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         packed = np.concatenate([in_eights(weights) for weights in _phases(op)])

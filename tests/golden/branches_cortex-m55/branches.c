@@ -67,7 +67,7 @@ static void branches_group_0(uint8_t *arena)
             .act_min = -128,
             .act_max = 127,
         };
-        tinyfuse_conv_mve_row_s8(&p, t0, y0, t4 + y0 * 24, branches_g0s0_weights, branches_g0s0_channels, scratch0);
+        tinyfuse_conv_mve_row_s8(&p, t0, y0, t4 + y0 * 24, branches_g0s0_weights, branches_g0s0_channels, scratch0, TINYFUSE_MVE_EACH);
     }
 }
 
@@ -138,7 +138,7 @@ static void branches_group_3(uint8_t *arena)
         .act_min = 121,
         .act_max = 127,
     };
-    tinyfuse_pointwise_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, 0);
+    tinyfuse_pointwise_mve_s8(&p, t0, 36, t1, branches_g3s0_weights, branches_g3s0_channels, TINYFUSE_MVE_EACH);
 }
 
 /* Group 4 of 5
@@ -196,7 +196,7 @@ static void branches_group_4(uint8_t *arena)
                 .act_min = -128,
                 .act_max = 127,
             };
-            tinyfuse_conv_mve_row_s8(&p, t9, y0, t10, branches_g4s0_weights, branches_g4s0_channels, scratch4_0);
+            tinyfuse_conv_mve_row_s8(&p, t9, y0, t10, branches_g4s0_weights, branches_g4s0_channels, scratch4_0, TINYFUSE_MVE_RECTIFIED);
             ++y0;
             continue;
         }
