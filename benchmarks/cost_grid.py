@@ -93,6 +93,8 @@ def chain(length: int) -> list[Op]:
 def drawn_for(kernel: str, kind: str, count: int) -> list[Op]:
     """The operators that a kernel of that name is measured on: in the dtype that its name ends in, in each of three if
     it ends in none. Of int16 layers every third has a bias of int32, if it may."""
+    if "_lut_" in kernel:
+        return _looked_up(kind, count)
     if kind in OWN_DTYPES:
         return operators(kind, OWN_DTYPES[kind] * count)
     if kind in ("QUANTIZE", "DEQUANTIZE") and kernel != "tinyfuse_invert_sign":
@@ -132,6 +134,29 @@ def _converted(op: Op, source: str, target: str) -> Op:
 
 def _allowed(ops: Iterable[Op]) -> list[Op]:
     return [op for op in ops if not any(rule.broken(op) for rule in FAMILIES[op.kind].rules)]
+
+
+#: layers of so few pixels that looking weights up is most of the work, or much of it
+_FEW_PIXELS = {"CONV_2D": 8, "DEPTHWISE_CONV_2D": 24, "FULLY_CONNECTED": 2}
+
+
+def _looked_up(kind: str, count: int) -> list[Op]:
+    every = operators(kind, 20 * count)
+    small = [op for op in every if op.output.elements // op.output.shape[-1] <= _FEW_PIXELS[kind]]
+    return [_of_few_values(op, number) for number, op in enumerate(small[:count])]
+
+
+def _of_few_values(op: Op, seed: int) -> Op:
+    """The same layer with weights of 2 to 16 values, every other time of each channel its own; of depthwise
+    convolutions all channels share them."""
+    rng, weights = np.random.default_rng(seed), op.operand(1)
+    of_channel = weights.values.reshape(weights.shape[0], -1).copy()
+    own = weights.shape[0] > 1 and seed % 2 == 0
+    for rows in of_channel if own else [of_channel]:
+        values = rng.choice(np.unique(of_channel), 2 + seed // 2 % 15)
+        rows[:] = rng.choice(np.append(values, np.int8(0)) if op.kind == "DEPTHWISE_CONV_2D" else values, rows.shape)
+    few = replace(weights, data=of_channel.reshape(weights.shape))
+    return replace(op, inputs=(op.input, few, *op.inputs[2:]))
 
 
 def of_wide_weights(op: Op) -> Op:

@@ -16,7 +16,7 @@ import itertools
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,10 +28,10 @@ from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
-from tinyfuse.cost.table import entry_name, loop_features  # noqa: E402
+from tinyfuse.cost.table import cost_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
-from tinyfuse.kernels.counts import Counts  # noqa: E402
+from tinyfuse.kernels.counts import LOOKED_UP, Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
@@ -51,6 +51,8 @@ DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600}
+#: for a kernel that looks weights up (`Kernel.costs_with`): the rest of its costs are known
+DRAWN_OF_LOOKED_UP = 16
 
 #: stages of the groups that the row loop is measured on
 CHAINS = (2, 3, 5, 8, 12, 18)
@@ -161,7 +163,10 @@ def measure_kernel(
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
     drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))[::fewer]
     seen, samples, compiler = set(), [], ""
-    for optimize, weights in itertools.product(OPTIMIZE, WEIGHTS):
+    choices: Iterable[tuple[str, str]] = itertools.product(OPTIMIZE, WEIGHTS)
+    if kernels[0].costs_with is not None:
+        drawn, choices = drawn_for(name, kind, DRAWN_OF_LOOKED_UP), [("balanced", kernels[0].weights)]
+    for optimize, weights in choices:
         context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
         # the first of several forms that accepts it, as the plan takes it
         paths = {
@@ -232,15 +237,19 @@ def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iter
 
 def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, context: Context) -> Sample:
     parts = [(part, used.instructions) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
-    return Sample(
-        stage.op.kind,
-        stage.kernel,
+    entry, counts = (
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
-        loop,
-        sum(instructions for _, instructions in parts),
-        sum(n for part, n in parts if not part.function or part.function.startswith("tinyfuse_rows")),
     )
+    instructions = sum(instructions for _, instructions in parts)
+    if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
+        table = cost_table(context.target.cost_table)
+        known = table.kernels[entry] if table else {}
+        instructions -= round(sum(factor * counts.get(name, 0) for name, factor in known.items()))
+        entry = stage.kernel.costs_with
+        counts = {name: count for name, count in counts.items() if name in LOOKED_UP}
+    own = sum(n for part, n in parts if not part.function or part.function.startswith("tinyfuse_rows"))
+    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, instructions, own)
 
 
 # --- fitting -------------------------------------------------------------------------------------

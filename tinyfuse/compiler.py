@@ -78,9 +78,9 @@ class Compilation:
         verify_plan(plan)
         return plan
 
-    def _plan_at(self, options: Options, price: float | None) -> Plan:
-        """The plan at this price of a byte of flash; None: of packed weights."""
-        tried = replace(options, weights="packed") if price is None else options
+    def _plan_at(self, options: Options, weights: str, price: float | None) -> Plan:
+        """The plan for another of --weights, at this price of a byte of flash."""
+        tried = replace(options, weights=weights)
         again = Compilation(self._builder.source, self._target, tried, self._progress, self._graph, price)
         return replace(again.plan(tried), options=options)
 

@@ -16,7 +16,7 @@ from tinyfuse.errors import UsageError
 
 KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
-WEIGHTS = ("auto", "packed", "unpacked", "winograd")
+WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
 #: predicted instructions of an inference that a byte of flash must save under `--weights auto`
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
@@ -146,10 +146,12 @@ class Options:
         choices=OPTIMIZE,
     )
     weights: str = option(
-        "How convolutions' weights lie in flash, on cores with DSP extension: packed: as many bytes as in the file; "
-        "unpacked: int16, twice as many; winograd: 3.6 times as many where windows are 3x3 with stride 1; auto: "
-        "whatever saves predicted instructions, with --optimize speed as far as --max-flash allows, else "
-        f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more.",
+        "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
+        "where a channel, or the layer, has at most 16 values; on cores with DSP extension, unpacked: int16, twice as "
+        "many bytes; winograd: 3.6 times as many where windows are 3x3 with stride 1; auto: whatever saves predicted "
+        "instructions, with --optimize speed as far as --max-flash allows, else "
+        f"{FLASH_PRICES['balanced']:.0f} of an inference for each byte more; where --max-flash is too little for "
+        "packed weights, those compressed that add the fewest instructions for each byte.",
         settled="packed",
         choices=WEIGHTS,
         otherwise="auto with --optimize speed, else packed",

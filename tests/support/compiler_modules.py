@@ -14,6 +14,7 @@ import layer_cases
 import numpy as np
 from batch_module import named_apart
 from cases import NAMED, common
+from compressed_cases import few_values
 from control_flow_models import MODELS as CONTROL_FLOW
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
@@ -75,6 +76,7 @@ def modules(target: str) -> list[Plan]:
         plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
         plan_of(side_by_side(layers_by_two()), target, weights="winograd", **apart),
         plan_of(side_by_side(narrow_layers()), target, weights="unpacked", **apart),
+        *(plan_of(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
         plan_of(side_by_side(chosen), target, **ram),
         plan_of(side_by_side(layers_of_int4()), target, **apart),
         plan_of(side_by_side(layers_for_helium()), target, **apart),
@@ -167,6 +169,25 @@ def layers_of_int4() -> Iterator[Op]:
         op = make_op(of_int4(shape), np.random.default_rng(9))
         narrow = replace(op.operand(1), data=np.maximum(op.operand(1).values, -7))
         yield replace(op, inputs=(op.input, narrow, *op.inputs[2:]))
+
+
+#: with each count of bits, in one strip or two, of two rows or one
+_COMPRESSED_SHAPES = (
+    Shape("CONV_2D", 2, 4, 36, 8), Shape("CONV_2D", 2, 4, 64, 99), Shape("CONV_2D", 3, 4, 13, 9, (2, 3)),
+    Shape("CONV_2D", 1, 4, 12, 7, (3, 3)), Shape("FULLY_CONNECTED", 1, 1, 72, 6), Shape("FULLY_CONNECTED", 1, 1, 61, 6),
+    Shape("DEPTHWISE_CONV_2D", 4, 5, 32, 32, (3, 3)), Shape("DEPTHWISE_CONV_2D", 4, 5, 32, 32, (3, 2)),
+)  # fmt: skip
+
+
+def _compressed_parts() -> Iterator[list[Op]]:
+    """Layers whose weights have few values: of each shape on a step line, in lanes, and where no lane takes a weight."""
+    for part, (zero_point, counts, least) in enumerate(((-128, (2, 4), -127), (3, (8, 16), -127), (3, (4, 16), -128))):
+        rng, found = np.random.default_rng(part), []
+        for number, shape in enumerate(_COMPRESSED_SHAPES):
+            op = make_op(shape, rng)
+            op = replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
+            found.append(few_values(op, counts[number % 2], rng, each=False, least=least))
+        yield found
 
 
 def _one_each(target: str) -> list[Op]:

@@ -12,6 +12,7 @@ import pytest
 from cases import NAMED
 from cases.common import random_data
 from compiler_modules import layers_of_int4
+from compressed_cases import compressed_layers
 from conv_cases import FAMILIES as CONV_FAMILIES
 from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
@@ -29,7 +30,6 @@ from tinyfuse.plan.contracts import (
     _OF_ELEMENTS,
     _ROWS,
     _SCRATCH,
-    _TWO_ROWS,
     COLUMNS_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
@@ -137,10 +137,10 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
-    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8()]
+    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers()]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
-    contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked")]
+    contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
     for context in contexts:
         for op in ops:
             for kernel in candidates(op, context):
@@ -152,7 +152,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
     elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
-    only_dsp = {"tinyfuse_pointwise_narrow_s8", *_TWO_ROWS}
+    only_dsp = {"tinyfuse_pointwise_narrow_s8", "tinyfuse_winograd_rows_s8"}
     elsewhere |= set() if core.dsp and not core.mve else only_dsp
     assert set(_SCRATCH) - asked == elsewhere
 

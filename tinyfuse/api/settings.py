@@ -28,9 +28,10 @@ class Settings(TypedDict, total=False):
     fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
                       that stream rows
     optimize          "speed", "balanced" (default: the least RAM within 7 % of the fewest instructions), "ram"
-    weights           how convolutions' weights lie in flash, on cores with DSP extension: "packed" (default unless
-                      for speed); "unpacked": int16; "winograd": transformed, where windows are 3x3 with stride 1;
-                      "auto" (default for speed): whatever saves predicted instructions, as far as max_flash allows
+    weights           how layers' weights lie in flash: "packed" (default unless for speed); "compressed": as indexes
+                      of values, where these are few; on cores with DSP extension, "unpacked": int16, and "winograd":
+                      transformed, where windows are 3x3 with stride 1; "auto" (default for speed): whatever saves
+                      predicted instructions, as far as max_flash allows, compressed where packed is too much
     weights_blob      the weights are a file of their own, which the firmware binds (docs/weights.md; default: False)
     feed_rows         the module takes its image row by row (default: False)
     step              also NAME_step, which makes a part of an inference a call (default: False)
@@ -50,7 +51,7 @@ class Settings(TypedDict, total=False):
     kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
-    weights: Literal["auto", "packed", "unpacked", "winograd"]
+    weights: Literal["auto", "packed", "unpacked", "winograd", "compressed"]
     weights_blob: bool
     feed_rows: bool
     step: bool

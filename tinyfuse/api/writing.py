@@ -16,6 +16,7 @@ from tinyfuse.errors import DoesNotFit, ToolMissing
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, plan_envelope, report_json
 from tinyfuse.report.text import report_text
+from tinyfuse.schedule.select import compressible
 from tinyfuse.toolchain import cmsis_nn
 from tinyfuse.verify.selftest import embedded_selftest, has_selftest
 
@@ -105,11 +106,19 @@ def check_flash(plan: Plan, code_bytes: int | None) -> None:
     code_bytes = estimated_code_bytes(plan) if code_bytes is None else code_bytes
     flash = plan.weight_bytes + code_bytes
     if limit is not None and flash > limit:
-        hint = "" if plan.context.weights == "packed" else " (hint: --weights packed takes the fewest)"
+        hint = _fewer_weights(plan)
         raise DoesNotFit(
             f"{plan.graph.path}: weights ({plan.weight_bytes:,}) and {sort} code ({code_bytes:,}) "
             f"take {flash:,} bytes, --max-flash allows {limit:,}{hint}"
         )
+
+
+def _fewer_weights(plan: Plan) -> str:
+    """Another value of --weights that takes less flash."""
+    stages = [stage for group in plan.groups for stage in group.stages]
+    if plan.context.weights != "compressed" and any(compressible(stage.op, plan.context) for stage in stages):
+        return " (hint: --weights compressed takes the fewest)"
+    return " (hint: --weights packed takes the fewest)" if plan.context.weights in ("unpacked", "winograd") else ""
 
 
 def tree_of(plan: Plan, path: str | None) -> cmsis_nn.Tree | None:

@@ -31,8 +31,9 @@ class CostTable:
 
     def kernel(self, op: Op, kernel: Kernel, by_row: bool, context: Context) -> float | None:
         """Instructions of all calls of a kernel in one inference; None where it is not in the table."""
-        factors = self.kernels.get(entry_name(op, kernel, by_row, context))
-        return None if factors is None else _sum(factors, kernel.counts(op, by_row))
+        entries = [entry_name(op, kernel, by_row, context), *((kernel.costs_with,) if kernel.costs_with else ())]
+        found, counts = [self.kernels.get(entry) for entry in entries], kernel.counts(op, by_row)
+        return None if None in found else sum(_sum(factors, counts) for factors in found if factors is not None)
 
     def stages(self, stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
         """Instructions of each stage of a group, its share of the row loop included."""

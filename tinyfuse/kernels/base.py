@@ -218,7 +218,8 @@ class Context:
     `optimize` is what kernels should spend the other on: "speed", "balanced" or "ram". It need not be
     what the user asked for: the search tries all three. `weights`: "unpacked" and "winograd" prefer kernels whose
     weights take more flash (`Kernel.weights`), "auto" takes one where each byte more than the packed weights' saves
-    `flash_price` predicted instructions. `step`: operators that stand alone are called row by row where
+    `flash_price` predicted instructions; "compressed" takes those whose weights take less, where each byte less adds at
+    most as many; without a price, any. `step`: operators that stand alone are called row by row where
     they can be.
     """
 
@@ -228,7 +229,7 @@ class Context:
     lacks: frozenset[str] = frozenset()
     optimize: str = "balanced"
     weights: str = "packed"
-    flash_price: float = 0.0
+    flash_price: float | None = None
     step: bool = False
 
 
@@ -255,6 +256,7 @@ class Kernel(ABC):
     nibbles    its constants have weights of int4 two to a byte
     weights    the --weights that its constants are in
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
+    costs_with  an entry whose costs, for its counts, come on top; None for none
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
     """
 
@@ -272,6 +274,7 @@ class Kernel(ABC):
     nibbles: bool = False
     weights: str = "packed"
     costs_as: str | None = None
+    costs_with: str | None = None
     stack_bytes: int = 512
 
     def accepts(self, op: Op, context: Context) -> bool:

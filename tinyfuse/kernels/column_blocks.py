@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement, TensorAccess
-from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.counts import OF_LOOKING_UP, Counts
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 
@@ -48,7 +48,8 @@ class ColumnBlocks(Kernel):
         self.kernel = kernel
         self.name, self.library = kernel.name, kernel.library
         self.headers, self.stack_bytes, self.folder = kernel.headers, kernel.stack_bytes, kernel.folder
-        self.nibbles, self.weights, self.costs_as = kernel.nibbles, kernel.weights, kernel.costs_as
+        self.nibbles, self.weights = kernel.nibbles, kernel.weights
+        self.costs_as, self.costs_with = kernel.costs_as, kernel.costs_with
 
     def accepts(self, op: Op, context: Context) -> bool:
         turned = lying(op)
@@ -90,7 +91,7 @@ def _turned(op: Op) -> Op:
 
 def _of_these(statement: Statement, these: Mapping[str, int | str]) -> Statement:
     """The statement, with those fields where it gives the geometry of a convolution."""
-    if isinstance(statement, Let) and isinstance(statement.value, Mapping):
+    if isinstance(statement, Let) and isinstance(statement.value, Mapping) and these.keys() <= statement.value.keys():
         return replace(statement, value={**statement.value, **these})
     return statement
 
@@ -99,4 +100,6 @@ def _of_these(statement: Statement, these: Mapping[str, int | str]) -> Statement
 def _counts(kernel: Kernel, op: Op) -> Counts:
     """Those of the one row, for which the kernel is called several times."""
     calls = -(-op.output.shape[1] // ROWS)
-    return {**kernel.counts(_turned(op), True), "calls": calls}
+    of_row = kernel.counts(_turned(op), True)
+    looked_up = {name: calls * of_row[name] for name in OF_LOOKING_UP if name in of_row}
+    return {**of_row, **looked_up, "calls": calls}

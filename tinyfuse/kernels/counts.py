@@ -113,6 +113,41 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
+#: of `layer_counts`, what is done again for each strip of channels that are looked up together
+_OF_STRIPS = (
+    "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "
+    "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos"
+).split()
+
+
+#: what looking weights up adds to the counts of a kernel: of each call, and of strips
+OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
+LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
+
+
+@_kept
+def looked_up_counts(op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
+    """Of a layer whose weights each call, of so many rows, looks up, `step` at once, `strip` channels together."""
+    counts, weights, calls = layer_counts(op, by_row), op.operand(1), _up(_calls(op, by_row), rows)
+    out_c = weights.shape[0]
+    strips = _up(out_c, strip)
+    return {
+        **counts,
+        **{name: strips * counts[name] for name in _OF_STRIPS},
+        **_looked_up(calls * out_c, weights.elements // out_c, step),
+        "strips": calls * strips,
+        "strip_pixels": counts["pixels"] * strips * (strips > 1),
+    }
+
+
+def _looked_up(groups: int, group_weights: int, step: int) -> Counts:
+    return {
+        "looked_up_groups": groups,
+        "looked_up_words": groups * _up(group_weights, 4) * (step == 4),
+        "looked_up_vectors": groups * _up(group_weights, step) * (step > 4),
+    }
+
+
 @_kept
 def eight_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
@@ -205,6 +240,13 @@ def depthwise_counts(op: Op, by_row: bool) -> Counts:
         "sixteens": pixels * sixteens,
         "sixteen_taps": pixels * sixteens * taps,
     }
+
+
+@_kept
+def looked_up_depthwise_counts(op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
+    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once."""
+    calls = _calls(op, by_row)
+    return {**depthwise_counts(op, by_row), **_looked_up(calls * groups, group_bytes, step), "strips": calls}
 
 
 @_kept

@@ -20,6 +20,7 @@ class EachImage(Kernel):
         self.name, self.library = kernel.name, kernel.library
         self.headers, self.stack_bytes = kernel.headers, kernel.stack_bytes
         self.nibbles, self.weights = kernel.nibbles, kernel.weights
+        self.costs_as, self.costs_with = kernel.costs_as, kernel.costs_with
 
     def accepts(self, op: Op, context: Context) -> bool:
         return self.kernel.accepts(image_op(op), context)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tinyfuse.ir import ITEM_BYTES, Op
+from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
 from tinyfuse.kernels.counts import Counts, layer_counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
@@ -47,6 +47,17 @@ class FullyConnectedWhole(Kernel):
         )  # fmt: skip
 
 
+def scale_constants(channels: Array) -> tuple[Constant, Constant]:
+    """Of tinyfuse_requant [out_c] the biases, as many as fours of outputs have, and one scale, or as many."""
+    padded = np.zeros(-(-len(channels) // 4) * 4, REQUANT)
+    padded[: len(channels)] = channels
+    scales = channels[:1] if one_scale(channels["multiplier"], channels["shift"]) else padded
+    return (
+        Constant("biases", np.ascontiguousarray(padded["bias"]), "int32_t"),
+        Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
+    )
+
+
 def fully_connected_params(op: Op) -> Let:
     """`const tinyfuse_fully_connected p`."""
     out_c, in_c = op.operand(1).shape
@@ -78,13 +89,9 @@ class Dense(Kernel):
         weights = np.zeros((fours * 4, depth), np.int8)
         weights[:out_c] = layer.weights
         weights = weights.reshape(fours, 4, depth // 4, 4).transpose(0, 2, 1, 3)
-        channels = np.zeros(fours * 4, REQUANT)
-        channels[:out_c] = layer.channels
-        scales = layer.channels[:1] if _shares_scale(layer) else channels
         return (
             Constant("weights", np.ascontiguousarray(weights).reshape(-1), "int8_t"),
-            Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
-            Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
+            *scale_constants(layer.channels),
         )
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:

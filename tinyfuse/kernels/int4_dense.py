@@ -7,8 +7,8 @@ import numpy as np
 
 from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
-from tinyfuse.kernels.fully_connected import SCALE, DenseWide
-from tinyfuse.kernels.packing import REQUANT, bounded, one_scale, output_fields
+from tinyfuse.kernels.fully_connected import DenseWide, scale_constants
+from tinyfuse.kernels.packing import bounded, one_scale, output_fields
 
 #: what a sum in 4096ths, and one of digits in 256ths, stay below
 _SUMS, _DIGITS = 2**19, 2**23
@@ -40,14 +40,7 @@ class Int4Dense(DenseWide):
         digits = weights.reshape(fours, 4, depth // 4, 4)[:, :, :, [0, 2, 1, 3]].reshape(fours, 4, depth)
         digits[:, :3] += 8
         packed = (digits * (1 << 4 * np.arange(4))[:, None]).sum(axis=1).astype("<i2")
-        channels = np.zeros(fours * 4, REQUANT)
-        channels[:out_c] = layer.channels
-        scales = layer.channels[:1] if _shares_scale(op) else channels
-        return (
-            Constant("weights", packed.reshape(-1).view(np.int8), "int8_t"),
-            Constant("biases", np.ascontiguousarray(channels["bias"]), "int32_t"),
-            Constant("scales", scales[["multiplier", "shift"]].astype(SCALE), "tinyfuse_dense_scale"),
-        )
+        return Constant("weights", packed.reshape(-1).view(np.int8), "int8_t"), *scale_constants(layer.channels)
 
     def scratch(self, op: Op, context: Context) -> int:
         return 2 * _depth(op.operand(1).shape[1])

@@ -30,6 +30,15 @@ from tinyfuse.kernels.cmsis.svdf import CmsisSvdf, CmsisSvdfInt8
 from tinyfuse.kernels.cmsis.transpose import CmsisTranspose
 from tinyfuse.kernels.cmsis.transpose_conv import CmsisReverseConv, CmsisTransposeConv
 from tinyfuse.kernels.column_blocks import ColumnBlocks, lying
+from tinyfuse.kernels.compressed import (
+    CompressedConvRow,
+    CompressedConvRows,
+    CompressedDense,
+    CompressedPointwise,
+    CompressedPointwiseRow,
+)
+from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
+from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
@@ -213,6 +222,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     "CONV_2D": {
         "int8": (
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
+            CompressedMvePointwise(), CompressedMveConvRow(),
+            CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MvePointwise(), MveRunsConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
@@ -226,7 +237,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, MveDepthwiseRow(), ColumnsDepthwiseRow(),
+            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE, MveDepthwiseRow(), ColumnsDepthwiseRow(),
             Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
@@ -238,7 +249,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), MveDense(), Int4Dense(), DenseWide(), Dense(), FullyConnectedWhole(),
+            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(), DenseWide(), Dense(),
+            FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),

@@ -166,11 +166,11 @@ def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> in
             known = {**fields, "out_h": op.output.shape[1]} if contract else {}
             most = max(most, contract(known, statement.args) if contract else 0)
         elif isinstance(statement.value, Mapping):
-            fields = statement.value
-            buffer = str(fields.get("buf", ""))
+            fields = {**fields, **statement.value}
+            buffer = str(statement.value.get("buf", ""))
             if _SCRATCH_NAME in buffer:  # of a library: what the call says that it has there
                 after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
-                most = max(most, int(after.rstrip(")") or 0) + int(fields["size"]))
+                most = max(most, int(after.rstrip(")") or 0) + int(statement.value["size"]))
     return most
 
 
@@ -181,7 +181,7 @@ def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
 _SCRATCH_NAME = "the_scratch"
 
 #: functions whose call for row y makes row y + 1 as well, where there is one
-_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8"})
+_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"})
 
 
 @lru_cache(maxsize=4096)
@@ -329,6 +329,59 @@ def _with_weights_s4(rest: Callable[[_Fields, _Arguments], int]) -> Callable[[_F
     return lambda p, args: int(32 * args[7]) + rest(p, args)
 
 
+def _of_strips(p: _Fields, channels: int, depth: int) -> int:
+    """Looked up weights of a strip's channels, and 3 outputs of each where there are several strips."""
+    strip = int(p["strip"])
+    return strip * depth + (3 * strip if strip < channels else 0)
+
+
+def _of_conv_lut(p: _Fields, args: _Arguments) -> int:
+    """What tinyfuse_conv_packed_row_s8 takes, then strip * depth weights, and 3 * strip outputs where there are
+    several strips."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return _of_packed_conv(p, args) + _of_strips(p, p["out_c"], depth)
+
+
+def _of_pointwise_lut(p: _Fields, args: _Arguments) -> int:
+    """Columns of block * in_c inputs, strip * in_c weights, 3 * strip outputs where there are several strips."""
+    return _of_pointwise(p, args) + _of_strips(p, p["out_c"], p["in_c"])
+
+
+def _of_dense_lut(p: _Fields, args: _Arguments) -> int:
+    """4 * depth weights, then a column of `depth` inputs where in_c is no multiple of 4, with depth = in_c rounded up
+    to a multiple of 4."""
+    depth = _fours(p["in_c"])
+    return 4 * depth + (depth * _input_bytes(args[-2]) if p["in_c"] % 4 else 0)
+
+
+def _of_strip_mve(p: _Fields, depth: int) -> int:
+    """The weights of a strip of channels, a multiple of 4, and 16 bytes."""
+    return _fours(p["strip"]) * depth + 16
+
+
+def _of_conv_lut_mve(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, 2 * depth bytes, then strip * depth + 16 bytes, the strip a multiple of 4, with
+    depth = kernel_h * kernel_w * in_c."""
+    return _of_conv_mve(p, args) + _of_strip_mve(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
+
+
+def _with_looked_up(
+    taps: Callable[[int], int], channels: int, rest: Callable[[_Fields, _Arguments], int]
+) -> Callable[[_Fields, _Arguments], int]:
+    """`groups` times so many channels' weights, rounded up to a multiple of 16, then what the kernel of packed weights
+    takes; `groups` follows the scratch."""
+
+    def contract(p: _Fields, args: _Arguments) -> int:
+        looked_up = int(args[7]) * channels * taps(p["kernel_h"] * p["kernel_w"])
+        return (looked_up + 15) // 16 * 16 + rest(p, args)
+
+    return contract
+
+
+def _even(taps: int) -> int:
+    return taps + taps % 2
+
+
 def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
     return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
@@ -398,6 +451,15 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
     "tinyfuse_conv_runs_mve_row_s8": _of_runs,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
+    "tinyfuse_conv_lut_row_s8": _of_conv_lut,
+    "tinyfuse_conv_lut_rows_s8": _of_conv_lut,
+    "tinyfuse_pointwise_lut_s8": _of_pointwise_lut,
+    "tinyfuse_dense_lut_s8": _of_dense_lut,
+    "tinyfuse_conv_lut_mve_row_s8": _of_conv_lut_mve,
+    "tinyfuse_pointwise_lut_mve_s8": lambda p, args: _of_strip_mve(p, p["depth"]),
+    "tinyfuse_depthwise_3x3_lut_row_s8": _with_looked_up(int, 4, _of_depthwise_3x3),
+    "tinyfuse_depthwise_packed_lut_row_s8": _with_looked_up(_even, 4, _of_taps),
+    "tinyfuse_depthwise_mve_lut_row_s8": _with_looked_up(_even, 16, _of_taps),
     "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
     "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,

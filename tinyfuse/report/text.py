@@ -6,6 +6,7 @@ from tinyfuse import __version__
 from tinyfuse.arena import arena_map
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
+from tinyfuse.report.compressed import compressed_line, compressed_lines
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.window import window_lines
 
@@ -26,6 +27,7 @@ def report_text(plan: Plan, data: JsonObject) -> str:
         *_state_lines(data["states"]),
         "",
         *_rewrite_lines(data),
+        *compressed_lines(data["compressed"]),
         *_group_lines(data),
         "",
         "Arena: addresses against steps (group numbers)",
@@ -51,6 +53,7 @@ def summary_lines(data: JsonObject) -> list[str]:
         *window_lines(data),
         *reordering_lines(data["reordering"]),
         f"weights  {data['weight_bytes']:>11,} bytes",
+        *compressed_line(data["compressed"]),
         f"code     {data['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),

@@ -3,8 +3,11 @@ another where the cost table says that it is surely faster."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from tinyfuse.cost.table import cost_table
 from tinyfuse.errors import InternalFault
@@ -30,13 +33,28 @@ def candidates(op: Op, context: Context) -> list[Kernel]:
     if context.kernels == "tinyfuse":
         kernels = [k for k in kernels if k.library == "tinyfuse"]
     halved = any(k.nibbles and k.library == "tinyfuse" for k in kernels)
-    if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto"):
+    if halved and context.kernels != "cmsis-nn" and context.weights in ("packed", "auto", "compressed"):
         # who made weights of int4 wants half the flash, which is worth the tenth of the instructions that it takes
         kernels = [k for k in kernels if k.nibbles]
+    kernels = _spared(op, kernels, context)
     if context.weights == "auto":  # what takes more flash must be worth it (_best)
         kernels = sorted(kernels, key=lambda k: k.weights != "packed")
     first = "cmsis-nn" if context.kernels == "cmsis-nn" else "tinyfuse"
     return sorted(kernels, key=lambda k: k.library != first)
+
+
+def _spared(op: Op, kernels: list[Kernel], context: Context) -> list[Kernel]:
+    """Those whose weights are compressed, where there are any and no byte spared costs more than it may."""
+    compressed = [k for k in kernels if k.weights == "compressed"]
+    others = [k for k in kernels if k.weights != "compressed"]
+    if not compressed or context.kernels == "cmsis-nn":
+        return others
+    price = context.flash_price
+    return compressed if price is None or _price(op, compressed[0], context) <= price else others
+
+
+def _price(op: Op, kernel: Kernel, context: Context) -> float:
+    return compression(op, kernel, context, not kernel.whole).price
 
 
 @lru_cache(maxsize=8192)
@@ -62,6 +80,45 @@ def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     in_rings = [k for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or k.in_order or not rings)]
     usable = [(k, True) for k in in_rings]
     return _best(op, usable, context)[0] if usable else None
+
+
+class Compression(NamedTuple):
+    """What compressed weights change of an operator: bytes of flash, and predicted instructions, None where the cost
+    table doesn't know."""
+
+    bytes_spared: int
+    instructions_added: float | None
+
+    @property
+    def price(self) -> float:
+        """Predicted instructions that a byte spared adds; infinite where they are unknown."""
+        if self.instructions_added is None or self.bytes_spared <= 0:
+            return math.inf
+        return self.instructions_added / self.bytes_spared
+
+
+@lru_cache(maxsize=8192)
+def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compression:
+    """Of a kernel of compressed weights, beside the one of packed weights that it is like."""
+    plain = replace(context, weights="packed")
+    others = candidates(op, plain)
+    other = next((k for k in others if k.name == kernel.costs_as), others[0])
+    spared, table = _flash(op, other, plain) - _flash(op, kernel, context), cost_table(context.target.cost_table)
+    if table is None:
+        return Compression(spared, None)
+    after = table.kernel(op, kernel, by_row, context)
+    before = table.kernel(op, other, by_row or not other.whole, plain)
+    return Compression(spared, None if after is None or before is None else after - before)
+
+
+def compressible(op: Op, context: Context) -> tuple[Kernel, Compression] | None:
+    """The first kernel that takes `op`'s weights compressed, and what that changes where it stands alone; None for
+    none."""
+    wanted = replace(context, weights="compressed")
+    for kernel in kernels_for(op):
+        if kernel.weights == "compressed" and kernel.accepts(op, wanted):
+            return kernel, compression(op, kernel, wanted, not kernel.whole)
+    return None
 
 
 def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tuple[Kernel, bool]:

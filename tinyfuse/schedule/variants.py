@@ -28,7 +28,8 @@ class Variants:
     def __init__(self, checked: Graph, target: Target, options: Options, flash_price: float | None = None):
         """`flash_price`: as of kernels.base.Context; None for that of the options."""
         self._checked, self._target, self._options = checked, target, options
-        self._price = FLASH_PRICES[options.optimize] if flash_price is None else flash_price
+        usual = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
+        self._price = usual if flash_price is None else flash_price
         self._known: Rewritten = {}
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:

@@ -1,16 +1,23 @@
 """Strategy: under `--weights auto`, which layers' weights --max-flash has room for. Kernels that take more flash are
-those that save enough instructions for it, at a price of a byte: the least price at which all fits."""
+those that save enough instructions for it, at a price of a byte: the least price at which all fits. Where packed
+weights are too many, those layers' are compressed that add the fewest instructions for each byte that they spare."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.progress import Progress
+from tinyfuse.schedule.select import compressible
+from tinyfuse.thinning import evenly
 
 #: predicted instructions that a byte of flash must save, where --max-flash allows not all that would save some
 _PRICES = (2.0, 8.0, 32.0, 128.0)
+
+#: prices at which layers are compressed that are tried at most
+_TRIED = 6
 
 #: what code may take of its estimate, so that a plan that could do with fewer weights isn't refused once it is measured
 _MEASURED = 1.25
@@ -19,14 +26,42 @@ _MEASURED = 1.25
 def fits_flash(plan: Plan) -> bool:
     """Whether weights and code, as estimated and some more, take no more than --max-flash."""
     limit = plan.options.max_flash
-    return limit is None or plan.weight_bytes + _MEASURED * estimated_code_bytes(plan) <= limit
+    return limit is None or _flash_bytes(plan) <= limit
 
 
-def within_flash(plan_at: Callable[[float | None], Plan], progress: Progress) -> Plan:
-    """The plan at the least price at which --max-flash is enough; else that of packed weights, `plan_at(None)`."""
+def _flash_bytes(plan: Plan) -> float:
+    return plan.weight_bytes + _MEASURED * estimated_code_bytes(plan)
+
+
+def within_flash(plan_at: Callable[[str, float | None], Plan], progress: Progress) -> Plan:
+    """The plan at the least price at which --max-flash is enough, `plan_at("auto", price)`; else that of packed
+    weights, `plan_at("packed", None)`; else the first of those at the prices of compressed weights, or the last."""
     for price in _PRICES:
         progress("fitting weights into the flash")
-        plan = plan_at(price)
+        plan = plan_at("auto", price)
         if fits_flash(plan):
             return plan
-    return plan_at(None)
+    plan = plan_at("packed", None)
+    if fits_flash(plan):
+        return plan
+    for spared_price in _prices_of_compressed(plan):
+        progress("compressing weights to fit into the flash")
+        plan = plan_at("compressed", spared_price)
+        if fits_flash(plan):
+            break
+    return plan
+
+
+def _prices_of_compressed(packed: Plan) -> Iterator[float | None]:
+    """What a byte spared may cost, the least first: from where enough are spared that the plan of packed weights would
+    fit. The last, None, compresses all that can be; there is none where nothing can."""
+    found = [compressible(stage.op, packed.context) for group in packed.groups for stage in group.stages]
+    spared = sorted((change.price, change.bytes_spared) for _, change in filter(None, found))
+    left, prices = _flash_bytes(packed) - (packed.options.max_flash or 0), []
+    for price, count in spared:
+        left -= count
+        if left <= 0 and price not in prices and not math.isinf(price):
+            prices.append(price)
+    yield from evenly(prices, _TRIED)
+    if spared:
+        yield None

@@ -45,6 +45,23 @@ _FIGURES = record(
     state_bytes=COUNT,
     states=items(record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=_SHAPE, ring=FLAG)),
     weight_bytes=COUNT,
+    compressed=none_or(
+        record(
+            bytes_spared=INTEGER,
+            instructions_added=none_or(INTEGER),
+            layers=items(
+                record(
+                    operator=TEXT,
+                    weight_bytes=COUNT,
+                    index_bytes=COUNT,
+                    table_bytes=COUNT,
+                    bytes_spared=INTEGER,
+                    instructions_added=none_or(INTEGER),
+                )
+            ),
+            packed=items(record(operator=TEXT, reason=TEXT)),
+        )
+    ),
     code_bytes=COUNT,
     code_bytes_measured=FLAG,
     rewrites=items(

@@ -1,0 +1,59 @@
+/* Fully connected layer whose weights are looked up (tinyfuse_lookup.h), four outputs at a time, for all batches; by
+   tinyfuse_fully_connected_packed.h. */
+#ifndef TINYFUSE_FULLY_CONNECTED_LUT_H
+#define TINYFUSE_FULLY_CONNECTED_LUT_H
+
+#include "tinyfuse_fully_connected_packed.h"
+#include "tinyfuse_lookup.h"
+
+/* Four outputs, or what is left of them, of each batch. */
+TINYFUSE_SHARED void tinyfuse_dense_lut_all(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+                                            const tinyfuse_compressed *w, const int32_t *biases,
+                                            const tinyfuse_dense_scale *scales, int8_t *columns, int8_t *weights,
+                                            int form, tinyfuse_dense_block block)
+{
+    const int32_t depth = (p->in_c + 3) & ~3;
+    tinyfuse_dense four = *p;
+    int32_t o, c, b;
+    four.batches = 1;
+    four.act_min = -128; /* all outputs are clamped together */
+    four.act_max = 127;
+    for (o = 0; o < p->out_c; o += 4) {
+        four.out_c = tinyfuse_min(p->out_c - o, 4);
+        if (four.out_c < 4) {
+            memset(weights, 0, (size_t)(4 * depth));
+        }
+        for (c = 0; c < four.out_c; ++c) {
+            tinyfuse_look_up_group(w, o + c, depth, weights + 4 * c, 16);
+        }
+        for (b = 0; b < p->batches; ++b) {
+            tinyfuse_dense_batches(&four, in + b * p->in_c, out + b * p->out_c + o, weights, biases + o,
+                                   scales + o * p->scale_step, columns, form, block);
+        }
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        tinyfuse_clamp_row(out, p->batches * p->out_c, p->act_min, p->act_max);
+    }
+}
+
+/* As tinyfuse_dense_s8, for any in_c; out must not lie over in. scratch, aligned to 16: 4 * depth weights, then a column
+   of `depth` inputs where in_c is no multiple of 4. */
+TINYFUSE_INLINE void tinyfuse_dense_lut_s8(const tinyfuse_dense *p, const int8_t *in, int8_t *out,
+                                           const tinyfuse_compressed *w, const int32_t *biases,
+                                           const tinyfuse_dense_scale *scales, int form, void *scratch)
+{
+    int8_t *const weights = (int8_t *)scratch;
+    if ((p->in_c & 3) == 0) {
+        tinyfuse_dense_lut_all(p, in, out, w, biases, scales, NULL, weights, form,
+                               form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
+                               : form == TINYFUSE_LANES ? tinyfuse_dense_bytes_lanes
+                                                        : tinyfuse_dense_bytes_wide);
+    } else {
+        tinyfuse_dense_lut_all(p, in, out, w, biases, scales, weights + 4 * ((p->in_c + 3) & ~3), weights, form,
+                               form == TINYFUSE_BYTES   ? tinyfuse_dense_bytes_bytes
+                               : form == TINYFUSE_LANES ? tinyfuse_dense_columns_lanes
+                                                        : tinyfuse_dense_columns_wide);
+    }
+}
+
+#endif

@@ -1,0 +1,107 @@
+"""Our kernels that look weights up (`--weights compressed`), on the host under sanitizers and on emulated cores."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compressed_cases import SHAPES, compressed_layers, few_values
+from conv_cases import Shape, make_op, random_input
+from op_harness import Case, assert_exact
+from test_conv_kernels import HARD_FLAGS, TARGETS, case_of, skip_without
+
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.compressed import compressed_layer, strip_of
+from tinyfuse.kernels.registry import kernels_for
+from tinyfuse.targets import Target, load_target
+
+#: the twins of the host are those of Helium and of the DSP extension
+HERE = {name: TARGETS[name] for name in ("host", "host-twins", "cortex-m4", "cortex-m55")}
+HERE["cortex-m0plus"] = load_target("cortex-m0plus")
+
+
+def compressed_cases(target: Target, shapes: tuple[Shape, ...] = SHAPES, **choices: str) -> list[Case]:
+    """The layers with each kernel that compresses them: whole, by rows, from rings, over the input."""
+    rng = np.random.default_rng(5)
+    context = Context(target, kernels="tinyfuse", weights="compressed", **choices)
+    cases: list[Case] = []
+    for number, op in enumerate(compressed_layers(shapes)):
+        for kernel in kernels_for(op):
+            if kernel.weights != "compressed" or not kernel.accepts(op, context):
+                continue
+            data = random_input(op, rng, number % 3 == 0)
+            ring = kernel.by_row and kernel.rings and number % 2 == 1
+            cases.append(case_of(op, kernel, data, ring, number % 4))
+            if 0 in kernel.access_orders(op) and not ring:
+                cases.append(case_of(op, kernel, data, over=True))
+    return cases
+
+
+def _names(target: Target) -> set[str]:
+    """Of all kernels that the cases reach there."""
+    if target.mve:
+        depthwise, mve = {"tinyfuse_depthwise_mve_lut_row_s8"}, "mve_"
+    else:
+        depthwise, mve = {f"tinyfuse_depthwise_{sort}_lut_row_s8" for sort in ("3x3", "packed")}, ""
+    dense = set() if target.mve else {"tinyfuse_dense_lut_s8"}
+    found = {f"tinyfuse_conv_lut_{mve}row_s8", f"tinyfuse_pointwise_lut_{mve}s8"} | depthwise | dense
+    found |= set() if target.mve else {"tinyfuse_conv_lut_rows_s8"}
+    if target.mve:  # the kernels without vectors serve there too
+        found |= _names(load_target("cortex-m4"))
+    return found
+
+
+def every_other(cases: list[Case]) -> list[Case]:
+    """Half of each kernel's cases."""
+    names = dict.fromkeys(case.kernel.name for case in cases)
+    return [case for name in names for case in [case for case in cases if case.kernel.name == name][::2]]
+
+
+@pytest.mark.parametrize("target", HERE)
+def test_compressed_kernels(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = compressed_cases(HERE[target])
+    cases = cases if target == "cortex-m4" else every_other(cases)
+    assert {case.kernel.name for case in cases} == _names(HERE[target])
+    assert_exact(cases, HERE[target], tmp_path, "-O2", weights="compressed")
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
+@pytest.mark.parametrize("target", ("cortex-m3", "cortex-m4", "cortex-m55"))
+def test_compressed_kernels_with_any_flags(target: str, compiler: str, flags: str, tmp_path: Path) -> None:
+    skip_without(compiler)
+    cases = compressed_cases(TARGETS[target])
+    most = 24  # without optimization, more exceed the flash
+    for first in range(0, len(cases), most):
+        assert_exact(cases[first : first + most], TARGETS[target], tmp_path, flags, compiler, weights="compressed")
+
+
+def test_strips_are_whole_or_several() -> None:
+    """Of a layer whose weights are more than STRIP_BYTES, several, of a whole count of pairs or of fours."""
+    assert strip_of(101, 64, 2) == 96 and strip_of(96, 64, 2) == 96 and strip_of(11, 520, 2) == 10
+    assert strip_of(11, 5000, 2) == 2 and strip_of(11, 5000, 4) == 4 and strip_of(1, 9000, 2) == 1
+    found = [(case.kernel, case.op) for case in compressed_cases(TARGETS["cortex-m4"])]
+    several = [op for kernel, op in found if op.kind == "CONV_2D" and kernel.counts(op, True)["strip_pixels"]]
+    over = [op for kernel, op in found if op in several and 0 in kernel.access_orders(op)]
+    assert several and not over
+
+
+def test_what_fits_no_lane_is_widened_and_what_spares_no_flash_is_packed() -> None:
+    rng = np.random.default_rng(2)
+    target = TARGETS["cortex-m4"]
+    op = make_op(Shape("CONV_2D", 2, 5, 40, 20), rng)
+    every = few_values(op, 4, rng, False)
+    weights = np.full(op.operand(1).shape, -128, np.int8)
+    weights[..., 1::2] = 5
+    least = replace(every, inputs=(op.input, replace(op.operand(1), data=weights), *op.inputs[2:]))
+    forms = [compressed_layer(layer, target, True).form for layer in (every, least)]
+    assert forms == ["TINYFUSE_LANES", "TINYFUSE_WIDE"]
+    assert compressed_layer(few_values(op, 16, rng, True), target, False) is not None
+    assert compressed_layer(few_values(op, 17, rng, True), target, False) is None
+    small = make_op(Shape("CONV_2D", 2, 5, 12, 6), rng)
+    assert compressed_layer(few_values(small, 16, rng, True), target, False) is None  # 6 * (6 + 16) of 72 bytes

@@ -1,0 +1,122 @@
+"""What `--weights compressed` did: the layers whose weights are looked up, what that spares and adds, and why others
+are packed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tinyfuse.emit.identifiers import comment
+from tinyfuse.ir import INT4, Op, Tensor
+from tinyfuse.kernels.compressed import spares_flash
+from tinyfuse.kernels.lookup import MOST_BITS, UNIT, compressed
+from tinyfuse.kernels.packing import channel_weights
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import Plan, Stage, constant_key
+from tinyfuse.schedule.select import compressible, compression
+
+#: kinds that have kernels for compressed weights
+_KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+
+
+def compressed_json(plan: Plan) -> dict[str, Any] | None:
+    """None where no weights are compressed, and none were to be."""
+    stages = [stage for group in plan.groups for stage in group.stages]
+    if plan.context.weights != "compressed":
+        return None
+    compressed_stages = [stage for stage in stages if stage.kernel.weights == "compressed"]
+    layers = [_layer(plan, stage) for stage in compressed_stages]
+    added = [layer["instructions_added"] for layer in layers]
+    # equal weights are one array in flash
+    spared = {
+        constant_key(stage.constants[0]): layer["bytes_spared"]
+        for stage, layer in zip(compressed_stages, layers, strict=True)
+    }
+    return {
+        "bytes_spared": sum(spared.values()),
+        "instructions_added": None if None in added else sum(added),
+        "layers": layers,
+        "packed": [
+            {"operator": str(stage.op), "reason": _reason(plan, stage)}
+            for stage in stages
+            if stage.kernel.weights != "compressed" and _weights(stage.op) is not None
+        ],
+    }
+
+
+def _layer(plan: Plan, stage: Stage) -> dict[str, Any]:
+    change = compression(stage.op, stage.kernel, plan.context, stage.by_row)
+    sizes = {constant.name: constant.data.nbytes for constant in stage.constants}
+    added = change.instructions_added
+    return {
+        "operator": str(stage.op),
+        "weight_bytes": stage.op.operand(1).bytes,
+        "index_bytes": sizes["weights"],
+        "table_bytes": sizes["tables"],
+        "bytes_spared": change.bytes_spared,
+        "instructions_added": None if added is None else round(added),
+    }
+
+
+def _weights(op: Op) -> Tensor | None:
+    """The constant that a layer multiplies by; None for what is no layer."""
+    of_layer = op.kind in _KINDS or FAMILIES[op.kind].macs(op) > 0
+    found = (t for t in op.inputs[1:] if t is not None and t.is_constant and t.dtype in ("int8", INT4, "float32"))
+    return next((t for t in found if of_layer and t.elements > 1), None)
+
+
+def _reason(plan: Plan, stage: Stage) -> str:
+    """Why an operator's weights are not compressed."""
+    op, weights = stage.op, _weights(stage.op)
+    if op.kind not in _KINDS:
+        return f"{op.kind} has no kernel for compressed weights"
+    if weights is None or weights.dtype == INT4:
+        return "two weights of int4 share a byte as they are"
+    if (op.output.dtype, weights.dtype) != ("int8", "int8"):
+        return f"data of {op.output.dtype} and weights of {weights.dtype}: only int8 is compressed"
+    if plan.context.kernels == "cmsis-nn":
+        return "CMSIS-NN's kernels take no compressed weights"
+    found = compressible(op, plan.context)
+    if found is not None:
+        added = found[1].instructions_added
+        cost = "an unknown number of" if added is None else f"{round(added):,}"
+        return f"others fit: {found[1].bytes_spared:,} bytes less would add {cost} instructions"
+    channels = channel_weights(op)
+    lookup = compressed(channels, UNIT)
+    if lookup is None:
+        most = max(len(np.unique(channel)) for channel in channels)
+        return (
+            f"up to {most} values a channel, {len(np.unique(channels))} in all; "
+            f"an index has at most {MOST_BITS} bits, for {2**MOST_BITS}"
+        )
+    if not spares_flash(channels.size, lookup):
+        return f"indexes and tables would take {lookup.nbytes:,} bytes, the weights {channels.size:,}"
+    return f"{stage.kernel.name} has no form for compressed weights"
+
+
+def compressed_lines(data: dict[str, Any] | None) -> list[str]:
+    """Of report.txt: each layer, and each that is not compressed."""
+    if data is None:
+        return []
+    lines = []
+    for layer in data["layers"]:
+        added = layer["instructions_added"]
+        cost = "" if added is None else f", {added:+,} instructions"
+        lines.append(
+            f"compressed  {comment(layer['operator'])}: {layer['weight_bytes']:,} bytes of weights as "
+            f"{layer['index_bytes']:,} of indexes and {layer['table_bytes']:,} of tables{cost}"
+        )
+    lines += [f"packed      {comment(one['operator'])}: {one['reason']}" for one in data["packed"]]
+    return [*lines, ""]
+
+
+def compressed_line(data: dict[str, Any] | None) -> list[str]:
+    """Of the summary: what compressing spares and adds."""
+    if data is None:
+        return []
+    added, count = data["instructions_added"], len(data["layers"])
+    cost = "" if added is None else f", {added:+,} instructions an inference, predicted"
+    others = f"; {len(data['packed'])} not, report.txt says why" if data["packed"] else ""
+    layers = "1 layer" if count == 1 else f"{count} layers"
+    return [f"spared   {data['bytes_spared']:>11,} bytes   weights of {layers} compressed{cost}{others}"]
