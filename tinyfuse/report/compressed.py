@@ -12,12 +12,10 @@ from tinyfuse.ir import INT4, Op, Tensor
 from tinyfuse.kernels.compressed import spares_flash
 from tinyfuse.kernels.lookup import MOST_BITS, UNIT, compressed
 from tinyfuse.kernels.packing import channel_weights
+from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Stage, constant_key
 from tinyfuse.schedule.select import compressible, compression
-
-#: kinds that have kernels for compressed weights
-_KINDS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
 def compressed_json(plan: Plan) -> dict[str, Any] | None:
@@ -59,9 +57,14 @@ def _layer(plan: Plan, stage: Stage) -> dict[str, Any]:
     }
 
 
+def _has_kernel(op: Op) -> bool:
+    """Whether some kernel takes compressed weights of operators of this kind."""
+    return any(kernel.weights == "compressed" for kernel in kernels_of(op.kind))
+
+
 def _weights(op: Op) -> Tensor | None:
     """The constant that a layer multiplies by; None for what is no layer."""
-    of_layer = op.kind in _KINDS or FAMILIES[op.kind].macs(op) > 0
+    of_layer = _has_kernel(op) or FAMILIES[op.kind].macs(op) > 0
     found = (t for t in op.inputs[1:] if t is not None and t.is_constant and t.dtype in ("int8", INT4, "float32"))
     return next((t for t in found if of_layer and t.elements > 1), None)
 
@@ -69,7 +72,7 @@ def _weights(op: Op) -> Tensor | None:
 def _reason(plan: Plan, stage: Stage) -> str:
     """Why an operator's weights are not compressed."""
     op, weights = stage.op, _weights(stage.op)
-    if op.kind not in _KINDS:
+    if not _has_kernel(op):
         return f"{op.kind} has no kernel for compressed weights"
     if weights is None or weights.dtype == INT4:
         return "two weights of int4 share a byte as they are"
