@@ -87,6 +87,7 @@ def modules(target: str) -> list[Plan]:
         *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
         plan_of(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
+        plan_of(_averaged_int16(), target, kernels="tinyfuse", slide=1, optimize="speed"),
         *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
     ])  # fmt: skip
@@ -105,11 +106,19 @@ def _tabled(to_int16: bool) -> bytes:
     return sketch.build([x], [sketch.converted(value) for value in found])
 
 
+def _averaged_int16() -> bytes:
+    """A sum over time that moves with a window."""
+    sketch = Sketch(8, dtype="int16")
+    frames = sketch.value((1, 24, 2, 4), name="frames")
+    return sketch.build([frames], [sketch.mean(sketch.conv(frames, 6, (3, 1), padding="VALID"))])
+
+
 def _layers_of_uint8() -> Iterator[bytes]:
     """Layers whose weights are int16 then, for each path; and an average that rounds halves up."""
     for kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         for data in list(UINT8[kind].values())[:5]:
             yield data
+    yield UINT8["DEPTHWISE_CONV_2D"]["three channels"]
     yield next(iter(UINT8["AVERAGE_POOL_2D"].values()))
 
 

@@ -78,11 +78,16 @@ def _layers(kind: str, count: int) -> Iterator[tuple[str, bytes]]:
     rng = np.random.default_rng(5)
     for number in range(count):
         zero_point = (0, 1, -128, 127, int(rng.integers(-128, 128)))[number % 5]
-        shape = replace(conv_cases.random_shape(kind, rng), per_channel=False, bias=True, groups=1)
-        op = conv_cases.make_op(replace(shape, weights_zero_point=zero_point), rng)
-        yield f"{number}, zero point {zero_point}", conv_cases.model_of(replace(
-            op, inputs=tuple(map(shifted, op.inputs)), outputs=tuple(map(shifted, op.outputs))
-        ))  # fmt: skip
+        yield f"{number}, zero point {zero_point}", _layer(conv_cases.random_shape(kind, rng), zero_point, rng)
+    if kind == "DEPTHWISE_CONV_2D":  # fewer channels than are packed together
+        yield "three channels", _layer(conv_cases.Shape(kind, 5, 6, 3, 3, (3, 2)), 127, rng)
+
+
+def _layer(shape: conv_cases.Shape, zero_point: int, rng: np.random.Generator) -> bytes:
+    shape = replace(shape, per_channel=False, bias=True, groups=1, weights_zero_point=zero_point)
+    op = conv_cases.make_op(shape, rng)
+    inputs, outputs = tuple(map(shifted, op.inputs)), tuple(map(shifted, op.outputs))
+    return conv_cases.model_of(replace(op, inputs=inputs, outputs=outputs))
 
 
 def _cases() -> dict[str, dict[str, bytes]]:
