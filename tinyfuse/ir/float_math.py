@@ -115,7 +115,8 @@ def exp_double(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         total = factor + total * r
     total = 1.0 + (r + (r * r) * total)
     half = np.trunc(exponent / 2)
-    result = (total * _two_to(half)) * _two_to(exponent - half)
+    with np.errstate(over="ignore"):  # just below the limit
+        result = (total * _two_to(half)) * _two_to(exponent - half)
     result = np.where(x > 709.8, np.inf, np.where(x < -745.2, 0.0, result))
     return np.where(np.isnan(x), x, result)
 

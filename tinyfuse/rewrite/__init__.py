@@ -81,10 +81,11 @@ def rewrite(
 
 
 def rewrite_steps(
-    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten
+    graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False
 ) -> Iterator[tuple[str, Graph]]:
-    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name."""
-    for one_pass in _passes(fusion, kernels, optimize, with_views):
+    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name. `fed`: the image
+    comes by rows, and those are the file's."""
+    for one_pass in _passes(fusion, kernels, optimize, with_views, fed):
         before = graph
         if (one_pass, before) not in known:
             known[one_pass, before] = _with_saving(one_pass, before)
@@ -129,11 +130,11 @@ def _weight_bytes(graph: Graph) -> int:
     return sum(tensor.bytes for tensor in constants)
 
 
-def _passes(fusion: str, kernels: str, optimize: str, with_views: bool) -> tuple[Pass, ...]:
+def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: bool) -> tuple[Pass, ...]:
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING[:PICTURING]
-        stands = fusion == "rows" and kernels != "cmsis-nn" and optimize != "speed"
+        stands = fusion == "rows" and kernels != "cmsis-nn" and optimize != "speed" and not fed
         passes += STANDING if stands else ()
         passes += FUSING[PICTURING:]
         passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()

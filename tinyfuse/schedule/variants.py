@@ -48,7 +48,7 @@ class Variants:
         # who feeds rows doesn't want them all kept, however fast that were
         objective = "balanced" if options.feed_rows and optimize == "speed" else optimize
         for name, rewritten in rewrite_steps(
-            graph, options.fusion, options.kernels, objective, with_views, self._known
+            graph, options.fusion, options.kernels, objective, with_views, self._known, options.feed_rows
         ):
             yield name, rewritten
             graph = rewritten
