@@ -83,8 +83,8 @@ def rewrite(
 def rewrite_steps(
     graph: Graph, fusion: str, kernels: str, optimize: str, with_views: bool, known: Rewritten, fed: bool = False
 ) -> Iterator[tuple[str, Graph]]:
-    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name. `fed`: the image
-    comes by rows, and those are the file's."""
+    """The graphs on the way of `rewrite`: after each pass that changed something, with the pass's name. `fed`: the
+    image comes by rows, and those are the file's."""
     for one_pass in _passes(fusion, kernels, optimize, with_views, fed):
         before = graph
         if (one_pass, before) not in known:
