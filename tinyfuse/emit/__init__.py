@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from tinyfuse.emit.blob import Blob, blob_bytes, blob_of, code_digest
+from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest
 from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
@@ -37,10 +35,9 @@ def emit_weights(plan: Plan) -> dict[str, bytes]:
     """File name -> content of the weights that --weights-blob sets apart; nothing without."""
     if not plan.options.weights_blob:
         return {}
-    context, symbols = _context(plan), name_constants(plan)
-    code = _code(plan, context)
-    arrays = {symbols[key]: np.asarray(data) for key, data in plan.unique_constants.items()}
-    data = blob_bytes(plan, arrays, blob_of(context["weights"], code), code)
+    context = _context(plan)
+    arrays, code = context["weights"], _code(plan, context)
+    data = blob_bytes(arrays, blob_of(arrays, code), code, plan.graph.sha256)
     return {f"{plan.options.name}_weights.bin": data}
 
 
@@ -54,7 +51,6 @@ def _context(plan: Plan) -> dict[str, Any]:
     """What the templates of the module's C know of the plan."""
     constants = name_constants(plan)
     own_headers, cmsis_nn_headers = headers(plan)
-    blob: Blob | None = None
     return {
         **header_context(plan),
         "subgraphs": subgraph_functions(plan, constants),
@@ -65,7 +61,7 @@ def _context(plan: Plan) -> dict[str, Any]:
             "cmsis_nn": cmsis_nn_headers,
         },
         "weights": weight_arrays(plan, constants),
-        "blob": blob,
+        "blob": None,
     }
 
 

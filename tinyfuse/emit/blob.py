@@ -24,11 +24,8 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from tinyfuse import __version__
 from tinyfuse.emit.weights import WeightArray
-from tinyfuse.plan import Plan
 
 MAGIC, FORMAT = b"TFWB", 1
 #: of the start of a blob in memory: no array asks for more
@@ -75,14 +72,14 @@ def code_digest(texts: Iterable[str]) -> bytes:
     return digest.digest()
 
 
-def blob_bytes(plan: Plan, arrays: Mapping[str, np.ndarray], blob: Blob, code: bytes) -> bytes:
-    """The file. `arrays`: what the plan's constants hold, by their symbols."""
+def blob_bytes(arrays: Iterable[WeightArray], blob: Blob, code: bytes, model_sha256: str) -> bytes:
+    """The file of the arrays that `blob` was made of. `code`: of `code_digest`."""
     data = bytearray(blob.bytes)
-    for symbol, offset in blob.offsets.items():
-        stored = np.ascontiguousarray(arrays[symbol]).tobytes()
-        data[offset : offset + len(stored)] = stored
+    for array in arrays:
+        offset = blob.offsets[array.symbol]
+        data[offset : offset + array.bytes] = array.data.tobytes()
     version = __version__.encode()[:16]
-    data[: _HEADER.size] = _HEADER.pack(MAGIC, FORMAT, blob.bytes, 0, code, bytes.fromhex(plan.graph.sha256), version)
+    data[: _HEADER.size] = _HEADER.pack(MAGIC, FORMAT, blob.bytes, 0, code, bytes.fromhex(model_sha256), version)
     crc = zlib.crc32(data[CHECKED_FROM:])
     data[12:16] = struct.pack("<I", crc)
     return bytes(data)

@@ -8,22 +8,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyfuse.emit.identifiers import comment, identifier
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.base import Constant
 from tinyfuse.plan import ConstantKey, Plan, constant_key
 
 
 @dataclass(frozen=True)
 class WeightArray:
-    """`symbol[length]` of C type `ctype`; `rows` are the lines of its initializer."""
+    """An array of C type `ctype` with the elements of `data`, which is contiguous and has one dimension."""
 
     symbol: str
     ctype: str
-    length: int
     align: int
-    bytes: int
     comment: str
-    rows: tuple[str, ...]
+    data: Array
+
+    @property
+    def length(self) -> int:
+        return self.data.size
+
+    @property
+    def bytes(self) -> int:
+        return self.data.nbytes
+
+    @property
+    def rows(self) -> list[str]:
+        """The lines of its initializer."""
+        return _rows(self.data)
 
 
 def name_constants(plan: Plan) -> dict[ConstantKey, str]:
@@ -40,15 +51,12 @@ def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray
     for _, owner, constant in _all_constants(plan):
         key = constant_key(constant)
         if key not in arrays:
-            data = np.ascontiguousarray(constant.data).reshape(-1)
             arrays[key] = WeightArray(
                 symbol=names[key],
                 ctype=constant.ctype,
-                length=data.size,
                 align=constant.align,
-                bytes=data.nbytes,
                 comment=comment(f"{constant.name} of {owner}"),
-                rows=tuple(_rows(data)),
+                data=np.ascontiguousarray(constant.data).reshape(-1),
             )
     return list(arrays.values())
 
