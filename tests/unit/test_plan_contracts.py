@@ -1,4 +1,5 @@
-"""What verify_plan holds plans to, tinyfuse/plan/contracts.py, against the references, the kernels and the C."""
+"""What verify_plan holds plans to, contracts.py and scratch_contracts.py of tinyfuse/plan/, against the references, the
+kernels and the C."""
 
 from __future__ import annotations
 
@@ -26,16 +27,14 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.plan.contracts import (
-    _OF_ELEMENTS,
-    _ROWS,
+from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, rows_read
+from tinyfuse.plan.scratch_contracts import (
     _SCRATCH,
     COLUMNS_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
     RUN_BYTES,
     rows_made,
-    rows_read,
     scratch_needed,
 )
 from tinyfuse.resources import resource_dir

@@ -21,6 +21,7 @@ LISTS = (
     "tinyfuse/ops/",
     "tinyfuse/kernels/registry.py",
     "tinyfuse/plan/contracts.py",
+    "tinyfuse/plan/scratch_contracts.py",
     "tinyfuse/ir/fixedpoint.py",  # names of fused activations, some of which are kinds too
 )
 

@@ -8,7 +8,7 @@ formula they came from.
 Where no code runs for an operator (RESHAPE, a view), the bytes of its outputs must carry the names that
 its inputs' have in their places. Which these are, its reference says, which moves numbers for us; nothing
 is taken from where the plan stores them. Nor from what the plan says of windows and scratch: the rows that a
-stage reads, and the bytes that its kernel scribbles on, are those of plan/contracts.py.
+stage reads, and the bytes that its kernel scribbles on, are those of plan/contracts.py and plan/scratch_contracts.py.
 
 What it plays is the plan. It doesn't see the C that is printed from it: verify.
 """
@@ -28,7 +28,8 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
-from tinyfuse.plan.contracts import rows_made, rows_read, scratch_needed
+from tinyfuse.plan.contracts import rows_read
+from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
 
 #: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
 _PART = 1 << 20

@@ -1,0 +1,331 @@
+"""What scratch kernels need, and how many rows a call makes, told a second time, for the checker (contracts.py says
+why): from the arguments of the C call that is printed, as the comment in the header of runtime_c/ says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from tinyfuse.arena import Buffer
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, TensorAccess, called
+from tinyfuse.plan import subplans
+
+#: of a struct that a call is given, its fields by name; of a call, its arguments
+_Fields = Mapping[str, Any]
+_Arguments = tuple[Any, ...]
+
+
+@lru_cache(maxsize=4096)
+def scratch_needed(op: Op, kernel: Kernel, by_row: bool, context: Context) -> int:
+    """Bytes of scratch that the kernel's call may write, from its own arguments."""
+    fields: _Fields = {}
+    # the arenas of the graphs that it runs: where their last buffer ends
+    most = max((_end(plan.placement.offsets, plan.buffers) for plan in subplans(op).values()), default=0)
+    for statement in called(kernel.call(op, _site(op, by_row), context)):
+        if isinstance(statement, Call):
+            contract = _SCRATCH.get(statement.function)
+            known = {**fields, "out_h": op.output.shape[1]} if contract else {}
+            most = max(most, contract(known, statement.args) if contract else 0)
+        elif isinstance(statement.value, Mapping):
+            fields = {**fields, **statement.value}
+            buffer = str(statement.value.get("buf", ""))
+            if _SCRATCH_NAME in buffer:  # of a library: what the call says that it has there
+                after = buffer.partition(f"{_SCRATCH_NAME} + ")[2]
+                most = max(most, int(after.rstrip(")") or 0) + int(statement.value["size"]))
+    return most
+
+
+def _end(offsets: Mapping[str, int], buffers: Sequence[Buffer]) -> int:
+    return max((offsets[buffer.name] + buffer.bytes for buffer in buffers), default=0)
+
+
+_SCRATCH_NAME = "the_scratch"
+
+#: functions whose call for row y makes row y + 1 as well, where there is one
+_TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"})
+
+
+@lru_cache(maxsize=4096)
+def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
+    """How many rows a call of the kernel by rows makes, at most."""
+    statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
+        return 2
+    if len(op.output.shape) == 4 and op.output.shape[2] == 1:
+        # the pixels of a row of that call are rows of one column
+        return max((_pixels(s.value) for s in statements if isinstance(s, Let)), default=1)
+    return 1
+
+
+def _pixels(fields: object) -> int:
+    """The output's columns that a call's struct says, at most."""
+    count = fields.get("out_w", 1) if isinstance(fields, Mapping) else 1
+    found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
+    return int(found[1] if found else count)
+
+
+def _site(op: Op, by_row: bool) -> CallSite:
+    """Where a call might stand; all memory is whole."""
+
+    def view(tensor: Tensor | None, name: str) -> TensorAccess | None:
+        if tensor is None or tensor.is_constant:
+            return None
+        rows = tensor.shape[1] if len(tensor.shape) == 4 else 1
+        return TensorAccess(tensor, name, rows, endless=tensor.cursor is not None)
+
+    inputs = tuple(view(tensor, f"in{i}") for i, tensor in enumerate(op.inputs))
+    outputs = tuple(
+        TensorAccess(t, f"out{i}", t.shape[1] if len(t.shape) == 4 else 1, next_row=f"next{i}")
+        for i, t in enumerate(op.outputs)
+    )
+    return CallSite(inputs, outputs, "y" if by_row else None, _SCRATCH_NAME, lambda name: name)
+
+
+def _fours(count: int) -> int:
+    return (count + 3) // 4 * 4
+
+
+def _of_winograd(p: _Fields, args: _Arguments) -> int:
+    """65 * in_c bytes."""
+    return int(65 * p["in_c"])
+
+
+def _input_bytes(form: object) -> int:
+    """Of an input in a column: int8 in the forms of bytes, else int16 (tinyfuse_matmul.h)."""
+    return 1 if "BYTES" in str(form) else 2
+
+
+def _of_packed_conv(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs, then `depth` bytes where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    block, form = args[-2:]
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return int(p["kernel_h"] * POINTER_BYTES + block * depth * _input_bytes(form) + (depth if p["in_c"] % 4 else 0))
+
+
+def _of_packed_conv_w16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of 2 * block_pixels * depth bytes, then `depth` bytes where in_c is no
+    multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    return _of_packed_conv(p, (*args, "TINYFUSE_UNPACKED"))
+
+
+def _of_pointwise(p: _Fields, args: _Arguments) -> int:
+    """Columns of block * in_c inputs."""
+    return int(p["block"] * p["in_c"] * _input_bytes(args[-1]))
+
+
+def _of_narrow(p: _Fields, args: _Arguments) -> int:
+    """Columns of block * in_c inputs of 2 bytes."""
+    return int(2 * p["block"] * p["in_c"])
+
+
+def _of_dense(p: _Fields, args: _Arguments) -> int:
+    """A column of `depth` inputs, with depth = in_c rounded up to a multiple of 4."""
+    return _fours(p["in_c"]) * _input_bytes(args[-2])
+
+
+def _of_packed_conv_s16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, columns of block_pixels * depth inputs of 2 bytes, one more where in_c is no
+    multiple of 4 or in groups, with depth = kernel_h * kernel_w * in_c / groups rounded up to a multiple of 4."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"] // p["groups"])
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * depth * (args[-2] + (1 if p["in_c"] % 4 or p["groups"] > 1 else 0)))
+
+
+def _of_packed_transposed_s16(p: _Fields, args: _Arguments) -> int:
+    """The same of the taps of the largest phase: every stride-th from the first on."""
+    kernel = {f"kernel_{axis}": 1 + (p[f"kernel_{axis}"] - 1) // p[f"stride_{axis}"] for axis in "hw"}
+    return _of_packed_conv_s16({**p, **kernel, "groups": 1}, args)
+
+
+def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
+    """Columns of min(batches, 3) * depth inputs of 2 bytes, with depth = in_c rounded up to a multiple of 4."""
+    return int(2 * min(p["batches"], 3) * _fours(p["in_c"]))
+
+
+def _of_dense_s4(p: _Fields, args: _Arguments) -> int:
+    """A column of int16, in_c rounded up to a multiple of 8."""
+    return int((p["in_c"] + 7) // 8 * 8 * 2)
+
+
+def _of_taps(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c bytes where any window reaches into the padding."""
+    pairs = (p["kernel_h"] * p["kernel_w"] + 1) // 2
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return int(2 * pairs * POINTER_BYTES + (p["in_c"] if padded else 0))
+
+
+def _of_taps_w16(p: _Fields, args: _Arguments) -> int:
+    """2 * taps pointers of 4 bytes more."""
+    return _of_taps(p, args) + int(2 * p["kernel_h"] * p["kernel_w"] * POINTER_BYTES)
+
+
+def _of_taps_s16(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c zeros of 2 bytes where any window reaches into the padding."""
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return _of_taps(p, args) + (int(p["in_c"]) if padded else 0)
+
+
+def _of_taps_f32(p: _Fields, args: _Arguments) -> int:
+    """2 * pairs pointers of 4 bytes, then in_c zeros of 4 bytes where any window reaches into the padding."""
+    padded = _leaves(p, "h", "top") or _leaves(p, "w", "left")
+    return _of_taps(p, args) + (3 * int(p["in_c"]) if padded else 0)
+
+
+def _of_depthwise_3x3(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_quad; (out_w - 1) * stride_w + 3 columns; in_w * in_c bytes for a row of padding where any
+    window reaches above or below the image."""
+    columns = (p["out_w"] - 1) * p["stride_w"] + 3
+    return int(QUAD_BYTES + 12 * 2 * columns + (p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
+def _of_depthwise_3x3_s16(p: _Fields, args: _Arguments) -> int:
+    """(out_w - 1) * stride_w + 3 columns of 16 bytes; in_w * in_c zeros of 2 bytes where any window reaches above or
+    below the image."""
+    columns = (p["out_w"] - 1) * p["stride_w"] + 3
+    return int(16 * columns + (2 * p["in_w"] * p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
+def _with_weights_s4(rest: Callable[[_Fields, _Arguments], int]) -> Callable[[_Fields, _Arguments], int]:
+    """32 * blocks bytes of widened weights, then what the kernel of int8 takes; `blocks` follows the scratch."""
+    return lambda p, args: int(32 * args[7]) + rest(p, args)
+
+
+def _of_strips(p: _Fields, channels: int, depth: int) -> int:
+    """Looked up weights of a strip's channels, and 3 outputs of each where there are several strips."""
+    strip = int(p["strip"])
+    return strip * depth + (3 * strip if strip < channels else 0)
+
+
+def _of_conv_lut(p: _Fields, args: _Arguments) -> int:
+    """What tinyfuse_conv_packed_row_s8 takes, then strip * depth weights, and 3 * strip outputs where there are
+    several strips."""
+    depth = _fours(p["kernel_h"] * p["kernel_w"] * p["in_c"])
+    return _of_packed_conv(p, args) + _of_strips(p, p["out_c"], depth)
+
+
+def _of_pointwise_lut(p: _Fields, args: _Arguments) -> int:
+    """Columns of block * in_c inputs, strip * in_c weights, 3 * strip outputs where there are several strips."""
+    return _of_pointwise(p, args) + _of_strips(p, p["out_c"], p["in_c"])
+
+
+def _of_dense_lut(p: _Fields, args: _Arguments) -> int:
+    """4 * depth weights, then a column of `depth` inputs where in_c is no multiple of 4, with depth = in_c rounded up
+    to a multiple of 4."""
+    depth = _fours(p["in_c"])
+    return 4 * depth + (depth * _input_bytes(args[-2]) if p["in_c"] % 4 else 0)
+
+
+def _of_strip_mve(p: _Fields, depth: int) -> int:
+    """The weights of a strip of channels, a multiple of 4, and 16 bytes."""
+    return _fours(p["strip"]) * depth + 16
+
+
+def _of_conv_lut_mve(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, 2 * depth bytes, then strip * depth + 16 bytes, the strip a multiple of 4, with
+    depth = kernel_h * kernel_w * in_c."""
+    return _of_conv_mve(p, args) + _of_strip_mve(p, p["kernel_h"] * p["kernel_w"] * p["in_c"])
+
+
+def _with_looked_up(
+    taps: Callable[[int], int], channels: int, rest: Callable[[_Fields, _Arguments], int]
+) -> Callable[[_Fields, _Arguments], int]:
+    """`groups` times so many channels' weights, rounded up to a multiple of 16, then what the kernel of packed weights
+    takes; `groups` follows the scratch."""
+
+    def contract(p: _Fields, args: _Arguments) -> int:
+        looked_up = int(args[7]) * channels * taps(p["kernel_h"] * p["kernel_w"])
+        return (looked_up + 15) // 16 * 16 + rest(p, args)
+
+    return contract
+
+
+def _even(taps: int) -> int:
+    return taps + taps % 2
+
+
+def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, then 2 * kernel_h * kernel_w * in_c bytes."""
+    return int(p["kernel_h"] * POINTER_BYTES + 2 * p["kernel_h"] * p["kernel_w"] * p["in_c"])
+
+
+def _of_runs(p: _Fields, args: _Arguments) -> int:
+    """RUN_BYTES for each kernel row, then as many windows of kernel_h * kernel_w * in_c bytes as of two pixels side by
+    side have columns in the padding; at least one where any window has rows there."""
+    starts = [x * p["stride_w"] - p["pad_left"] for x in range(p["out_w"])]
+    outside = [int(not 0 <= start <= p["in_w"] - p["kernel_w"]) for start in starts] + [0]
+    windows = max(int(_leaves(p, "h", "top")), *(a + b for a, b in zip(outside[::2], outside[1::2], strict=False)))
+    return int(p["kernel_h"] * (RUN_BYTES + windows * p["kernel_w"] * p["in_c"]))
+
+
+def _of_columns(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_columns; of each plane of columns stride_w apart 64 bytes for each that eight outputs read; in_c bytes
+    where any window has rows in the padding."""
+    planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
+    return int(COLUMNS_BYTES + 64 * planes * columns + (p["in_c"] if _leaves(p, "h", "top") else 0))
+
+
+def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
+    """kernel_h pointers of 4 bytes, then two windows of kernel_h * kernel_w * in_c inputs of 2 bytes, rounded up to a
+    multiple of 8."""
+    inputs = (p["kernel_h"] * p["kernel_w"] * p["in_c"] + 7) // 8 * 8
+    return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
+
+
+def _of_detection(p: _Fields, args: _Arguments) -> int:
+    """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
+    return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
+
+
+def _leaves(p: _Fields, axis: str, side: str) -> bool:
+    """Whether any window of a tinyfuse_conv leaves the image."""
+    last = (p[f"out_{axis}"] - 1) * p[f"stride_{axis}"] + (p[f"kernel_{axis}"] - 1) * p[f"dilation_{axis}"]
+    return bool(p[f"pad_{side}"] > 0 or last - p[f"pad_{side}"] >= p[f"in_{axis}"])
+
+
+#: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), for a tinyfuse_quad, for a
+#: tinyfuse_columns, and for a tinyfuse_mve_run with a pointer
+POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, RUN_BYTES = 4, 156, 148, 20
+
+_SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
+    "tinyfuse_conv_packed_row_s8": _of_packed_conv,
+    "tinyfuse_conv_row_s4": _of_packed_conv,
+    "tinyfuse_winograd_rows_s8": _of_winograd,
+    "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_s4": _of_pointwise,
+    "tinyfuse_pointwise_narrow_s8": _of_narrow,
+    "tinyfuse_dense_wide_s8": _of_dense,
+    "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
+    "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
+    "tinyfuse_dense_s16": _of_dense_s16,
+    "tinyfuse_fully_connected_s4": _of_dense_s4,
+    "tinyfuse_depthwise_packed_row_s8": _of_taps,
+    "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
+    "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,
+    "tinyfuse_depthwise_mve_row_s8": _of_taps,
+    "tinyfuse_depthwise_3x3_row_s8": _of_depthwise_3x3,
+    "tinyfuse_depthwise_3x3_row_s16": _of_depthwise_3x3_s16,
+    "tinyfuse_depthwise_mve_row_s16": _of_taps_s16,
+    "tinyfuse_depthwise_packed_row_s4": _with_weights_s4(_of_taps),
+    "tinyfuse_depthwise_3x3_row_s4": _with_weights_s4(_of_depthwise_3x3),
+    "tinyfuse_conv_mve_row_s16": _of_conv_mve_s16,
+    "tinyfuse_conv_mve_row_s8": _of_conv_mve,
+    "tinyfuse_conv_mve_row_s4": _of_conv_mve,
+    "tinyfuse_conv_runs_mve_row_s8": _of_runs,
+    "tinyfuse_depthwise_columns_row_s8": _of_columns,
+    "tinyfuse_conv_lut_row_s8": _of_conv_lut,
+    "tinyfuse_conv_lut_rows_s8": _of_conv_lut,
+    "tinyfuse_pointwise_lut_s8": _of_pointwise_lut,
+    "tinyfuse_dense_lut_s8": _of_dense_lut,
+    "tinyfuse_conv_lut_mve_row_s8": _of_conv_lut_mve,
+    "tinyfuse_pointwise_lut_mve_s8": lambda p, args: _of_strip_mve(p, p["depth"]),
+    "tinyfuse_depthwise_3x3_lut_row_s8": _with_looked_up(int, 4, _of_depthwise_3x3),
+    "tinyfuse_depthwise_packed_lut_row_s8": _with_looked_up(_even, 4, _of_taps),
+    "tinyfuse_depthwise_mve_lut_row_s8": _with_looked_up(_even, 16, _of_taps),
+    "tinyfuse_conv_packed_row_w16": _of_packed_conv_w16,
+    "tinyfuse_depthwise_row_w16": _of_taps,
+    "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
+    "tinyfuse_detection": _of_detection,
+}
