@@ -10,7 +10,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.matmul_s16 import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_row_call
