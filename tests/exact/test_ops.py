@@ -463,7 +463,7 @@ _INT8_KINDS = (
         (replace(NAMED["QUANTIZE"]["int32 to int8"], outputs=(replace(NAMED["QUANTIZE"]["int32 to int8"].output, quant=Quant((0.06,), (0,))),)),
          "scale is below"),
         (_input("CAST", dtype="uint8"), "from int8"),
-        (_output("CAST", dtype="bool"), "to int8"),
+        (_output("CAST", dtype="int64"), "to int8"),
         (_output("CAST", shape=(1, 3, 4, 4)), "one shape"),
         *((_input(kind, dtype="int8"), "are float32") for kind in ("NEG", "SQUARE")),
         (_output("QUANTIZE", shape=(1, 5, 8, 9)), "one shape"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import RANGE
-from tinyfuse.kernels.counts import Counts, calls_of, kept, narrowed, round_up
+from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, narrowed, round_up
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import clamp_range, geometry, quantized
 
@@ -120,7 +120,7 @@ def eight_counts(op: Op, by_row: bool) -> Counts:
     """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
     g = geometry(op)
     eights = g.groups * round_up(g.out_c // g.groups, 8)
-    rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     one_piece = g.groups == 1 and g.dilation_w == 1
     runs = rows * (g.out_w - _border_pixels(op) // g.out_h) if one_piece else 0
     return {
@@ -262,24 +262,12 @@ def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
 def _inner_taps(op: Op) -> int:
     """Of all output pixels together: taps that are not in the padding."""
     g = geometry(op)
-    rows = _inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
-    return rows * _inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return rows * inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
 
 
 def _border_pixels(op: Op) -> int:
     """Output pixels whose window has columns in the padding."""
     g = geometry(op)
     span = (g.kernel_w - 1) * g.dilation_w
-    return g.out_h * (g.out_w - _multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))
-
-
-def _inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
-    """The same along one axis, of `count` windows."""
-    starts = (before - k * dilation for k in range(kernel))
-    return sum(_multiples(count, stride, start, start + dim) for start in starts)
-
-
-def _multiples(count: int, step: int, low: int, high: int) -> int:
-    """How many of the first `count` multiples of `step` are from `low` to below `high`."""
-    first, after = max(0, -(-low // step)), min(count, -(-high // step))
-    return max(0, after - first)
+    return g.out_h * (g.out_w - multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))

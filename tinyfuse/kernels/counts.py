@@ -18,7 +18,7 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.convolution import clamp_range, quantized
-from tinyfuse.ops.pooling import Pool2D
+from tinyfuse.ops.pooling import Pool2D, pool_extents
 
 Counts = Mapping[str, float]
 
@@ -37,6 +37,18 @@ def round_up(value: int, step: int) -> int:
     return -(-value // step)
 
 
+def inside(count: int, dim: int, kernel: int, stride: int, dilation: int, before: int) -> int:
+    """Along one axis: how many taps of all `count` windows together fall on an input."""
+    starts = (before - k * dilation for k in range(kernel))
+    return sum(multiples(count, stride, start, start + dim) for start in starts)
+
+
+def multiples(count: int, step: int, low: int, high: int) -> int:
+    """How many of the first `count` multiples of `step` are from `low` to below `high`."""
+    first, after = max(0, -(-low // step)), min(count, -(-high // step))
+    return max(0, after - first)
+
+
 def narrowed(op: Op) -> int:
     """Outputs whose clamp is narrower than their dtype and than what of it isn't negative: kernels that saturate to
     either pass over these alone once more."""
@@ -47,12 +59,16 @@ def narrowed(op: Op) -> int:
 
 @kept
 def pool_counts(op: Op, by_row: bool) -> Counts:
-    """Of a pooling."""
+    """Of a pooling. "inner" taps and rows of taps lie in the image."""
     channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape
     pool = op.attributes_as(Pool2D)
     window_h, window_w = pool.filter
     pixels, taps = out_h * out_w, window_h * window_w
+    (_, top), (_, left) = pool_extents(op)
+    rows = inside(out_h, op.input.shape[1], window_h, pool.stride[0], 1, top)
+    inner = rows * inside(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
+    fours, eights = channels // 4, round_up(channels, 8)
     return {
         "calls": calls_of(op, by_row),
         "pixels": pixels,
@@ -65,6 +81,14 @@ def pool_counts(op: Op, by_row: bool) -> Counts:
         "rest_taps": pixels * taps * (channels % 4),
         "vectors": pixels * round_up(channels, 16),
         "vector_taps": pixels * taps * round_up(channels, 16),
+        "eights": pixels * eights,
+        "eight_rows": rows * out_w * eights,
+        "eight_taps": inner * eights,
+        "inner_tap_rows": rows * out_w,
+        "inner_word_rows": rows * out_w * fours,
+        "inner_word_taps": inner * fours,
+        "inner_rest_rows": rows * out_w * (channels % 4),
+        "inner_rest_taps": inner * (channels % 4),
     }
 
 

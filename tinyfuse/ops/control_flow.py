@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,15 @@ def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
     """The graphs that an operator runs, with their places in the file; none of most."""
     calls = op.attributes
     return tuple(zip(calls.numbers, calls.graphs, strict=True)) if isinstance(calls, Calls) and calls.graphs else ()
+
+
+def change_graphs(op: Op, changed: Callable[[Graph], Graph]) -> Op:
+    """The operator with others for the graphs that it runs; itself where these stay."""
+    graphs = [graph for _, graph in called_graphs(op)]
+    new = tuple(map(changed, graphs))
+    if all(a is b for a, b in zip(new, graphs, strict=True)):
+        return op
+    return replace(op, attributes=replace(op.attributes_as(Calls), graphs=new))
 
 
 def _graphs(op: Op) -> tuple[Graph, ...]:
