@@ -191,6 +191,10 @@ class OpFamily(ABC):
         the integers of that map by their keys, with `named_options` its numbers."""
         return None
 
+    def updated(self, op: Op) -> tuple[int, ...]:
+        """`updates` of one operator: the indexes of its inputs that are states which a run changes."""
+        return self.updates
+
     def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
         """States that the operator keeps though no tensor of the file stands for them: the reader puts them after
         its inputs. It asks before any rule is read."""
