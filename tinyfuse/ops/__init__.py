@@ -59,6 +59,7 @@ from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
+from tinyfuse.ops.power import PowOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
@@ -233,6 +234,7 @@ FAMILIES: dict[str, OpFamily] = {
         WhileOperator(_run, _macs, _awaits),
         DetectionOperator(),
         GeluOperator(),
+        PowOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),
