@@ -80,6 +80,29 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
     }
 
 
+@kept
+def eighth_counts(op: Op, by_row: bool) -> Counts:
+    """Of a layer of int16 for Helium: eight inputs at a time, four such blocks in a turn, of four channels of two
+    pixels; where a call has an odd count of pixels, of the last one alone."""
+    weights, calls = op.operand(1), calls_of(op, by_row)
+    quads, depth = round_up(weights.shape[0], 4), weights.elements // weights.shape[0]
+    a_call = op.output.elements // weights.shape[0] // calls
+    twos, odd = calls * (a_call // 2), calls * (a_call % 2)
+    blocks, turns = divmod(depth // 8, 4)[::-1]
+    return {
+        "calls": calls,
+        "twos": twos,
+        "two_quads": twos * quads,
+        "two_quad_turns": twos * quads * turns,
+        "two_quad_blocks": twos * quads * blocks,
+        "two_quad_rests": twos * quads * (depth % 8 > 0),
+        "odd_pixels": odd,
+        "odd_quads": odd * quads,
+        "odd_quad_blocks": odd * quads * (depth // 8),
+        "odd_quad_rests": odd * quads * (depth % 8 > 0),
+    }
+
+
 #: of `layer_counts`, what is done again for each strip of channels that are looked up together
 _OF_STRIPS = (
     "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "

@@ -161,8 +161,8 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
         kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
-    if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
-        return tuple(EachImage(kernel) for kernel in kernels)
+    if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
+        return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
         return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
     return kernels
