@@ -13,7 +13,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
-from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
@@ -94,12 +94,14 @@ class Compilation:
 
 
 def checked(source: Graph) -> Graph:
-    """The graph without constant operators, and with its operators' warnings; CompileError names all that isn't
-    supported."""
-    folded = fold_constants(source)
-    check(folded)
-    told = warnings_of(folded)
-    return replace(folded, warnings=(*folded.warnings, *told)) if told else folded
+    """The graph without constant operators, in those that have kernels, and with its operators' warnings; CompileError
+    names all that isn't supported."""
+    graph = source
+    for one_pass in BEFORE_CHECK:
+        graph = one_pass(graph)
+    check(graph)
+    told = warnings_of(graph)
+    return replace(graph, warnings=(*graph.warnings, *told)) if told else graph
 
 
 def steps_of(source: Graph, options: Options) -> list[Graph]:

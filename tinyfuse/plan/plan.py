@@ -18,7 +18,7 @@ from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.control_flow import Calls
+from tinyfuse.ops.control_flow import Calls, called_graphs
 from tinyfuse.options import Options
 
 #: C type, alignment, dtype and bytes of a constant
@@ -97,6 +97,17 @@ class Group:
     def states(self) -> tuple[Tensor, ...]:
         """The states that its operators read or write, in order of first use."""
         return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))
+
+    @property
+    def own_states(self) -> tuple[Tensor, ...]:
+        """Of these, the ones that its kernels get at: not those that graphs keep which it runs."""
+        return tuple(dict.fromkeys(tensor for op in self.ops if not called_graphs(op) for tensor in op.states))
+
+    @property
+    def uses_state(self) -> bool:
+        """Whether its function, or one that it calls, gets at the state's memory."""
+        inner = (plan for op in self.ops for plan in subplans(op).values())
+        return bool(self.own_states) or any(plan.uses_state for plan in inner)
 
     @property
     def macs(self) -> int:
@@ -218,6 +229,11 @@ class Plan:
                 for n, inner in (*plan.subplans.items(), (number, plan)):
                     found.setdefault(n, inner)
         return found
+
+    @cached_property
+    def uses_state(self) -> bool:
+        """Whether any of its groups does."""
+        return any(group.uses_state for group in self.groups)
 
     @property
     def all_groups(self) -> tuple[Group, ...]:
