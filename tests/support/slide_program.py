@@ -5,7 +5,8 @@
 Each module has two streams that take turns in one arena, of exactly its bytes on the heap. Before each step the arena
 is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
 between, while its window is full. Every status and every output of every step is compared with the whole model's over
-each window, as the references compute it.
+each window, as the references compute it. With --feed-rows a step's rows come in batches of one, two, three, ... rows,
+more than the step lacks are refused, and the arena is junk before each batch.
 """
 
 from __future__ import annotations
@@ -124,6 +125,31 @@ static int {n}_step(void *arena, void *state, const void *rows)
     return {n}_slide(arena, state, rows);
 }}
 """
+#: other inputs are in the arena from the step's start: there it stays as it is
+_FED_ADAPTER = """\
+static int {n}_step(void *arena, void *state, const void *frames)
+{{
+    enum {{ ROWS = {P}_FEED_ROWS }};
+    int status = 8, next = 1;
+    for (int row = 0; row < ROWS && status == 8; ++next) {{
+        const int left = ROWS - row, count = next < left ? next : left;
+        void *const batch = malloc({row_bytes} * (size_t)count);
+        if ({n}_feed_rows(arena, state, frames, (size_t)left + 1) != 7 || {n}_feed_rows(arena, state, NULL, 0) != 8
+            || {n}_feed_rows(arena, state, NULL, 1) != 1) {{
+            status = 9;
+        }}
+        if ({P}_INPUTS == 1) {{
+            memset(arena, 0x77, {P}_ARENA_BYTES);
+        }}
+        memcpy(batch, (const uint8_t *)frames + row * {row_bytes}, {row_bytes} * (size_t)count);
+        row += count;
+        status = status == 9 ? 9 : {n}_feed_rows(arena, state, batch, (size_t)count);
+        status = row < ROWS && status == 0 ? 9 : status; /* a result before the last row */
+        free(batch);
+    }}
+    return status;
+}}
+"""
 _ROW = (
     "    {{{P}_ARENA_BYTES, {P}_STATE_BYTES, {P}_INPUTS, {P}_OUTPUTS, {slid}, {steps}, {reset_at}, "
     "{n}_init, {n}_reset, {n}_step, {n}_input, {n}_output, {n}_input_bytes, {n}_output_bytes}},"
@@ -180,6 +206,14 @@ def _steps(plan: Plan) -> int:
     return _reset_at(plan) + _window(plan).steps_to_fill - 1 + RESULTS - BEFORE
 
 
+def _adapter(plan: Plan) -> str:
+    window, name = _window(plan), plan.options.name
+    if window.rows is None:
+        return _ADAPTER.format(n=name)
+    row_bytes = plan.source.inputs[window.input].bytes // window.rows
+    return _FED_ADAPTER.format(n=name, P=name.upper(), row_bytes=row_bytes)
+
+
 def _built(folder: Path, plans: Sequence[Plan]) -> Path:
     for plan in plans:
         for file, text in emit(plan).items():
@@ -193,7 +227,7 @@ def _built(folder: Path, plans: Sequence[Plan]) -> Path:
     main.write_text(
         _MAIN.format(
             includes="\n".join(f'#include "{name}{part}"' for name in names for part in (".c", "_weights.c")),
-            adapters="\n".join(_ADAPTER.format(n=name) for name in names),
+            adapters="\n".join(map(_adapter, plans)),
             table="\n".join(rows),
         )
     )
