@@ -179,7 +179,7 @@ def assert_all_slide(plans: Sequence[Plan], seed: int = 0) -> None:
                 begun = cut if stream == 0 and step >= cut else 0
                 full = step - begun + 1 >= window.steps_to_fill
                 status, position = done.stdout[position], position + 1
-                where = f"step {step}, stream {stream}\n{plan.source}"
+                where = step, stream, plan.source
                 assert status == (_OK if full else _NO_RESULT_YET), where
                 for expected in wanted[stream][step]:
                     found = done.stdout[position : position + expected.nbytes]

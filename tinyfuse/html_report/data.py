@@ -81,8 +81,8 @@ def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
 
 
 def _operator(stage: Stage, runs: int, instructions: float | None, unfused: JsonObject | None) -> JsonObject:
-    """`runs`: of its group, in an inference; `unfused`: what the same operator takes unfused; None where it isn't there,
-    or a rewrite made several of it, of which the first has it."""
+    """`runs`: of its group, in an inference; `unfused`: what the same operator takes unfused; None where it isn't
+    there, or a rewrite made several of it, of which the first has it."""
     op = stage.op
     return {
         "kind": op.kind,
