@@ -110,11 +110,12 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
     if options.slide is None or source.window is not None:
         return [source]
     # the step graph's operators are checked too, and then warned of
-    return step_graphs(replace(checked(source), warnings=source.warnings), options.slide, options.slide_axis)
+    whole = replace(checked(source), warnings=source.warnings)
+    return step_graphs(whole, options.slide, options.slide_axis, options.feed_rows)
 
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
-    """`checked`, with the graphs that operators run planned."""
+    """`checked`, with the graphs that operators run planned; of a step whose frames come row by row, of its runs."""
     inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None)
     known: Programs = {}
 
@@ -123,7 +124,8 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
         graph = with_programs(called, plan_of, known)
         return Compilation(called, target, inner, graph=graph).plan(inner)
 
-    return with_programs(checked(source), plan_of, known)
+    window = source.window
+    return with_programs(checked(source if window is None else window.by_row or source), plan_of, known)
 
 
 def is_searched(options: Options) -> bool:

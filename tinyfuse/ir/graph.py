@@ -288,6 +288,9 @@ class Window:
     again   which operators' rows are made again though they could be kept, by number (tinyfuse/slide/front.py)
     own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
             a step, and `axis` is that of the first input of `own.network`
+    rows    with --feed-rows how many rows a step's frames are brought in; None where they come at once
+    by_row  the graph that computes the same of them one by one, where there are several: a run takes a row, and only
+            a step's last one goes beyond AWAIT_ROWS
     """
 
     whole: Graph
@@ -297,6 +300,8 @@ class Window:
     axis: int
     again: frozenset[int] = frozenset()
     own: OwnWindow | None = None
+    rows: int | None = None
+    by_row: Graph | None = None
 
     @property
     def sliding(self) -> tuple[Graph, int]:

@@ -126,7 +126,7 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows, MoveSums
+from tinyfuse.kernels.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
@@ -390,5 +390,6 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RING_ROWS": (CopyRingRows(),),
     "MOVE_SUM": (MoveSums("int8"), MoveSums("int16")),
     "AWAIT_WINDOW": (AwaitWindow(),),
+    "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

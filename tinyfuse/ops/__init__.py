@@ -15,7 +15,7 @@ from tinyfuse.ops.activations import (
 )
 from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
-from tinyfuse.ops.await_window import AwaitWindowOperator
+from tinyfuse.ops.await_window import AwaitRowsOperator, AwaitWindowOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
@@ -246,6 +246,7 @@ FAMILIES: dict[str, OpFamily] = {
         ChannelTablesOperator(),
         RingRowsOperator(),
         MoveSumOperator(),
+        AwaitRowsOperator(),
         AwaitWindowOperator(),
         FeedRowsOperator(),
     )

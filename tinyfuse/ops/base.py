@@ -142,6 +142,7 @@ class OpFamily(ABC):
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
     in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
+    divides: bool = False  # what stands before it in a graph runs more often than what stands behind it
     partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes

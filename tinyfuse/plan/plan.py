@@ -146,9 +146,9 @@ class Plan:
     """Everything that generation needs. `storage` covers every activation, parts of others included.
 
     `states` gives the byte offset of every state from the start of the state's memory.
-    `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
-    inputs and outputs, but for an input that is fed by rows. `reordering` is there where the operators
-    run in another order than the file's.
+    `source` is the graph as it was read, `graph` what the rewrites made of it, or of the graph that takes a step's
+    frames row by row; both have the same inputs and outputs, but for an input that is fed by rows. `reordering` is
+    there where the operators run in another order than the file's.
     """
 
     source: Graph
@@ -210,14 +210,37 @@ class Plan:
         window = self.source.window
         return None if window is None else self.source.inputs[window.input]
 
+    @property
+    def brought(self) -> Tensor | None:
+        """What a run takes of these: all, or with --feed-rows a row."""
+        window = self.source.window
+        return None if window is None else self.graph.inputs[window.input]
+
     @cached_property
     def awaits(self) -> bool:
         """Whether some runs end without a result."""
         return any(FAMILIES[op.kind].awaits(op) for group in self.all_groups for op in group.ops)
 
+    def runs(self, group: Group) -> int:
+        """How often one of its groups runs in an inference: once, or of a step whose frames come row by row, with each
+        of them."""
+        border = self.row_border
+        return 1 if border is None or group.index >= border.index else self._rows_a_step
+
+    @cached_property
+    def row_border(self) -> Group | None:
+        """Of a step whose frames come row by row the group that only the last of them goes beyond."""
+        divided = (group for group in self.groups if any(FAMILIES[op.kind].divides for op in group.ops))
+        return next(divided, None)
+
+    @property
+    def _rows_a_step(self) -> int:
+        window = self.source.window
+        return 1 if window is None else window.rows or 1
+
     @property
     def macs(self) -> int:
-        return sum(group.macs for group in self.groups)
+        return sum(group.macs * self.runs(group) for group in self.groups)
 
     @cached_property
     def subplans(self) -> dict[int, Plan]:

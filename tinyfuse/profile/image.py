@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Image:
-    """entry         address of NAME_run, or NAME_slide
+    """entry         address of NAME_run or NAME_slide; of steps that come row by row, of what feeds them
     regions       (index in REGIONS, address, bytes)
     borders       address -> the group that runs from there on, or NONE
     part_at       address of an instruction of that function or of a group -> index in `parts`
@@ -68,7 +68,7 @@ class Image:
 def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: bool) -> Image:
     """The image of a firmware that build_module made of a module: its name, its C, the size of its
     arena, and whether the core has MVE. ToolMissing without pyelftools or the cross compiler's objdump."""
-    own = re.compile(rf"{re.escape(module)}_(run|slide|group_\d+)")
+    own = re.compile(rf"{re.escape(module)}_(run|slide|feed_rows|take_row|group_\d+)")
     with elf_file.open("rb") as file:
         elf = open_elf(file)
         table: Any = elf.get_section_by_name(".symtab")  # build_module links with symbols
@@ -100,7 +100,9 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
             if address in instructions:
                 part = _part(instructions[address], code, own, stages)
                 part_at[address] = parts.setdefault(part, len(parts))
-    entry = named.get(f"{module}_slide") or named[f"{module}_run"]
+    # a step that comes row by row is several calls, or one with all rows, and calls that are refused
+    entries = ("infer",) if f"{module}_feed_rows" in named else (f"{module}_slide", f"{module}_run")
+    entry = next(named[name] for name in entries if name in named)
     return Image(entry["st_value"] & ~1, regions, _borders(symbols), part_at, tuple(parts), instructions)
 
 

@@ -78,6 +78,7 @@ _FIGURES = record(
             frames=COUNT,
             step=COUNT,
             steps_to_fill=COUNT,
+            rows=none_or(COUNT),
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
             whole_state_bytes=none_or(COUNT),
