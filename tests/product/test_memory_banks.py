@@ -73,7 +73,8 @@ def test_banks_are_read_and_typed_again() -> None:
     [
         *([text] for text in (
             "dtcm", "dtcm=", "=64K", "dtcm=0", "dtcm=-1", "dtcm=1.5K", "dtcm=64K:fast", "dtcm=64K:",
-            "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K", f"{'a' * 33}=1K", "",
+            "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K",
+            f"{'a' * 33}=1K", "",
         )),
         ["a=1K", "A=1K"], [f"b{n}=1K" for n in range(9)],
     ],

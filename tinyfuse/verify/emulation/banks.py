@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from tinyfuse.banks import Bank
+from tinyfuse.errors import InternalFault
 from tinyfuse.plan import Plan
 from tinyfuse.plan.memory import Memory
 from tinyfuse.targets import Target
@@ -30,25 +31,25 @@ class Region:
 class BoardBanks:
     """regions  of the banks that hold something
     arena, states  names of the memories that the linker script puts them into
-    script   the module's fragment of a linker script, None for a module without banks
+    script   file of the module's fragment of a linker script
+    borders  symbols of the first byte of each bank of weights, and of the first behind it
     target   the board with what is left of its memories
     """
 
     target: Target
-    regions: tuple[Region, ...] = ()
-    arena: str = "RAM"
-    states: str = "RAM"
-    script: str | None = None
-    #: symbols of the first byte of each bank of weights, and of the first behind it
-    borders: tuple[tuple[str, str], ...] = field(default=())
+    regions: tuple[Region, ...]
+    arena: str
+    states: str
+    script: str
+    borders: tuple[tuple[str, str], ...]
 
 
-def board_banks(plan: Plan) -> BoardBanks:
-    """Where the banks of a plan lie: what is slow in the board's largest memory, if it has one, the rest where code and
-    variables are."""
+def board_banks(plan: Plan) -> BoardBanks | None:
+    """Where the banks of a plan lie, None without any: what is slow in the board's largest memory, if it has one, the
+    rest where code and variables are."""
     target, memory, name = plan.context.target, plan.memory, plan.options.name
     if memory is None:
-        return BoardBanks(target)
+        return None
     regions = []
     left = {"flash": target.flash or (0, 0), "ram": target.ram or (0, 0), "bulk": target.bulk or (0, 0)}
     for bank in memory.banks:
@@ -85,27 +86,33 @@ def _bytes(plan: Plan, memory: Memory, bank: str) -> int:
     return -(-size // 64) * 64
 
 
-def memory_map(board: Target, banks: BoardBanks, constants: str) -> str:
-    """The text of memory.ld; weights without a bank lie in the memory `constants`, and the memories end where those of
-    `board` do."""
-    left = banks.target
+def memory_map(target: Target, constants: str, banks: BoardBanks | None = None) -> str:
+    """The text of memory.ld; weights without a bank lie in the memory `constants`."""
+    left = banks.target if banks else target
     memories = {"FLASH": left.flash, "RAM": left.ram, "BULK": left.bulk}
     lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
-    lines += [f"    {region.bank} : ORIGIN = {region.start:#x}, LENGTH = {region.bytes:#x}" for region in banks.regions]
-    aliases = {"CONSTANTS": constants, "ARENA": banks.arena, "STATES": banks.states}
-    aliases |= {} if left.bulk else {"BULK": "RAM"}
-    ends = {"flash_end": board.flash, "ram_end": board.ram, "bulk_end": board.bulk or board.ram}
-    return "\n".join(
-        [
-            *("MEMORY", "{", *lines, "}"),
-            # an alias of an alias is none
-            *(f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()),
-            *(f"{symbol} = {sum(at):#x};" for symbol, at in ends.items() if at),
-            "",
-        ]
-    )
+    ends = {}
+    if banks:
+        lines += [f"    {each.bank} : ORIGIN = {each.start:#x}, LENGTH = {each.bytes:#x}" for each in banks.regions]
+        # the memories end where they do on the board: banks, and what lies between them, are watched
+        ends = {"flash_end": target.flash, "ram_end": target.ram, "bulk_end": target.bulk or target.ram}
+    aliases = {"CONSTANTS": constants} | ({} if left.bulk else {"BULK": "RAM"})
+    lines = ["MEMORY", "{", *lines, "}"]
+    # an alias of an alias is none
+    lines += [f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()]
+    return "\n".join([*lines, *(f"{symbol} = {sum(at):#x};" for symbol, at in ends.items() if at), ""])
 
 
-def bank_table(banks: BoardBanks) -> str:
-    """The text of bank_table.ld: a row for each bank of weights."""
-    return "".join(f"LONG({start}) LONG({end})\n" for start, end in banks.borders)
+def sections_with(script: str, banks: BoardBanks) -> str:
+    """The text of sections.ld for a module with banks."""
+    table = " ".join(f"LONG({start}) LONG({end})" for start, end in banks.borders)
+    for place, text in (
+        ("/* banks of weights */", table),
+        ("/* the module's fragment */", f"INCLUDE {banks.script}"),
+        ("> RAM /* the arena's bank */", f"> {banks.arena}"),
+        ("> RAM /* the states' bank */", f"> {banks.states}"),
+    ):
+        if script.count(place) != 1:
+            raise InternalFault("the linker script of the emulated board", f"no single place {place}")
+        script = script.replace(place, text)
+    return script

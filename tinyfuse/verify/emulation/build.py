@@ -16,7 +16,7 @@ from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
-from tinyfuse.verify.emulation.banks import BoardBanks, bank_table, memory_map
+from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_with
 from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
 from tinyfuse.verify.emulation.elf import group_symbols, linked_sections, symbol_size
@@ -230,14 +230,15 @@ def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Seque
 def _link(
     compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path, module: ModuleFiles
 ) -> None:
-    banks = module.banks or BoardBanks(target)
-    weights = sum(path.stat().st_size for path in objects if _has_weights(path)) if not banks.borders else 0
-    constants = weights_memory(target, weights)
-    (work / "memory.ld").write_text(memory_map(target, banks, constants), encoding="utf-8")
-    (work / "bank_table.ld").write_text(bank_table(banks), encoding="utf-8")
-    (work / "module.ld").write_text(f"INCLUDE {banks.script}\n" if banks.script else "", encoding="utf-8")
-    searched = (f"-L{work}", f"-L{module.folder.resolve()}")
-    layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", *searched)
+    banks, script = module.banks, _FIRMWARE / "sections.ld"
+    if banks:
+        text = sections_with(script.read_text(encoding="utf-8"), banks)
+        script = work / "sections.ld"
+        script.write_text(text, encoding="utf-8")
+    weights = sum(path.stat().st_size for path in objects if _has_weights(path))
+    constants = weights_memory(target, 0 if banks and banks.borders else weights)
+    (work / "memory.ld").write_text(memory_map(target, constants, banks), encoding="utf-8")
+    layout = ("-nostartfiles", "--specs=nano.specs", "-T", script, f"-L{work}", f"-L{module.folder.resolve()}")
     unused = ("-Wl,--gc-sections", f"-Wl,-Map={map_of(elf).name}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
 
