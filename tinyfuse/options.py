@@ -197,6 +197,13 @@ class Options:
         otherwise="7.0, or that of the tree that verify and --bundle find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
+    memory: tuple[str, ...] = option(
+        "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
+        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead "
+        "(docs/memories.md).",
+        (),
+        metavar="NAME=SIZE[:slow]",
+    )
     max_step: int | None = option(
         "Generate NAME_step, and fail when a step is predicted to take more: instructions, or 200us@80MHz, a cycle for "
         "each.",

@@ -293,7 +293,7 @@ class Module:
         how = checked(ProfileOptions(emulator, compiler_opt, timeout))
         plan = self.plan
         counting = find_counting(plan.context.target, self.options.feeds_image, emulator)
-        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None)
+        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
 
         def unfused() -> Planned:
             plain = compile_graph(plan.source, plan.context.target, options)
