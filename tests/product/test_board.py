@@ -123,7 +123,7 @@ def test_what_the_command_says(server: Path, tmp_path: Path, monkeypatch: pytest
     assert text.exit_code == 0 and text.stdout.startswith("exact: 0 of 20 output elements differ in 4 runs")
     assert "together" in text.stdout and "CONV_2D" in text.stdout
     data = json.loads(answer.stdout)
-    meets("board", data)
+    meets("board-validate", data)
     assert data["exact"] and data["cycles"] >= sum(group["cycles"] for group in data["groups"])
     assert other.exit_code == 4 and "generated for this model with other options" in other.stderr
     assert another.exit_code == 4 and "has another model" in another.stderr and "--board" in another.stderr

@@ -9,7 +9,7 @@ from rich.text import Text
 from tinyfuse.profile.text import bar_of, figure
 from tinyfuse.report.report_json import JsonObject
 
-#: from this width on, the kernels are shown too
+#: from this width on, the kernels are shown too, and the most cycles and those of a MAC
 _WIDE = 110
 
 
@@ -51,12 +51,12 @@ def _totals(data: JsonObject) -> list[Text]:
 
 def _groups(data: JsonObject, width: int) -> Table:
     wide = width >= _WIDE
-    length = 20 if wide else max(8, width - 78)
+    length = 20 if wide else max(8, width - 70)
     table = Table(box=None, pad_edge=False)
     table.add_column("group, operator", no_wrap=True)
     if wide:
         table.add_column("kernel", no_wrap=True, overflow="ellipsis", style="dim")
-    for title in ("cycles", "%", "most", "/MAC", "predicted", "cycles/instr."):
+    for title in ("cycles", "%", *(["most", "/MAC"] if wide else []), "predicted", "cycles/instr."):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", width=length, no_wrap=True)
     largest = max([1, *(group["cycles"] for group in data["groups"])])
@@ -67,15 +67,13 @@ def _groups(data: JsonObject, width: int) -> Table:
         label = f"{number} together" if several else f"{number} {first['kind']}"
         kernel = "" if several else first["kernel"]
         share = f"{100 * group['cycles'] / data['cycles']:.1f}" if data["cycles"] else "-"
-        figures = [
-            figure(group["cycles"]), share, figure(group["most_cycles"]),
-            figure(group["cycles"] / group["macs"], 2) if group["macs"] else "-",
-            figure(group["predicted_instructions"]), _each(group),
-        ]  # fmt: skip
+        per_mac = figure(group["cycles"] / group["macs"], 2) if group["macs"] else "-"
+        more = [figure(group["most_cycles"]), per_mac] if wide else []
+        figures = [figure(group["cycles"]), share, *more, figure(group["predicted_instructions"]), _each(group)]
         drawn = Text(bar_of(group["cycles"], largest, length), "cyan")
         table.add_row(label, *([kernel] if wide else []), *figures, drawn, style="bold" if several else None)
         for op in operators if several else ():
-            figures = ["", "", "", "", figure(op["predicted_instructions"]), ""]
+            figures = ["", "", *([""] * len(more)), figure(op["predicted_instructions"]), ""]
             table.add_row(f"  {op['kind']}", *([op["kernel"]] if wide else []), *figures, "")
     return table
 
@@ -83,4 +81,4 @@ def _groups(data: JsonObject, width: int) -> Table:
 def _each(usage: JsonObject) -> str:
     """Cycles of a predicted instruction."""
     predicted = usage["predicted_instructions"]
-    return figure(usage["cycles"] / predicted, 2) if predicted else "-"
+    return figure(usage["cycles"] / predicted) if predicted else "-"

@@ -12,11 +12,13 @@ from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
 from tinyfuse.board.device import Device
 from tinyfuse.board.port import open_port
 from tinyfuse.board.text import board_text
+from tinyfuse.cli.board_costs import calibrate_command, estimate_command
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.table import entry_name
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Group, Plan
 from tinyfuse.report.report_json import JsonObject, op_name, plan_envelope
@@ -36,7 +38,11 @@ docs/board.md has the few lines of firmware that it takes.
 
 @click.group("board")
 def command() -> None:
-    """Compare a module on your real board with the interpreter, and count its cycles."""
+    """Compare a module on your real board with the interpreter, count its cycles, and predict others' from them."""
+
+
+command.add_command(calibrate_command)
+command.add_command(estimate_command)
 
 
 @command.command("validate", epilog=_EXAMPLES)
@@ -67,12 +73,13 @@ def validate(request: Request, port: str, how: BoardOptions, progress: Progress)
         found = validate_plan(plan, request.data, Device(line, port, how.baud), how, progress)
     finally:
         line.close()
-    return plan_envelope(plan) | _json(plan, port, found)
+    return validation_json(plan, port, found)
 
 
-def _json(plan: Plan, port: str, found: BoardValidation) -> JsonObject:
+def validation_json(plan: Plan, port: str, found: BoardValidation) -> JsonObject:
+    """What is printed of a validation."""
     predicted, figures = plan_stages(plan), found.figures
-    return {
+    return plan_envelope(plan) | {
         "warnings": [*plan.warnings, *found.warnings],
         "port": port,
         "oracle": found.oracle,
@@ -123,6 +130,7 @@ def _group(plan: Plan, group: Group, predicted: list[float | None], figures: Boa
                 "kernel": stage.kernel.name,
                 "macs": stage.macs,
                 "output_elements": sum(tensor.elements for tensor in stage.op.outputs),
+                "entry": entry_name(stage.op, stage.kernel, stage.by_row, plan.context),
                 "predicted_instructions": known_total([instructions]),
             }
             for stage, instructions in zip(group.stages, predicted, strict=True)

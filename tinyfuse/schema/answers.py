@@ -282,7 +282,7 @@ _BOARD = joined(
             joined(
                 _CYCLES,
                 _COUNTED,
-                record(name=TEXT, operators=items(joined(_OPERATOR, _COUNTED, record(kernel=TEXT)))),
+                record(name=TEXT, operators=items(joined(_OPERATOR, _COUNTED, record(kernel=TEXT, entry=TEXT)))),
             )
         ),
     ),
@@ -330,7 +330,41 @@ ANSWERS: dict[str, Schema] = {
     "explain": joined(_ENVELOPE, _EXPLAIN),
     "verify": joined(_ENVELOPE, _COMPARISON, _VERIFY),
     "profile": joined(_ENVELOPE, _PROFILE),
-    "board": joined(_ENVELOPE, _COMPARISON, _BOARD),
+    "board-validate": joined(_ENVELOPE, _COMPARISON, _BOARD),
+    "board-calibrate": joined(
+        _VERSIONS,
+        record(
+            output=TEXT,
+            target=TEXT,
+            models=items(TEXT),
+            cycles_per_instruction=NUMBER,
+            kernels=items(
+                record(entry=TEXT, groups=COUNT, cycles_per_instruction=NUMBER, mean_error=NUMBER, worst_error=NUMBER)
+            ),
+            warnings=items(TEXT),
+        ),
+    ),
+    "board-estimate": joined(
+        _ENVELOPE,
+        _PREDICTED,
+        record(
+            costs=TEXT,
+            about=table(TEXT),
+            macs=COUNT,
+            cycles=none_or(COUNT),
+            groups=items(
+                joined(
+                    _PREDICTED,
+                    record(
+                        name=TEXT,
+                        macs=COUNT,
+                        cycles=none_or(COUNT),
+                        operators=items(joined(_OPERATOR, record(kernel=TEXT, entry=TEXT, cycles=none_or(COUNT)))),
+                    ),
+                )
+            ),
+        ),
+    ),
     "run": joined(_ENVELOPE, _RUN),
     "diff": joined(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
