@@ -50,7 +50,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What a firmware printed: the first step with a result; scores of 0 to 255 of each from it on; of each image; bytes;
+    """What a firmware printed: the first step with a result; scores of 0 to 255 from it on; scores of each image; bytes;
     microseconds; pieces of sound; bytes that changed though nobody had them."""
 
     first_step: int
