@@ -14,6 +14,7 @@ from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.rewrite import BEFORE_CHECK
+from tinyfuse.schedule.banks import in_banks
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
@@ -37,10 +38,22 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
 
-    def planner(step: Graph) -> Planner:
-        return Compilation(step, target, options, progress).plan
+    steps = steps_of(source, options)
+    compilations: dict[Graph, Compilation] = {}
 
-    return of_the_best_step(steps_of(source, options), options, planner, progress)
+    def planner(step: Graph) -> Planner:
+        if step not in compilations:
+            compilations[step] = Compilation(step, target, options, progress)
+        return compilations[step].plan
+
+    def planned(tried: Options) -> Plan:
+        return of_the_best_step(steps, tried, planner, progress)
+
+    if not options.memory:
+        return planned(options)
+    plan = in_banks(planned, options, progress)
+    verify_plan(plan)
+    return plan
 
 
 class Compilation:
@@ -116,7 +129,7 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
     """`checked`, with the graphs that operators run planned; of a step whose frames come row by row, of its runs."""
-    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None)
+    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None, memory=())
     known: Programs = {}
 
     def plan_of(called: Graph) -> Plan:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyfuse.emit.identifiers import comment
+from tinyfuse.emit.staging import copies, staged_pointers
 from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
@@ -22,8 +23,9 @@ from tinyfuse.plan.rows import height, readers
 
 @dataclass(frozen=True)
 class GroupFunction:
-    """What the template prints of a group: `comment` lines, `body` lines (indented by four). `cursor_rows`: how many
-    numbers it keeps from one step to the next, 0 for a group that is a single step."""
+    """What the template prints of a group: `comment` lines, `body` lines (indented by four), `copies` of weights, lines
+    that stand before its call. `cursor_rows`: how many numbers it keeps from one step to the next, 0 for a group that
+    is a single step."""
 
     index: int
     comment: tuple[str, ...]
@@ -32,6 +34,7 @@ class GroupFunction:
     uses_state: bool
     parameters: str
     cursor_rows: int = 0
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class _Writer(Printer):
         self.first = {t: f"first{y[1:]}" for t, y in self.rows.items() if plan.storage[t].slides}
         self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
         self.pointers = self._names()
+        self.staged = staged_pointers(plan, group.index)
 
     def write(self) -> GroupFunction:
         self.cursor = self._cursor()
@@ -110,6 +114,7 @@ class _Writer(Printer):
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
             self.group.uses_state, ", ".join(parameters), len(self.cursor),
+            copies(self.plan, self.group.index, self.constants),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
@@ -389,5 +394,6 @@ class _Writer(Printer):
     def _symbol(self, stage: Stage, name: str) -> str:
         for constant in stage.constants:
             if constant.name == name:
-                return self.constants[constant_key(constant)]
+                key = constant_key(constant)
+                return self.staged.get(key) or self.constants[key]
         raise InternalFault("the printer of groups", f"{stage.kernel.name} has no constant {name!r}")

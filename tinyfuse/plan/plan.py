@@ -20,9 +20,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.control_flow import Calls, called_graphs
 from tinyfuse.options import Options
-
-#: C type, alignment, dtype and bytes of a constant
-ConstantKey = tuple[str, int, str, bytes]
+from tinyfuse.plan.memory import STAGED_ALIGN, ConstantKey, Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +146,7 @@ class Plan:
     `states` gives the byte offset of every state from the start of the state's memory.
     `source` is the graph as it was read, `graph` what the rewrites made of it, or of the graph that takes a step's
     frames row by row; both have the same inputs and outputs, but for an input that is fed by rows. `reordering` is
-    there where the operators run in another order than the file's.
+    there where the operators run in another order than the file's; `memory` where banks were named.
     """
 
     source: Graph
@@ -163,11 +161,17 @@ class Plan:
     states: dict[Tensor, int]
     warnings: tuple[str, ...]
     reordering: Reordering | None = None
+    memory: Memory | None = None
 
     @cached_property
     def arena_bytes(self) -> int:
         """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
         return _array_bytes(self.placement.arena_bytes)
+
+    @property
+    def arena_align(self) -> int:
+        """Alignment of the arena's start."""
+        return STAGED_ALIGN if self.memory and self.memory.staged else ARENA_ALIGN
 
     @cached_property
     def arena_lower_bound(self) -> int:
