@@ -42,11 +42,17 @@ def all_cases(op: Op, target: Target, seed: int = 0) -> list[Case]:
     return cases
 
 
+#: kinds of operators whose cases are one program: starting a compiler takes longer than most kinds' cases
+_KINDS = [kind for kind in NAMED if kernels_of(kind)]
+TOGETHER = [_KINDS[first : first + 8] for first in range(0, len(_KINDS), 8)]
+
+
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", [kind for kind in NAMED if kernels_of(kind)])
-def test_named_cases(kind: str, target: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kinds", TOGETHER, ids=lambda kinds: f"{kinds[0]} to {kinds[-1]}")
+def test_named_cases(kinds: list[str], target: str, tmp_path: Path) -> None:
     core = target_or_skip(target)
-    assert_exact([case for op in NAMED[kind].values() for case in all_cases(op, core)], core, tmp_path)
+    operators = [op for kind in kinds for op in NAMED[kind].values()]
+    assert_exact([case for op in operators for case in all_cases(op, core)], core, tmp_path)
 
 
 def drawn(strategy, count: int) -> list[tuple[Op, int]]:

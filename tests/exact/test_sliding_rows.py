@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from executors import plan_of
 from random_graphs import Sketch
-from slide_program import assert_all_slide
 from sliding_models import assert_slides, dense_first, gesture, mean_over, padded, step_of, wake_word
+from stream_program import assert_all_stream
 from test_selftest import frames_and_gain, generate, run
 from test_sliding_own_window import joined, sounds, streaming
 
@@ -140,7 +140,7 @@ def test_the_contract(tmp_path: Path) -> None:
     drawn += [(frames_and_gain(), 2, {}), (frames_and_gain(), 1, {}), (wake_word(dtype="float32"), 2, {})]
     drawn += [(joined(tmp_path, stride=2), 2, {"optimize": "speed"})]
     plans = [plan_of(data, slide=step, feed_rows=True, **options) for data, step, options in drawn]
-    assert_all_slide(plans)
+    assert_all_stream(plans)
 
 
 @emulated

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from executors import plan_of
 from random_graphs import Sketch
-from slide_program import assert_all_slide
 from sliding_models import assert_slides, step_of
+from stream_program import assert_all_stream
 
 from tinyfuse.ops import FAMILIES
 from tinyfuse.slide import account
@@ -66,6 +66,6 @@ def test_the_contract() -> None:
     names = ("transposed, phases", "transposed, padding", "transposed floats", "nearest", "bilinear, middles",
              "bilinear floats")  # fmt: skip
     options = [{"optimize": "speed"}, {"fusion": "none"}, {"optimize": "ram"}, {}, {"feed_rows": True}, {}]
-    assert_all_slide([
+    assert_all_stream([
         plan_of(MODELS[name][0], slide=MODELS[name][1], **some) for name, some in zip(names, options, strict=True)
     ])  # fmt: skip
