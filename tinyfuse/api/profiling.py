@@ -112,7 +112,8 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text(encoding="utf-8")
-        image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve)
+        banks = [bank.name for bank in plan.memory.banks] if plan.memory else []
+        image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve, banks)
         outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
         times = timing(core.cpu)
         return Measured(plan, firmware, outcome, measure(counts, image, times), times.source if times else None)

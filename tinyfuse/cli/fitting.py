@@ -40,11 +40,15 @@ def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
 
 def _smaller(options: Options) -> list[Options]:
     """Options that may take less RAM, the milder first."""
-    least = replace(options, fusion="rows", optimize="ram", max_ram=None)
+    least = replace(options, fusion="rows", optimize="ram", max_ram=None, memory=())
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
     fed = replace(least, feed_rows=True)
-    return [other for other in dict.fromkeys((least, fed)) if replace(other, max_ram=options.max_ram) != options]
+    return [
+        other
+        for other in dict.fromkeys((least, fed))
+        if replace(other, max_ram=options.max_ram, memory=options.memory) != options
+    ]
 
 
 def _flags(given: Options, other: Options) -> str:

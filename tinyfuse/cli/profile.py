@@ -59,5 +59,5 @@ def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonOb
     def planned(request: Request) -> Planned:
         return make_plan(request, progress, needs_tree=True)
 
-    plain = request.but(fusion="none", max_ram=None, max_step=None, max_flash=None)
+    plain = request.but(fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
     return profile_plan(planned(request), lambda: planned(plain), counting, how, progress)

@@ -54,7 +54,7 @@ _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
     "predicted_instructions", "arena_bytes", "arena_lower_bound", "placement_optimal", "unfused_arena_bytes",
     "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
-    "fed_input", "window",
+    "fed_input", "window", "memory",
 )  # fmt: skip
 
 

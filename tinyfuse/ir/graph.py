@@ -61,7 +61,8 @@ class Tensor:
     is a resource variable, which a file names only. Shapes are static; an activation of rank 4 is NHWC.
 
     A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory.
-    The cursor is a state itself, int32 [1].
+    The cursor is a state itself, int32 [1]. A `lent` state is one that graphs of the file keep which an operator runs:
+    no rewrite gives it another form.
 
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
     """
@@ -74,6 +75,7 @@ class Tensor:
     index: int = -1
     initial: Array | None = None
     cursor: Tensor | None = None
+    lent: bool = False
 
     @cached_property
     def elements(self) -> int:

@@ -15,6 +15,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Storage, constant_key
 from tinyfuse.report.compressed import compressed_json
+from tinyfuse.report.memory import memory_json
 from tinyfuse.report.window import window_json
 
 SCHEMA_VERSION = 1
@@ -73,6 +74,7 @@ def report_json(
             for tensor, offset in plan.states.items()
         ],
         "weight_bytes": plan.weight_bytes,
+        "memory": memory_json(plan),
         "compressed": compressed_json(plan),
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,

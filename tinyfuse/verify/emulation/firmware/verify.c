@@ -31,6 +31,8 @@
 
    A module with NAME_step makes its untimed inferences in steps, and after each one the arena lies in another place.
 
+   Where weights are copied ahead, every second run has each copy's destination full of junk until it is waited for.
+
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
    with state, FRAMES; with SPREAD all inputs are run once more, for their ticks; interface.c and a table of weights may be linked to it. */
 #include "verify.h"
@@ -54,7 +56,8 @@ extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from
    arena has that alignment and no better one. What is in the guards differs from run to run: a module
    that reads beyond its arena computes something else. */
 #define GUARD (513 * ARENA_ALIGN)
-#define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps it from the other variables */
+#define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps them from the other variables */
+#define IN_STATES __attribute__((section(".states")))
 /* Of what lies there, size and alignment are multiples of this: no byte between is one that nobody looks at. */
 #ifdef FRAMES
 #define UNIT (2 * ARENA_ALIGN * MODULE_MACRO(STATE_ALIGN))
@@ -76,7 +79,7 @@ enum {
     STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
     STATES = WHOLE_UNITS(INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD)
 };
-static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_ARENA;
+static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_STATES;
 static uint8_t *state; /* of the run */
 uint8_t tinyfuse_state_bytes[STATE_BYTES];
 #define FIRST_STATE (&states[STATE_GUARD])
@@ -527,6 +530,56 @@ static int infer(RUN_PARAMETERS)
 
 #endif
 
+/* --- weights that are copied ahead -------------------------------------------------------------- */
+
+#if MODULE_MACRO(STAGE_COPIES)
+#define STAGED MODULE_MACRO(STAGE_COPIES)
+
+/* A copy that is begun. A DMA may be done at once, as in odd runs, or only when it is waited for. */
+static struct {
+    void *destination;
+    const void *source;
+    size_t bytes;
+} begun[STAGED] IN_ARENA;
+static int begun_count IN_ARENA, copies_wait IN_ARENA;
+
+void MODULE(stage)(void *destination, const void *source, size_t bytes)
+{
+    check_inside("a copy of weights goes outside of the arena, offset ", destination, bytes);
+    if (!copies_wait) {
+        memcpy(destination, source, bytes);
+        return;
+    }
+    if (begun_count == STAGED) {
+        fail("more copies of weights than the header says: ", begun_count + 1);
+    }
+    memset(destination, 0xA5, bytes);
+    begun[begun_count].destination = destination;
+    begun[begun_count].source = source;
+    begun[begun_count].bytes = bytes;
+    ++begun_count;
+}
+
+void MODULE(stage_wait)(void)
+{
+    while (copies_wait && begun_count > 0) {
+        --begun_count;
+        memcpy(begun[begun_count].destination, begun[begun_count].source, begun[begun_count].bytes);
+    }
+}
+
+static void begin_copies(int run)
+{
+    begun_count = 0;
+    copies_wait = run % 2 == 0;
+}
+#else
+static void begin_copies(int run)
+{
+    (void)run;
+}
+#endif
+
 /* --- runs ------------------------------------------------------------------------------------- */
 
 static void put_changed(int run, const char *name, uintptr_t address)
@@ -606,6 +659,7 @@ static void put_spread(void)
 #ifdef FRAMES
         enter_state(run);
 #endif
+        begin_copies(1);
         next = load_inputs(1, input); /* 1: a module that is fed gets all rows at once */
         status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
 #ifdef FRAMES
@@ -670,6 +724,7 @@ int main(void)
             }
         }
         input = load_inputs(run, input);
+        begin_copies(run);
 #ifdef FRAMES
         enter_state(run);
 #endif
