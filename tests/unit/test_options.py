@@ -66,7 +66,6 @@ def test_every_option_that_was_given_is_in_the_command_that_repeats_it(monkeypat
     [
         ({"slide_axis": 1}, "give --slide too"),
         ({"slide": 1, "step": True}, "--slide and --step"),
-        ({"slide": 1, "feed_rows": True}, "--slide and --feed-rows"),
         ({"step": True, "feed_rows": True}, "--step and --feed-rows"),
         ({"feed_rows": True, "fusion": "none"}, "--feed-rows needs --fusion rows, not none"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,17 +46,21 @@ class SubgraphFunction:
     name: str
     groups: tuple[GroupFunction, ...]
 
+    @property
+    def uses_state(self) -> bool:
+        """Whether any of its groups does."""
+        return any(group.uses_state for group in self.groups)
+
 
 def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[SubgraphFunction]:
-    """Those of all graphs that operators run, each after those that it calls."""
-    return [
-        SubgraphFunction(
-            number,
-            f"{plan.options.name}_subgraph_{number}",
-            tuple(_Writer(plan.options.name, subplan, group, constants).write() for group in subplan.groups),
-        )
-        for number, subplan in plan.subplans.items()
-    ]
+    """Those of all graphs that operators run, each after those that it calls. Their states lie where the caller has
+    them."""
+    name, found = plan.options.name, []
+    for number, inner in plan.subplans.items():
+        subplan = replace(inner, states={tensor: plan.states[tensor] for tensor in inner.states})
+        groups = tuple(_Writer(name, subplan, group, constants).write() for group in subplan.groups)
+        found.append(SubgraphFunction(number, f"{name}_subgraph_{number}", groups))
+    return found
 
 
 def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
@@ -101,7 +105,7 @@ class _Writer(Printer):
         else:
             self._row_loop()
         parameters = ["uint8_t *arena"]
-        if self.group.states:
+        if self.group.uses_state:
             parameters.append("uint8_t *state")
         if self.cursor:
             parameters.append("int32_t *rows")
@@ -109,7 +113,7 @@ class _Writer(Printer):
             parameters += [f"const {CTYPE[self.plan.fed.dtype]} *{ROWS}", f"int32_t {BEFORE}", "int32_t count"]
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
-            bool(self.group.states), ", ".join(parameters), len(self.cursor),
+            self.group.uses_state, ", ".join(parameters), len(self.cursor),
             copies(self.plan, self.group.index, self.constants),
         )  # fmt: skip
 
@@ -156,8 +160,8 @@ class _Writer(Printer):
             )
         if not seen and not any(self.group.scratch):
             self.print_line("(void)arena;")
-        updated = {stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updates}
-        for tensor in self.group.states:
+        updated = {stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updated(stage.op)}
+        for tensor in self.group.own_states:
             const = "" if tensor in updated else "const "
             rows = f", a ring of {height(tensor)} row(s)" if tensor.cursor else ""
             ctype = CTYPE[tensor.dtype]

@@ -172,6 +172,8 @@ class Slide:
     step           that each step brings, `bytes` in all, of `ctype`, to `offset` of the arena
     steps_to_fill  up to the first with a result
     own            whether the model keeps a window itself, of frames that it makes of what a step brings
+    rows           with --feed-rows, how many rows of `row_bytes` bytes a step brings, else None
+    left           offset in the state of how many of them are still to come, None where a step has but one
     """
 
     index: int
@@ -184,16 +186,20 @@ class Slide:
     bytes: int
     offset: int
     own: bool
+    rows: int | None
+    row_bytes: int
+    left: int | None
 
 
 def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
-    window, tensor = plan.source.window, plan.slid
+    window, tensor = plan.source.window, plan.brought
     if window is None or tensor is None:
         return None
-    port = inputs[window.input]
+    port, border = inputs[window.input], plan.row_border
+    left = None if border is None else plan.states[border.states[0]]
     return Slide(
         port.index, port.symbol, port.macro, port.ctype, window.frames, window.step, window.steps_to_fill, port.bytes,
-        plan.offset(tensor), window.own is not None,
+        plan.offset(tensor), window.own is not None, window.rows, tensor.bytes, left,
     )  # fmt: skip
 
 

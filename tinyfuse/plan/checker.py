@@ -47,6 +47,7 @@ def verify_plan(plan: Plan) -> None:
     check_placement(plan.buffers, plan.overlaps, plan.placement)
     check_memory(plan)
     _check_states(plan)
+    _check_border(plan)
     _check_feed(plan)
     _Player(plan).play()
 
@@ -55,8 +56,7 @@ def _check_states(plan: Plan) -> None:
     """Every state of the graph has bytes of its own in the state's memory, and what is done to states
     keeps the order of the graph."""
     order = [op for group in plan.groups for op in group.ops if op.states]
-    in_file = [op.index for op in order if op.index >= 0]
-    if order != [op for op in plan.graph.ops if op.states] or in_file != sorted(in_file):
+    if order != [op for op in plan.graph.ops if op.states] or not all(map(_is_in_files_order, _halves(order))):
         raise _fault("operators on states changed places")
     if set(plan.states) != set(plan.graph.states):
         raise _fault("states without a place, or places without a state")
@@ -66,6 +66,28 @@ def _check_states(plan: Plan) -> None:
         if offset % max(4, ITEM_BYTES[tensor.dtype]) or place.size != tensor.bytes or place.any():
             raise _fault(f"{tensor}: misplaced")
         place[:] = True
+
+
+def _is_in_files_order(ops: Sequence[Op]) -> bool:
+    numbers = [op.index for op in ops if op.index >= 0]
+    return numbers == sorted(numbers)
+
+
+def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
+    """What runs for each row of a step's frames, and what runs once a step; all but the first is empty where steps have
+    no rows."""
+    border = next((number for number, op in enumerate(ops) if op.kind == "AWAIT_ROWS"), len(ops))
+    return ops[:border], ops[border:]
+
+
+def _check_border(plan: Plan) -> None:
+    """What is for each row of a step stays so, and what is for a step as a whole; at most one operator parts them."""
+    scheduled = [op for group in plan.groups for op in group.ops]
+    if sum(op.kind == "AWAIT_ROWS" for op in scheduled) > 1:
+        raise _fault("two operators await rows")
+    for_rows, _ = _halves(scheduled)
+    if set(for_rows) != set(_halves(plan.graph.ops)[0]) & set(scheduled):
+        raise _fault("an operator runs for each row that is for a step, or the other way round")
 
 
 def _check_feed(plan: Plan) -> None:

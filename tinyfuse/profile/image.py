@@ -54,7 +54,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Image:
-    """entry         address of NAME_run, or NAME_slide
+    """entry         address of NAME_run or NAME_slide; of steps that come row by row, of what feeds them
     regions       (column, address, bytes)
     borders       address -> the group that runs from there on, or NONE
     part_at       address of an instruction of that function or of a group -> index in `parts`
@@ -75,7 +75,7 @@ def read_image(
     """The image of a firmware that build_module made of a module: its name, its C, the size of its
     arena, whether the core has MVE, and its memory banks. ToolMissing without pyelftools or the cross compiler's
     objdump."""
-    own = re.compile(rf"{re.escape(module)}_(run|slide|group_\d+)")
+    own = re.compile(rf"{re.escape(module)}_(run|slide|feed_rows|take_row|group_\d+)")
     with elf_file.open("rb") as file:
         elf = open_elf(file)
         table: Any = elf.get_section_by_name(".symtab")  # build_module links with symbols
@@ -115,7 +115,9 @@ def read_image(
             if address in instructions:
                 part = _part(instructions[address], code, own, stages)
                 part_at[address] = parts.setdefault(part, len(parts))
-    entry = named.get(f"{module}_slide") or named[f"{module}_run"]
+    # a step that comes row by row is several calls, or one with all rows, and calls that are refused
+    entries = ("infer",) if f"{module}_feed_rows" in named else (f"{module}_slide", f"{module}_run")
+    entry = next(named[name] for name in entries if name in named)
     return Image(entry["st_value"] & ~1, regions, _borders(symbols), part_at, tuple(parts), instructions)
 
 

@@ -49,11 +49,13 @@ def profile_json(measured: Measured) -> JsonObject:
 def _group(measured: Measured, group: Group, predicted: list[float | None]) -> JsonObject:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
+    runs = measured.plan.runs(group)
+    macs, elements = group.macs * runs, sum(tensor.elements for tensor in group.outputs) * runs
     return {
         "name": f"{measured.plan.options.name}_group_{group.index}",
-        "macs": group.macs,
-        "output_elements": sum(tensor.elements for tensor in group.outputs),
-        **_usage(measured.plan.memory, usage, group.macs, sum(tensor.elements for tensor in group.outputs)),
+        "macs": macs,
+        "output_elements": elements,
+        **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total(predicted),
         "stack_bytes": _stack(measured, usage),
         "operators": [
@@ -76,15 +78,16 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
             {"name": name or None, "instructions": used.instructions, "estimated_cycles": _whole(used.cycles)}
             for name, used in sorted(parts.items(), key=lambda part: -part[1].instructions)
         ]
-    elements = sum(tensor.elements for tensor in stage.op.outputs)
+    runs = measured.plan.runs(group)
+    macs, elements = stage.macs * runs, sum(tensor.elements for tensor in stage.op.outputs) * runs
     return {
         "kind": stage.op.kind,
         "index": stage.op.index,
         "name": op_name(stage.op),
         "kernel": stage.kernel.name,
-        "macs": stage.macs,
+        "macs": macs,
         "output_elements": elements,
-        **_usage(measured.plan.memory, usage, stage.macs, elements),
+        **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total([predicted]),
         "functions": functions,
     }

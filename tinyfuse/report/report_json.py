@@ -83,14 +83,14 @@ def report_json(
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "longest_step": _longest_step(plan),
-        "fed_input": plan.fed.name if plan.fed else None,
+        "fed_input": _fed_input(plan),
         "window": window_json(plan, whole),
         "groups": [
             {
                 "name": f"{plan.options.name}_group_{group.index}",
                 "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
                 "kernels": [stage.kernel.name for stage in group.stages],
-                "macs": group.macs,
+                "macs": group.macs * plan.runs(group),
                 "scratch_bytes": group.scratch_bytes,
                 "traffic_bytes": group.traffic_bytes,
                 "unfused_traffic_bytes": group.unfused_traffic_bytes,
@@ -190,6 +190,12 @@ def _operators(ops: tuple[Op, ...]) -> str:
     """Such as "2 CONV_2D, PAD"."""
     counts = Counter(op.kind for op in ops)
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
+
+
+def _fed_input(plan: Plan) -> str | None:
+    window = plan.source.window
+    fed = plan.slid if window is not None and window.rows else plan.fed
+    return fed.name if fed else None
 
 
 def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:

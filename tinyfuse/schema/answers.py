@@ -92,6 +92,7 @@ _FIGURES = record(
             frames=COUNT,
             step=COUNT,
             steps_to_fill=COUNT,
+            rows=none_or(COUNT),
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
             whole_state_bytes=none_or(COUNT),
@@ -184,11 +185,8 @@ _EXPLAIN = record(
 )
 
 _VALUE: Schema = {"type": ["number", "boolean"]}
-_VERIFY = record(
-    emulator=TEXT,
+_COMPARISON = record(
     oracle=TEXT,
-    compiler=TEXT,
-    compiler_opt=TEXT,
     runs=COUNT,
     seed=COUNT,
     frames=none_or(COUNT),
@@ -201,6 +199,11 @@ _VERIFY = record(
     max_ulp=COUNT,
     max_step=COUNT,
     operator_bounds=table(record(ulp=COUNT, bound=COUNT)),
+)
+_VERIFY = record(
+    emulator=TEXT,
+    compiler=TEXT,
+    compiler_opt=TEXT,
     macs=COUNT,
     instructions=none_or(COUNT),
     instructions_mean=none_or(COUNT),
@@ -277,6 +280,30 @@ _PROFILE = joined(
     ),
 )
 
+_CYCLES = record(cycles=none_or(COUNT), least_cycles=none_or(COUNT), most_cycles=none_or(COUNT))
+_COUNTED = record(macs=COUNT, output_elements=COUNT, predicted_instructions=none_or(COUNT))
+_BOARD = joined(
+    _CYCLES,
+    _PREDICTED,
+    record(
+        port=TEXT,
+        counter=TEXT,
+        overhead_cycles=COUNT,
+        outside_cycles=none_or(INTEGER),
+        longest_step_cycles=none_or(COUNT),
+        macs=COUNT,
+        arena_bytes=COUNT,
+        state_bytes=COUNT,
+        groups=items(
+            joined(
+                _CYCLES,
+                _COUNTED,
+                record(name=TEXT, operators=items(joined(_OPERATOR, _COUNTED, record(kernel=TEXT, entry=TEXT)))),
+            )
+        ),
+    ),
+)
+
 _RUN = record(
     notes=items(TEXT),
     emulator=TEXT,
@@ -317,8 +344,43 @@ ANSWERS: dict[str, Schema] = {
     "report": joined(_ENVELOPE, _FIGURES, _REPORT),
     "gen": joined(_ENVELOPE, _FIGURES, record(files=table(SHA256), output=TEXT)),
     "explain": joined(_ENVELOPE, _EXPLAIN),
-    "verify": joined(_ENVELOPE, _VERIFY),
+    "verify": joined(_ENVELOPE, _COMPARISON, _VERIFY),
     "profile": joined(_ENVELOPE, _PROFILE),
+    "board-validate": joined(_ENVELOPE, _COMPARISON, _BOARD),
+    "board-calibrate": joined(
+        _VERSIONS,
+        record(
+            output=TEXT,
+            target=TEXT,
+            models=items(TEXT),
+            cycles_per_instruction=NUMBER,
+            kernels=items(
+                record(entry=TEXT, groups=COUNT, cycles_per_instruction=NUMBER, mean_error=NUMBER, worst_error=NUMBER)
+            ),
+            warnings=items(TEXT),
+        ),
+    ),
+    "board-estimate": joined(
+        _ENVELOPE,
+        _PREDICTED,
+        record(
+            costs=TEXT,
+            about=table(TEXT),
+            macs=COUNT,
+            cycles=none_or(COUNT),
+            groups=items(
+                joined(
+                    _PREDICTED,
+                    record(
+                        name=TEXT,
+                        macs=COUNT,
+                        cycles=none_or(COUNT),
+                        operators=items(joined(_OPERATOR, record(kernel=TEXT, entry=TEXT, cycles=none_or(COUNT)))),
+                    ),
+                )
+            ),
+        ),
+    ),
     "run": joined(_ENVELOPE, _RUN),
     "diff": joined(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)
