@@ -110,6 +110,12 @@ class EmulationFailed(TinyfuseError):
     exit_code = 4
 
 
+class BoardFailed(TinyfuseError):
+    """A board does not answer, answers something else than it should, or has another module."""
+
+    exit_code = 4
+
+
 class InternalFault(TinyfuseError):
     """What tinyfuse made breaks a promise of its own, whatever the model was: `what`, found by `where`."""
 

@@ -162,7 +162,9 @@ class Options:
         False,
     )
     feed_rows: bool = option(
-        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
+        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole. With --slide a step's "
+        "frames come row by row, in NAME_feed_rows alone.",
+        False,
     )
     step: bool = option(
         "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
@@ -195,6 +197,13 @@ class Options:
         otherwise="7.0, or that of the tree that verify and --bundle find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
+    memory: tuple[str, ...] = option(
+        "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
+        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead "
+        "(docs/memories.md).",
+        (),
+        metavar="NAME=SIZE[:slow]",
+    )
     max_step: int | None = option(
         "Generate NAME_step, and fail when a step is predicted to take more: instructions, or 200us@80MHz, a cycle for "
         "each.",
@@ -207,17 +216,20 @@ class Options:
     )
     max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
 
+    @property
+    def feeds_image(self) -> bool:
+        """Whether the rows of a whole image are fed; with --slide they are a step's frames."""
+        return self.feed_rows and self.slide is None
+
     def __post_init__(self) -> None:
         """UsageError where two of them contradict each other."""
         if self.slide_axis is not None and self.slide is None:
             raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
         if self.slide is not None and self.step:
             raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
-        if self.slide is not None and self.feed_rows:
-            raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
         if self.step and self.feed_rows:
             raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
-        if self.feed_rows and self.fusion != "rows":
+        if self.feeds_image and self.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {self.fusion}")
 
 
@@ -241,22 +253,38 @@ def _timeout(run: str = "the emulated run") -> Any:
     return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1, None))
 
 
-@dataclass(frozen=True)
-class VerifyOptions:
-    """How a module is verified. runs, frames: None for what suits the model."""
+def _oracle() -> Any:
+    return option("Who says what is right.", "auto", choices=ORACLES)
 
-    emulator: str = _emulator()
-    oracle: str = option("Who says what is right.", "auto", choices=ORACLES)
-    runs: int | None = option(
+
+def _runs() -> Any:
+    return option(
         "Inputs: all-min, all-max, all-zero-point, then random ones; with --slide, steps that have a result.",
         None,
         limits=(1, 10000),
         otherwise="8; 64 for a model with state or with --slide; four times as many where an output stays the same",
     )
-    frames: int | None = option(
+
+
+def _frames() -> Any:
+    return option(
         "Runs from one reset of the state to the next.", None, limits=(1, None), otherwise="a quarter of --runs"
     )
-    seed: int = option("Of the random inputs.", 0, limits=(0, None))
+
+
+def _seed() -> Any:
+    return option("Of the random inputs.", 0, limits=(0, None))
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """How a module is verified. runs, frames: None for what suits the model."""
+
+    emulator: str = _emulator()
+    oracle: str = _oracle()
+    runs: int | None = _runs()
+    frames: int | None = _frames()
+    seed: int = _seed()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
 
@@ -279,3 +307,15 @@ class ProfileOptions:
     )
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout("each emulated run")
+
+
+@dataclass(frozen=True)
+class BoardOptions:
+    """How a module is validated on a board. runs, frames: None for what suits the model."""
+
+    baud: int = option("Speed of the serial line.", 115200, limits=(300, 20_000_000))
+    timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1, None))
+    oracle: str = _oracle()
+    runs: int | None = _runs()
+    frames: int | None = _frames()
+    seed: int = _seed()

@@ -306,8 +306,8 @@ def test_convolution_by_runs(target: str, tmp_path: Path) -> None:
 
 #: flags that take registers from assembly, or move what its operands lie in
 HARD_FLAGS = (
-    ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"),
-    ("clang", "-O0"), ("clang", "-O3"),
+    ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("clang", "-O3"),
+    pytest.param("gcc", "-Os", marks=pytest.mark.campaign), pytest.param("clang", "-O0", marks=pytest.mark.campaign),
 )  # fmt: skip
 
 

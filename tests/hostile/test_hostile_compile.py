@@ -56,7 +56,7 @@ def fuzz(passes: int, seconds: float, seed: int, folder: Path, exact: int = 0) -
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.campaign)])
 def test_random_files(seed: int, tmp_path: Path) -> None:
     figures = fuzz(PASSES, 300, seed, tmp_path)
     print(figures)

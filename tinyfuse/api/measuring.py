@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +13,18 @@ from tinyfuse.api.results import Outputs, Verification
 from tinyfuse.api.writing import check_flash
 from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.ir import Graph, Tensor, Window
-from tinyfuse.options import RunOptions, VerifyOptions
+from tinyfuse.options import BoardOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
 from tinyfuse.run.arrays import ModelInput
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
-from tinyfuse.verify.comparison import compare, problems
+from tinyfuse.verify.comparison import Comparison, compare, problems
 from tinyfuse.verify.emulation import Emulator, Firmware, Outcome
 from tinyfuse.verify.emulation.module import build_module
-from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle, make_oracle
+from tinyfuse.verify.oracle import InterpreterOracle, Oracle, ReferenceOracle, make_oracle
 from tinyfuse.verify.streams import INSTANCES, default_frames, join, split, steps_for, steps_in_streams, with_result
-from tinyfuse.verify.telling_inputs import doubts, telling_inputs
+from tinyfuse.verify.telling_inputs import Arrays, doubts, telling_inputs
 from tinyfuse.verify.windows import WindowOracle
 
 #: inferences that a verification compares by default, and of a model with state
@@ -40,36 +41,26 @@ def verify_plan(
     two streams for each of two instances (tinyfuse/verify/streams.py). Of a sliding window `runs` are steps that have
     a result. Errors as `Module.verify`.
     """
-    judge, window = make_oracle(how.oracle, model, _interpreted(plan)), plan.source.window
-    given = how.runs is not None or how.frames is not None
-    runs, frames = _runs_and_frames(plan, how)
-    progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
-    oracle = judge if window is None else WindowOracle(window, judge, progress)
-    inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
+    asked = ask(plan, model, how, progress)
     firmware, outcome = _build_and_run(
-        plan, tree, inputs, machine, how, frames or 1, len(inputs), progress, spread=window is None
-    )
-    comparison = compare(plan, expected, outcome.outputs)
-    broken = problems(plan, firmware.opt, outcome)
-    exact = comparison.mismatches == 0 and not broken
-    checks = None
-    if comparison.mismatches and isinstance(judge, InterpreterOracle) and has_bounds(plan.source):
-        progress(f"asking {judge.name} for each operator's results")
-        checks = check_operators(plan.source, judge, inputs)
-        broken += [*_unlike_reference(plan, inputs, frames, outcome), *checks.broken]
+        plan, tree, asked.inputs, machine, how, asked.frames or 1, len(asked.inputs), progress,
+        spread=plan.source.window is None,
+    )  # fmt: skip
+    found = judged(plan, asked, outcome.outputs, problems(plan, firmware.opt, outcome), progress)
+    comparison = found.comparison
     return Verification(
-        exact=exact,
-        within_bound=exact or (checks is not None and not broken),
+        exact=found.exact,
+        within_bound=found.within_bound,
         elements=comparison.elements,
         mismatches=comparison.mismatches,
         max_ulp=comparison.max_ulp,
         max_step=comparison.max_step,
-        operator_bounds={b.operator: (b.ulp, b.bound) for b in checks.bounds} if checks else {},
+        operator_bounds=found.operator_bounds,
         first_mismatch=comparison.first,
-        problems=tuple(broken),
-        warnings=(*judge.warnings, *doubts(plan.source, expected)),
-        runs=len(inputs) if window is None else _results(window, len(inputs), frames),
-        frames=frames,
+        problems=found.problems,
+        warnings=asked.warnings,
+        runs=asked.results,
+        frames=asked.frames,
         seed=how.seed,
         instructions=outcome.instructions,
         instructions_mean=outcome.instructions_mean,
@@ -82,9 +73,74 @@ def verify_plan(
         weight_bytes=firmware.weight_bytes,
         kernel_symbols=firmware.kernel_symbols,
         emulator=f"{machine.name} {machine.version}".strip(),
-        oracle=f"{judge.name} {judge.version}".strip(),
+        oracle=asked.oracle,
         compiler=firmware.compiler,
         compiler_opt=firmware.opt,
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Inputs, and what the oracle gives for them.
+
+    inputs, expected   [run][index]
+    frames   runs of a stream (tinyfuse/verify/streams.py), None where there is no state
+    results  how many runs have a result: of a sliding window not all
+    """
+
+    judge: Oracle
+    inputs: Arrays
+    expected: Arrays
+    frames: int | None
+    results: int
+    warnings: tuple[str, ...]
+
+    @property
+    def oracle(self) -> str:
+        """Its name and version."""
+        return f"{self.judge.name} {self.judge.version}".strip()
+
+
+def ask(plan: Plan, model: bytes, how: VerifyOptions | BoardOptions, progress: Progress) -> Asked:
+    """The inputs of a verification with the oracle's outputs; `runs` and `frames` as `verify_plan` has them."""
+    judge, window = make_oracle(how.oracle, model, _interpreted(plan)), plan.source.window
+    given = how.runs is not None or how.frames is not None
+    runs, frames = _runs_and_frames(plan, how)
+    progress(f"asking {judge.name} for {runs if window is None else _results(window, runs, frames)} results")
+    oracle = judge if window is None else WindowOracle(window, judge, progress)
+    inputs, expected, frames = telling_inputs(plan.source, oracle, runs, frames, how.seed, fixed=given)
+    results = len(inputs) if window is None else _results(window, len(inputs), frames)
+    return Asked(judge, inputs, expected, frames, results, (*judge.warnings, *doubts(plan.source, expected)))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What outputs are worth, as Verification has it."""
+
+    comparison: Comparison
+    exact: bool
+    within_bound: bool
+    operator_bounds: dict[str, tuple[int, int]]
+    problems: tuple[str, ...]
+
+
+def judged(
+    plan: Plan, asked: Asked, outputs: list[list[bytes]], broken: Sequence[str], progress: Progress
+) -> Verdict:  # fmt: skip
+    """The outputs, [run][index], held against the oracle's; `broken`: promises that were not kept, a sentence each."""
+    comparison, judge = compare(plan, asked.expected, outputs), asked.judge
+    exact = comparison.mismatches == 0 and not broken
+    checks, broken = None, list(broken)
+    if comparison.mismatches and isinstance(judge, InterpreterOracle) and has_bounds(plan.source):
+        progress(f"asking {judge.name} for each operator's results")
+        checks = check_operators(plan.source, judge, asked.inputs)
+        broken += [*_unlike_reference(plan, asked, outputs), *checks.broken]
+    return Verdict(
+        comparison,
+        exact,
+        within_bound=exact or (checks is not None and not broken),
+        operator_bounds={b.operator: (b.ulp, b.bound) for b in checks.bounds} if checks else {},
+        problems=tuple(broken),
     )
 
 
@@ -93,7 +149,7 @@ def _interpreted(plan: Plan) -> Graph:
     return plan.source if plan.source.window is None else plan.source.window.whole
 
 
-def _runs_and_frames(plan: Plan, how: VerifyOptions) -> tuple[int, int | None]:
+def _runs_and_frames(plan: Plan, how: VerifyOptions | BoardOptions) -> tuple[int, int | None]:
     """How many inferences are compared, of a sliding window steps; and how many there are from one reset to the next,
     None where there is no state."""
     if how.frames is not None and not plan.states:
@@ -114,10 +170,10 @@ def _results(window: Window, steps: int, frames: int | None) -> int:
     return with_result(steps, frames or steps, window.steps_to_fill)
 
 
-def _unlike_reference(plan: Plan, inputs: list[list[np.ndarray]], frames: int | None, outcome: Outcome) -> list[str]:
+def _unlike_reference(plan: Plan, asked: Asked, outputs: list[list[bytes]]) -> list[str]:
     """A sentence where the module computes another bit than our references."""
-    wanted = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
-    found = compare(plan, wanted, outcome.outputs)
+    wanted = join(ReferenceOracle(plan.source).run_streams(split(asked.inputs, asked.frames)), asked.frames)
+    found = compare(plan, wanted, outputs)
     if found.mismatches == 0:
         return []
     return [f"{found.mismatches:,} elements differ from what our own references compute; {found.first}"]

@@ -157,7 +157,7 @@ class Module:
                 name=f"{self.name}_group_{group.index}",
                 operators=tuple(f"{op.kind} {op_name(op)}" for op in group.ops),
                 kernels=tuple(stage.kernel.name for stage in group.stages),
-                macs=group.macs,
+                macs=group.macs * self.plan.runs(group),
                 predicted_instructions=known_total(instructions),
                 scratch_bytes=group.scratch_bytes,
                 traffic_bytes=group.traffic_bytes,
@@ -194,7 +194,7 @@ class Module:
 
     def files(
         self, *, selftest: bool = False, bundle: bool = False, cmsis_nn_path: str | None = None,
-        formats: Sequence[str] = (), about: Mapping[str, str] | None = None,
+        formats: Sequence[str] = (), about: Mapping[str, str] | None = None, board: bool = False,
     ) -> dict[str, bytes]:  # fmt: skip
         """Name -> content of every file of the module's folder; nothing is written.
 
@@ -203,8 +203,9 @@ class Module:
                        ToolMissing where there is none that fits
         formats        output forms, as "zephyr" (docs/forms.md); UsageError where they don't go together
         about          what packages say of themselves: version, vendor, author, url, license
+        board          with NAME_board.c, which answers `tinyfuse board validate` (docs/board.md)
         """
-        delivery = delivery_of(formats, about or {})
+        delivery = delivery_of(formats, about or {}, board=board)
         tree = tree_of(self.plan, cmsis_nn_path) if bundle else None
         with plugins(self.request.plugins):
             unfused_arena = unfused_arena_bytes(self.plan)
@@ -213,7 +214,7 @@ class Module:
     def write(
         self, folder: str | os.PathLike[str] | None = None, *, selftest: bool = False, bundle: bool = False,
         force: bool = False, cmsis_nn_path: str | None = None, formats: Sequence[str] = (),
-        about: Mapping[str, str] | None = None,
+        about: Mapping[str, str] | None = None, board: bool = False,
     ) -> Path:  # fmt: skip
         """Writes the module's folder (default: NAME_tinyfuse), whole or not at all, and gives its path.
 
@@ -223,7 +224,9 @@ class Module:
         if folder is not None and not os.fspath(folder):
             raise UsageError("'' names no folder; leave it out for NAME_tinyfuse")
         place = Path(f"{self.name}_tinyfuse" if folder is None else folder)
-        files = self.files(selftest=selftest, bundle=bundle, cmsis_nn_path=cmsis_nn_path, formats=formats, about=about)
+        files = self.files(
+            selftest=selftest, bundle=bundle, cmsis_nn_path=cmsis_nn_path, formats=formats, about=about, board=board
+        )
         write_folder(place, files, force)
         return place
 
@@ -287,13 +290,13 @@ class Module:
     ) -> dict[str, Any]:  # fmt: skip
         """Where the instructions and bytes of one inference go: what `tinyfuse profile --json` prints
         (docs/json.md), beside the same model under fusion="none". Errors as `verify`; UsageError for the target
-        "host" and for feed_rows."""
+        "host" and for feed_rows without slide."""
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
         how = checked(ProfileOptions(emulator, compiler_opt, timeout))
         plan = self.plan
-        counting = find_counting(plan.context.target, self.options.feed_rows, emulator)
-        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None)
+        counting = find_counting(plan.context.target, self.options.feeds_image, emulator)
+        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
 
         def unfused() -> Planned:
             plain = compile_graph(plan.source, plan.context.target, options)

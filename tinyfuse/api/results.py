@@ -133,3 +133,57 @@ class Outputs:
     emulator: str
     compiler: str
     compiler_opt: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Of a number that differs from inference to inference: its mean, rounded, and both ends."""
+
+    mean: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class BoardFigures:
+    """Cycles that a board counted, over the inferences that have a result.
+
+    cycles        of an inference, the hooks round its groups included
+    groups        of each group, by its number, without the hooks
+    outside       of an inference, between the groups, hooks included
+    longest_step  the most of a NAME_step; None without the option `step`
+    """
+
+    cycles: Spread
+    groups: tuple[Spread, ...]
+    outside: Spread
+    longest_step: int | None
+
+
+@dataclass(frozen=True)
+class BoardValidation:
+    """What a board computed, held against the oracle. As Verification, but for
+
+    runs, frames     of a model with state: one instance, reset before each stream
+    counter          what counts cycles: "DWT", "SysTick", "the firmware's own", or "none"
+    overhead_cycles  of an empty group's hooks, taken off each group's
+    figures          None where nothing counts
+    """
+
+    exact: bool
+    within_bound: bool
+    elements: int
+    mismatches: int
+    max_ulp: int
+    max_step: int
+    operator_bounds: dict[str, tuple[int, int]]
+    first_mismatch: Mismatch | None
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+    runs: int
+    frames: int | None
+    seed: int
+    oracle: str
+    counter: str
+    overhead_cycles: int
+    figures: BoardFigures | None

@@ -41,6 +41,12 @@ Examples:
     "--selftest", is_flag=True, help="Embed an input and its outputs' checksum: NAME_selftest(), for the real board."
 )
 @click.option(
+    "--board",
+    is_flag=True,
+    help="Add NAME_board.c, which answers `tinyfuse board validate` over a serial line, and count its groups' cycles "
+    "(docs/board.md).",
+)
+@click.option(
     "--format",
     "formats",
     type=click.Choice(tuple(FORMS)),
@@ -64,7 +70,7 @@ Examples:
     help="Also write what DIR/manifest.json, which every run replaces, depends on: for Make and Ninja.",
 )
 def command(
-    request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, force: bool,
+    request: Request, as_json: bool, output: str | None, bundle: bool, selftest: bool, board: bool, force: bool,
     depfile: str | None, formats: tuple[str, ...], about: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Generate the C module of MODEL, and print a short report."""
@@ -72,7 +78,7 @@ def command(
     if request.layer is not None:
         formats, layer = (*formats, "csolution"), request.layer.name
         output = str(request.layer.parent) if output is None else output
-    delivery = delivery_of(formats, _keys_and_values(about), layer)
+    delivery = delivery_of(formats, _keys_and_values(about), layer, board)
     return show(generate(request, output, bundle, force, progress, selftest, depfile, delivery), as_json)
 
 

@@ -20,10 +20,11 @@ Examples:
   tinyfuse verify model.tflite --target cortex-m55 --runs 20 --json
   tinyfuse profile model.tflite --target cortex-m4      where the instructions go
   tinyfuse run model.tflite --target cortex-m4 --input x.npy
+  tinyfuse board validate model.tflite --target cortex-m4 --port /dev/ttyACM0
 
 \b
 Exit codes: 0 well; 1 differs, or does not fit; 2 usage, bad or unsupported model;
-3 a tool is missing; 4 the emulated run crashed or timed out; 5 a fault of tinyfuse itself.
+3 a tool is missing; 4 the emulated run or the board crashed or timed out; 5 a fault of tinyfuse itself.
 """
 
 
@@ -51,6 +52,8 @@ def _load(name: str) -> click.Command:
         from tinyfuse.cli.run import command
     elif name == "profile":
         from tinyfuse.cli.profile import command
+    elif name == "board":
+        from tinyfuse.cli.board import command
     elif name == "diff":
         from tinyfuse.cli.diff import command
     elif name == "schema":
@@ -77,6 +80,7 @@ _NAMES = (
     "verify",
     "run",
     "profile",
+    "board",
     "diff",
     "schema",
     "targets",

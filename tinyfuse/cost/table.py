@@ -81,6 +81,23 @@ def cost_table(name: str | None) -> CostTable | None:
     path = resource_dir("targets") / "costs" / f"{name}.toml"
     if not path.is_file():
         raise ToolMissing(f"targets/costs/{name}.toml", "this installation of tinyfuse lacks it; install it again")
-    fields = tomllib.loads(path.read_text(encoding="utf-8"))
-    kernels = {name: entry["factors"] for name, entry in fields["kernels"].items()}
-    return CostTable(fields["about"], fields["loop"]["factors"], kernels)
+    return read_table(path.read_text(encoding="utf-8"))
+
+
+def read_table(text: str) -> CostTable:
+    """A table's file. ValueError where it is none."""
+    try:
+        fields = tomllib.loads(text)
+        about = {str(key): str(value) for key, value in fields["about"].items()}
+        kernels = {name: _factors(entry) for name, entry in fields["kernels"].items()}
+        return CostTable(about, _factors(fields["loop"]), kernels)
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _factors(entry: dict[str, dict[str, float]]) -> dict[str, float]:
+    factors = entry["factors"]
+    for name, factor in factors.items():
+        if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 <= factor < 1e12:
+            raise ValueError(f"the factor {name} is {factor!a}")
+    return factors

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest
+from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest, hexadecimal
 from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
+from tinyfuse.emit.memory import linker_fragment
 from tinyfuse.emit.render import render
 from tinyfuse.emit.runtime import headers, runtime_files
 from tinyfuse.emit.selftest import SelfTest
@@ -17,9 +18,9 @@ from tinyfuse.plan import Plan
 
 
 def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAIN) -> dict[str, str]:
-    """File name -> text of the module: header, code, weights, the runtime it needs, CMake, and with
-    the self-test NAME_selftest.c. With output forms: the same C in their layout, and their files. Weights that
-    --weights-blob sets apart are `emit_weights`'.
+    """File name -> text of the module: header, code, weights, the runtime it needs, CMake, with the self-test
+    NAME_selftest.c, and with `delivery.board` NAME_board.c. With output forms: the same C in their layout, and their
+    files. Weights that --weights-blob sets apart are `emit_weights`'.
 
     UsageError where the forms don't go together, or have no way to the CMSIS-NN that the module calls.
     """
@@ -28,7 +29,10 @@ def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAI
     context = _context(plan) | {"selftest": selftest, "delivery": delivery}
     if plan.options.weights_blob:
         context["blob"] = blob_of(context["weights"], _code(plan, context))
-    return handed_over(context, _c_files(context) | runtime_files(plan), delivery)
+    if delivery.board:
+        context["board_digests"] = hexadecimal(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
+    fragment = linker_fragment(plan, context)
+    return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragment
 
 
 def emit_weights(plan: Plan) -> dict[str, bytes]:
@@ -39,6 +43,11 @@ def emit_weights(plan: Plan) -> dict[str, bytes]:
     arrays, code = context["weights"], _code(plan, context)
     data = blob_bytes(arrays, blob_of(arrays, code), code, plan.graph.sha256)
     return {f"{plan.options.name}_weights.bin": data}
+
+
+def module_digest(plan: Plan) -> bytes:
+    """What stands for the plan's code, however it is handed over: 32 bytes."""
+    return _code(plan, _context(plan))
 
 
 def _code(plan: Plan, context: Mapping[str, Any]) -> bytes:
@@ -74,5 +83,6 @@ def _c_files(context: Mapping[str, Any]) -> dict[str, str]:
         f"{name}_weights.h": "blob.h.j2" if blob else "weights.h.j2",
         **({} if blob else {f"{name}_weights.c": "weights.c.j2"}),
         **({f"{name}_selftest.c": "selftest.c.j2"} if selftest else {}),
+        **({f"{name}_board.c": "board.c.j2"} if context["delivery"].board else {}),
     }
     return {file: render(template, context) for file, template in templates.items()}

@@ -60,8 +60,12 @@ def blob_of(arrays: Iterable[WeightArray], code: bytes = bytes(CODE_BYTES)) -> B
         position = -(-position // array.align) * array.align
         offsets[array.symbol] = position
         position += array.bytes
-    rows = tuple(", ".join(f"0x{byte:02X}u" for byte in code[i : i + 16]) for i in range(0, CODE_BYTES, 16))
-    return Blob(offsets, position, rows)
+    return Blob(offsets, position, hexadecimal(code))
+
+
+def hexadecimal(data: bytes) -> tuple[str, ...]:
+    """Bytes as C, a line a row of 16."""
+    return tuple(", ".join(f"0x{byte:02X}u" for byte in data[i : i + 16]) for i in range(0, len(data), 16))
 
 
 def code_digest(texts: Iterable[str]) -> bytes:

@@ -38,10 +38,10 @@ def _totals(data: JsonObject) -> Table:
         table.add_column("none", justify="right")
         table.add_column("saved", justify="right")
     for label, value in _total_rows(data):
-        row = [label, _number(value)]
+        row = [label, figure(value)]
         if unfused:
-            plain = dict(_total_rows(unfused))[label]
-            row += [_number(plain), _saved(value, plain)]
+            plain = dict(_total_rows(unfused)).get(label)  # it has no memory banks
+            row += [figure(plain), _saved(value, plain)]
         table.add_row(*row)
     return table
 
@@ -63,6 +63,8 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
             value = bytes_of(region, way)
             if value != 0:
                 rows.append((f"{label}, {region}", value))
+    for bank, found in (build["bank_bytes"] or {}).items():
+        rows += [(f"bytes {way}, bank {bank}", value) for way, value in found.items() if value]
     state = [("state bytes", build["state_bytes"])] if build["state_bytes"] else []
     return [*rows, ("arena bytes", build["arena_bytes"]), *state, ("stack bytes", build["stack_bytes"])]
 
@@ -101,7 +103,7 @@ def _operators(data: JsonObject, width: int) -> Table:
             stack = "" if group["stack_bytes"] is None else f"stack {group['stack_bytes']:,} bytes"
             row(f"{number} together", stack, group, "", "bold")
         for op in group["operators"]:
-            bar = _bar(op["instructions"], largest, length)
+            bar = bar_of(op["instructions"], largest, length)
             row(f"  {op['kind']}" if several else f"{number} {op['kind']}", op["kernel"], op, bar, None)
     return table
 
@@ -109,12 +111,12 @@ def _operators(data: JsonObject, width: int) -> Table:
 def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
     share = usage["instructions"] is not None and all_of_them
     return [
-        _number(usage["instructions"]),
+        figure(usage["instructions"]),
         f"{100 * usage['instructions'] / all_of_them:.1f}" if share else "-",
         _error(usage),
-        _number(usage["instructions_per_mac"], 2),
-        _number(usage["instructions_per_output"], 1),
-        _number(usage["estimated_cycles"]),
+        figure(usage["instructions_per_mac"], 2),
+        figure(usage["instructions_per_output"], 1),
+        figure(usage["estimated_cycles"]),
     ]
 
 
@@ -124,12 +126,14 @@ def _error(usage: JsonObject) -> str:
     return f"{100 * (predicted - measured) / measured:+.1f} %" if measured and predicted is not None else "-"
 
 
-def _bar(value: int | None, largest: int, length: int) -> str:
+def bar_of(value: int | None, largest: int, length: int) -> str:
+    """A bar of at most `length` characters, to eighths of one."""
     eighths = round(8 * length * (value or 0) / largest)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def _number(value: float | None, digits: int = 3) -> str:
+def figure(value: float | None, digits: int = 3) -> str:
+    """A number for people; a dash for what is not known."""
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"

@@ -34,6 +34,19 @@ _REORDERING = none_or(
     record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=none_or(COUNT))
 )
 
+_MEMORY_BANKS = record(
+    banks=items(
+        record(
+            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, used_bytes=COUNT, arena_bytes=COUNT,
+            state_bytes=COUNT, weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
+            layers=items(record(operator=TEXT, bytes=COUNT, loads=COUNT, copied=FLAG)),
+        )
+    ),
+    copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
+    copied_bytes=COUNT,
+    uncopied_arena_bytes=none_or(COUNT),
+)  # fmt: skip
+
 _FIGURES = record(
     macs=COUNT,
     model_macs=COUNT,
@@ -45,6 +58,7 @@ _FIGURES = record(
     state_bytes=COUNT,
     states=items(record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=_SHAPE, ring=FLAG)),
     weight_bytes=COUNT,
+    memory=none_or(_MEMORY_BANKS),
     compressed=none_or(
         record(
             bytes_spared=INTEGER,
@@ -78,6 +92,7 @@ _FIGURES = record(
             frames=COUNT,
             step=COUNT,
             steps_to_fill=COUNT,
+            rows=none_or(COUNT),
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
             whole_state_bytes=none_or(COUNT),
@@ -170,11 +185,8 @@ _EXPLAIN = record(
 )
 
 _VALUE: Schema = {"type": ["number", "boolean"]}
-_VERIFY = record(
-    emulator=TEXT,
+_COMPARISON = record(
     oracle=TEXT,
-    compiler=TEXT,
-    compiler_opt=TEXT,
     runs=COUNT,
     seed=COUNT,
     frames=none_or(COUNT),
@@ -187,6 +199,11 @@ _VERIFY = record(
     max_ulp=COUNT,
     max_step=COUNT,
     operator_bounds=table(record(ulp=COUNT, bound=COUNT)),
+)
+_VERIFY = record(
+    emulator=TEXT,
+    compiler=TEXT,
+    compiler_opt=TEXT,
     macs=COUNT,
     instructions=none_or(COUNT),
     instructions_mean=none_or(COUNT),
@@ -211,6 +228,7 @@ _USAGE = record(
     instructions_per_output=none_or(NUMBER),
     loaded_bytes=_REGIONS,
     stored_bytes=_REGIONS,
+    bank_bytes=none_or(table(record(loaded=COUNT, stored=COUNT))),
     calls=none_or(COUNT),
     estimated_cycles=none_or(COUNT),
 )
@@ -262,6 +280,30 @@ _PROFILE = joined(
     ),
 )
 
+_CYCLES = record(cycles=none_or(COUNT), least_cycles=none_or(COUNT), most_cycles=none_or(COUNT))
+_COUNTED = record(macs=COUNT, output_elements=COUNT, predicted_instructions=none_or(COUNT))
+_BOARD = joined(
+    _CYCLES,
+    _PREDICTED,
+    record(
+        port=TEXT,
+        counter=TEXT,
+        overhead_cycles=COUNT,
+        outside_cycles=none_or(INTEGER),
+        longest_step_cycles=none_or(COUNT),
+        macs=COUNT,
+        arena_bytes=COUNT,
+        state_bytes=COUNT,
+        groups=items(
+            joined(
+                _CYCLES,
+                _COUNTED,
+                record(name=TEXT, operators=items(joined(_OPERATOR, _COUNTED, record(kernel=TEXT, entry=TEXT)))),
+            )
+        ),
+    ),
+)
+
 _RUN = record(
     notes=items(TEXT),
     emulator=TEXT,
@@ -302,8 +344,43 @@ ANSWERS: dict[str, Schema] = {
     "report": joined(_ENVELOPE, _FIGURES, _REPORT),
     "gen": joined(_ENVELOPE, _FIGURES, record(files=table(SHA256), output=TEXT)),
     "explain": joined(_ENVELOPE, _EXPLAIN),
-    "verify": joined(_ENVELOPE, _VERIFY),
+    "verify": joined(_ENVELOPE, _COMPARISON, _VERIFY),
     "profile": joined(_ENVELOPE, _PROFILE),
+    "board-validate": joined(_ENVELOPE, _COMPARISON, _BOARD),
+    "board-calibrate": joined(
+        _VERSIONS,
+        record(
+            output=TEXT,
+            target=TEXT,
+            models=items(TEXT),
+            cycles_per_instruction=NUMBER,
+            kernels=items(
+                record(entry=TEXT, groups=COUNT, cycles_per_instruction=NUMBER, mean_error=NUMBER, worst_error=NUMBER)
+            ),
+            warnings=items(TEXT),
+        ),
+    ),
+    "board-estimate": joined(
+        _ENVELOPE,
+        _PREDICTED,
+        record(
+            costs=TEXT,
+            about=table(TEXT),
+            macs=COUNT,
+            cycles=none_or(COUNT),
+            groups=items(
+                joined(
+                    _PREDICTED,
+                    record(
+                        name=TEXT,
+                        macs=COUNT,
+                        cycles=none_or(COUNT),
+                        operators=items(joined(_OPERATOR, record(kernel=TEXT, entry=TEXT, cycles=none_or(COUNT)))),
+                    ),
+                )
+            ),
+        ),
+    ),
     "run": joined(_ENVELOPE, _RUN),
     "diff": joined(
         _VERSIONS, record(old=_COMPARED, new=_COMPARED, figures=items(_CHANGE), warnings=items(TEXT), ok=FLAG)

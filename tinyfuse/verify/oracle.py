@@ -8,7 +8,6 @@ where TFLM can't run a model, and that is said.
 from __future__ import annotations
 
 import importlib.util
-import sys
 import tempfile
 from abc import ABC, abstractmethod
 from importlib.metadata import version
@@ -24,7 +23,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
-from tinyfuse.verify.emulation.process import run_limited
+from tinyfuse.verify.interpreter_process import run_interpreter
 
 _TIME_LIMIT = 600.0
 
@@ -136,15 +135,13 @@ class InterpreterOracle(_Runs):
                 for i, array in enumerate(frame)
             }
             np.savez(Path(folder, "inputs.npz"), allow_pickle=False, **named)
-            worker = Path(__file__).with_name("oracle_worker.py")
-            # -P: modules beside the worker must not hide others' of the same name.
-            command: list[str | Path] = [sys.executable, "-P", worker, self.name, str(self._arena_bytes)]
-            command += ["afresh" if self._afresh else "again", folder, *map(str, indexes)]
             try:
-                code, log = run_limited(command, _TIME_LIMIT)
+                code, log = run_interpreter(
+                    self.name, Path(folder), self._arena_bytes, self._afresh, indexes, _TIME_LIMIT
+                )
             except EmulationFailed as stopped:
                 hint = "a WHILE that never ends? Then the module doesn't either" if self._loops else "give fewer --runs"
-                raise EmulationFailed(f"{self.name}'s interpreter: {stopped} (hint: {hint})") from None
+                raise EmulationFailed(f"{stopped} (hint: {hint})") from None
             if code != 0:
                 end = f"killed by signal {-code}" if code < 0 else ""
                 reasons = [line.strip() for line in [*log.splitlines(), end] if line.strip()]

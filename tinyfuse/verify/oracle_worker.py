@@ -1,18 +1,27 @@
 """Runs an interpreter of TensorFlow Lite on many inputs, as a process of its own: an interpreter may
-abort on a model it doesn't like. Started by tinyfuse.verify.oracle as a script, so it imports nothing of it.
+abort on a model it doesn't like. Started by interpreter_process.py as a script, so it imports nothing of tinyfuse.
 
-    python oracle_worker.py tflm|litert ARENA_BYTES afresh|again FOLDER [TENSOR ...]
+    python oracle_worker.py tflm|litert
 
-FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.npz is written there, with the
-tensors of those places in the file instead of the model's outputs where any are named. A
-model with state gets a new interpreter for every stream ("afresh"), one without keeps the first.
+It answers each line of its input, a request
+
+    {"folder": FOLDER, "arena_bytes": BYTES, "afresh": false, "tensors": []}
+
+with a line that has an exit code. FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.npz is
+written there, with the tensors of those places in the file instead of the model's outputs where any are named, and
+log.txt with what was printed. A model with state gets a new interpreter for every stream (`afresh`), one without keeps
+the first. The interpreter's library is loaded once: a request is answered by a child, which may abort.
 """
 
 import ctypes
+import importlib
+import json
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,9 +105,8 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
     return infer
 
 
-def main(kind: str, arena_bytes: str, interpreters: str, folder: str, *tensors: str) -> None:
-    """Runs model.tflite of a folder on inputs.npz and writes outputs.npz; `interpreters` is "afresh" where each
-    stream gets one of its own, else "again"."""
+def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, tensors: list[int]) -> None:
+    """Runs model.tflite of a folder on inputs.npz and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
     runs: dict[tuple[int, int], dict[int, np.ndarray]] = {}
     with np.load(Path(folder, "inputs.npz")) as arrays:
@@ -107,15 +115,52 @@ def main(kind: str, arena_bytes: str, interpreters: str, folder: str, *tensors: 
             runs.setdefault((stream, frame), {})[index] = arrays[name]
     outputs, infer = {}, None
     for (stream, frame), inputs in sorted(runs.items()):
-        if infer is None or (frame == 0 and interpreters == "afresh"):
-            infer = {"tflm": tflm, "litert": litert}[kind](model, int(arena_bytes), tuple(map(int, tensors)))
+        if infer is None or (frame == 0 and afresh):
+            infer = {"tflm": tflm, "litert": litert}[kind](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):
             outputs[f"{stream}_{frame}_{index}"] = array
     np.savez(Path(folder, "outputs.npz"), allow_pickle=False, **outputs)
 
 
-if __name__ == "__main__":
+def answer_into_log(kind: str, request: dict[str, Any]) -> int:
+    """0, or 1 where the interpreter refuses: log.txt says why. What it prints itself goes there too."""
+    log = os.open(Path(request["folder"], "log.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    kept = os.dup(1), os.dup(2)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     try:
-        main(*sys.argv[1:])
+        answer(kind, **request)
+        return 0
     except Exception as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        os.write(log, f"{type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        return 1
+    finally:
+        os.dup2(kept[0], 1)
+        os.dup2(kept[1], 2)
+        for descriptor in (log, *kept):
+            os.close(descriptor)
+
+
+def answer_in_a_child(kind: str, request: dict[str, Any]) -> int:
+    """The same, or minus the number of the signal that ended the child. Where there is no fork, here."""
+    if not hasattr(os, "fork"):
+        return answer_into_log(kind, request)
+    child = os.fork()
+    if child == 0:
+        os._exit(answer_into_log(kind, request))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def serve(kind: str) -> None:
+    """Answers until nobody asks any more."""
+    # a child has it then; where it can't be loaded, each child's log says why
+    with suppress(Exception):
+        importlib.import_module(
+            {"tflm": "tflite_micro.python.tflite_micro.runtime", "litert": "ai_edge_litert.interpreter"}[kind]
+        )
+    for line in sys.stdin:
+        print(answer_in_a_child(kind, json.loads(line)), flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

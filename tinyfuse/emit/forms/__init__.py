@@ -47,12 +47,14 @@ class Delivery:
 
     bundled  names of the files that --bundle adds, below the folder
     layer    name of csolution's file, where somebody asked for another than NAME.clayer.yml
+    board    with NAME_board.c, which answers `tinyfuse board validate`
     """
 
     forms: tuple[Form, ...] = ()
     about: About = NOTHING_SAID
     bundled: tuple[str, ...] = ()
     layer: str | None = None
+    board: bool = False
 
     @property
     def single(self) -> bool:
@@ -71,8 +73,11 @@ class Delivery:
 PLAIN = Delivery()
 
 
-def delivery_of(formats: Sequence[str], about: Mapping[str, str], layer: str | None = None) -> Delivery:
-    """The forms of these names, each once, in their own order; what packages say of themselves; the name of a layer.
+def delivery_of(
+    formats: Sequence[str], about: Mapping[str, str], layer: str | None = None, board: bool = False
+) -> Delivery:
+    """The forms of these names, each once, in their own order; what packages say of themselves; the name of a layer;
+    whether NAME_board.c goes with it.
 
     UsageError for a name or a key that there is not, a value that can't be one, or `about` without a form.
     """
@@ -81,7 +86,9 @@ def delivery_of(formats: Sequence[str], about: Mapping[str, str], layer: str | N
             raise UsageError(f"there is no output form {name!r}; there are {', '.join(FORMS)}")
     if about and not formats:
         raise UsageError("--about is for output forms; add --format")
-    return Delivery(tuple(form for name, form in FORMS.items() if name in formats), about_of(about), layer=layer)
+    return Delivery(
+        tuple(form for name, form in FORMS.items() if name in formats), about_of(about), layer=layer, board=board
+    )
 
 
 def check_cmsis_nn(delivery: Delivery) -> None:

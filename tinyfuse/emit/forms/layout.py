@@ -31,13 +31,13 @@ def places(name: str, c_files: Iterable[str], layout: Layout) -> list[str]:
 
 
 def _amalgamated(name: str, c_files: Mapping[str, str]) -> str:
-    """NAME.c with every file of the module in the place of its first #include, but NAME.h; and the self-test, which
-    nothing includes, at the end. Arrays of weights must be `static` already."""
+    """NAME.c with every file of the module in the place of its first #include, but NAME.h; and the self-test and
+    NAME_board.c, which nothing includes, at the end. Arrays of weights must be `static` already."""
     inner = {file: text for file, text in c_files.items() if file != f"{name}.h"}
     if f"{name}_weights.c" in inner:  # with --weights-blob there are none
         inner[f"{name}_weights.h"] = inner.pop(f"{name}_weights.c")
     seen: set[str] = set()
-    roots = [file for file in (f"{name}.c", f"{name}_selftest.c") if file in inner]
+    roots = [file for file in (f"{name}.c", f"{name}_selftest.c", f"{name}_board.c") if file in inner]
     return "".join(line for file in roots for line in _expanded(file, inner, seen))
 
 

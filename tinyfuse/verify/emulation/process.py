@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tinyfuse.verify.emulation.result import failed
 
@@ -55,11 +56,11 @@ def run_limited(
                         reason = f"{Path(command[0]).name} did not end within {time_limit:g} s"
                         raise failed(reason, text()) from None
         finally:
-            _end(process)
+            end_group(process)
         return process.returncode, text()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: subprocess.Popen[Any]) -> None:
     """Ends a process group: politely, so that it removes its temporary files, then for good."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:

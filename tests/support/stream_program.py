@@ -1,11 +1,13 @@
-"""Many `--slide` modules in one native program, held to their contract: NAME_slide is called as a firmware may.
+"""Many modules with state in one native program, held to their contract: NAME_run, or of `--slide` NAME_slide, is
+called as a firmware may.
 
-    assert_all_slide(plans)
+    assert_all_stream(plans)
 
 Each module has two streams that take turns in one arena, of exactly its bytes on the heap. Before each step the arena
 is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
-between, while its window is full. Every status and every output of every step is compared with the whole model's over
-each window, as the references compute it.
+between, of `--slide` while its window is full. Every status and every output of every step is compared with what the
+references compute; of `--slide` with the whole model's over each window. With --feed-rows a step's rows come in batches
+of one, two, three, ... rows, more than the step lacks are refused, and the arena is junk before each batch.
 """
 
 from __future__ import annotations
@@ -20,14 +22,15 @@ from batch_module import named_apart
 from host_program import SANITIZERS, WARNINGS, compile_c
 
 from tinyfuse.emit import emit
-from tinyfuse.ir import Window
 from tinyfuse.plan import Plan
 from tinyfuse.verify.emulation.inputs import input_set
-from tinyfuse.verify.oracle import ReferenceOracle
+from tinyfuse.verify.oracle import Oracle, ReferenceOracle
 from tinyfuse.verify.windows import WindowOracle
 
 #: steps of a stream that have a result, and before the reset of the first stream
 RESULTS, BEFORE = 7, 3
+#: the same of a module whose every step has one
+FRAMES, FRAMES_BEFORE = 50, 30
 _OK, _NO_RESULT_YET = 0, 8
 
 _MAIN = """\
@@ -41,7 +44,7 @@ struct module {{
     int steps, reset_at;
     int (*init)(void *, size_t);
     int (*reset)(void *);
-    int (*slide)(void *, void *, const void *);
+    int (*step)(void *, void *, const void *);
     void *(*input)(void *, size_t);
     const void *(*output)(const void *, size_t);
     size_t (*input_bytes)(size_t), (*output_bytes)(size_t);
@@ -82,7 +85,7 @@ static int step(const struct module *m, uint8_t *arena, uint8_t **state, int num
             return 3;
         }}
     }}
-    status = (uint8_t)m->slide(arena, *state, rows);
+    status = (uint8_t)m->step(arena, *state, rows);
     free(rows);
     fwrite(&status, 1, 1, stdout);
     for (size_t i = 0; i < m->outputs; ++i) {{
@@ -118,20 +121,53 @@ int main(void)
     return 0;
 }}
 """
-_ADAPTER = """\
-static int {n}_step(void *arena, void *state, const void *rows)
+_SLIDE = """\
+static int {n}_step_of(void *arena, void *state, const void *rows)
 {{
     return {n}_slide(arena, state, rows);
 }}
 """
+#: other inputs are in the arena from the step's start: there it stays as it is
+_FED = """\
+static int {n}_step_of(void *arena, void *state, const void *frames)
+{{
+    enum {{ ROWS = {P}_FEED_ROWS }};
+    int status = 8, next = 1;
+    for (int row = 0; row < ROWS && status == 8; ++next) {{
+        const int left = ROWS - row, count = next < left ? next : left;
+        void *const batch = malloc({row_bytes} * (size_t)count);
+        if ({n}_feed_rows(arena, state, frames, (size_t)left + 1) != 7 || {n}_feed_rows(arena, state, NULL, 0) != 8
+            || {n}_feed_rows(arena, state, NULL, 1) != 1) {{
+            status = 9;
+        }}
+        if ({P}_INPUTS == 1) {{
+            memset(arena, 0x77, {P}_ARENA_BYTES);
+        }}
+        memcpy(batch, (const uint8_t *)frames + row * {row_bytes}, {row_bytes} * (size_t)count);
+        row += count;
+        status = status == 9 ? 9 : {n}_feed_rows(arena, state, batch, (size_t)count);
+        status = row < ROWS && status == 0 ? 9 : status; /* a result before the last row */
+        free(batch);
+    }}
+    return status;
+}}
+"""
+_RUN = """\
+static int {n}_step_of(void *arena, void *state, const void *rows)
+{{
+    (void)rows;
+    return {n}_run(arena, state);
+}}
+"""
 _ROW = (
     "    {{{P}_ARENA_BYTES, {P}_STATE_BYTES, {P}_INPUTS, {P}_OUTPUTS, {slid}, {steps}, {reset_at}, "
-    "{n}_init, {n}_reset, {n}_step, {n}_input, {n}_output, {n}_input_bytes, {n}_output_bytes}},"
+    "{n}_init, {n}_reset, {n}_step_of, {n}_input, {n}_output, {n}_input_bytes, {n}_output_bytes}},"
 )
 
 
-def assert_all_slide(plans: Sequence[Plan], seed: int = 0) -> None:
-    """The contract of the modules of these plans, each with `--slide`, for any target without CMSIS-NN."""
+def assert_all_stream(plans: Sequence[Plan], seed: int = 0) -> None:
+    """The contract of the modules of these plans, each with state, for any target without CMSIS-NN; which steps have a
+    result is known of `--slide` alone."""
     plans = named_apart(plans)
     streams = [[input_set(plan.source, _steps(plan), seed + stream) for stream in range(2)] for plan in plans]
     fed = b"".join(
@@ -143,17 +179,15 @@ def assert_all_slide(plans: Sequence[Plan], seed: int = 0) -> None:
     assert done.returncode == 0, (done.returncode, done.stderr.decode(errors="replace")[:4000])
     position = 0
     for plan, both in zip(plans, streams, strict=True):
-        window = _window(plan)
         cut = _reset_at(plan)
-        oracle = WindowOracle(window, ReferenceOracle(window.whole))
-        first, again, second = oracle.run_streams([both[0][:cut], both[0][cut:], both[1]])
+        first, again, second = _oracle(plan).run_streams([both[0][:cut], both[0][cut:], both[1]])
         wanted = (first + again, second)
         for step in range(_steps(plan)):
             for stream in range(2):
                 begun = cut if stream == 0 and step >= cut else 0
-                full = step - begun + 1 >= window.steps_to_fill
+                full = step - begun + 1 >= _steps_to_fill(plan)
                 status, position = done.stdout[position], position + 1
-                where = f"step {step}, stream {stream}\n{plan.source}"
+                where = step, stream, plan.source
                 assert status == (_OK if full else _NO_RESULT_YET), where
                 for expected in wanted[stream][step]:
                     found = done.stdout[position : position + expected.nbytes]
@@ -167,17 +201,34 @@ def _same(found: bytes, expected: np.ndarray) -> bool:
     return np.array_equal(values, expected, equal_nan=expected.dtype.kind == "f")
 
 
-def _window(plan: Plan) -> Window:
-    assert plan.source.window is not None
-    return plan.source.window
+def _oracle(plan: Plan) -> Oracle:
+    window = plan.source.window
+    return WindowOracle(window, ReferenceOracle(window.whole)) if window else ReferenceOracle(plan.source)
+
+
+def _steps_to_fill(plan: Plan) -> int:
+    return plan.source.window.steps_to_fill if plan.source.window else 1
 
 
 def _reset_at(plan: Plan) -> int:
-    return _window(plan).steps_to_fill + BEFORE
+    return _steps_to_fill(plan) + (BEFORE if plan.source.window else FRAMES_BEFORE)
 
 
 def _steps(plan: Plan) -> int:
-    return _reset_at(plan) + _window(plan).steps_to_fill - 1 + RESULTS - BEFORE
+    return _steps_to_fill(plan) + (_reset_at(plan) - 1 + RESULTS - BEFORE if plan.source.window else FRAMES)
+
+
+def _slid(plan: Plan) -> int:
+    """The input that NAME_slide takes; beyond all inputs where there is none."""
+    return plan.source.window.input if plan.source.window else len(plan.source.inputs)
+
+
+def _adapter(plan: Plan) -> str:
+    window, name = plan.source.window, plan.options.name
+    if window is None or window.rows is None:
+        return (_SLIDE if window else _RUN).format(n=name)
+    row_bytes = plan.source.inputs[window.input].bytes // window.rows
+    return _FED.format(n=name, P=name.upper(), row_bytes=row_bytes)
 
 
 def _built(folder: Path, plans: Sequence[Plan]) -> Path:
@@ -186,14 +237,14 @@ def _built(folder: Path, plans: Sequence[Plan]) -> Path:
             (folder / file).write_text(text)
     names = [plan.options.name for plan in plans]
     rows = [
-        _ROW.format(n=name, P=name.upper(), slid=_window(plan).input, steps=_steps(plan), reset_at=_reset_at(plan))
+        _ROW.format(n=name, P=name.upper(), slid=_slid(plan), steps=_steps(plan), reset_at=_reset_at(plan))
         for name, plan in zip(names, plans, strict=True)
     ]
     main = folder / "main.c"
     main.write_text(
         _MAIN.format(
             includes="\n".join(f'#include "{name}{part}"' for name in names for part in (".c", "_weights.c")),
-            adapters="\n".join(_ADAPTER.format(n=name) for name in names),
+            adapters="\n".join(map(_adapter, plans)),
             table="\n".join(rows),
         )
     )

@@ -1,0 +1,169 @@
+"""`tinyfuse board calibrate` and `estimate`: a board whose kernels take known cycles is found again, and other models
+are predicted by it; files that are no answers and no tables are refused."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+from executors import plan_of
+from families import mobilenet_v2, two_inputs
+from random_graphs import Sketch
+from test_board import ran, small
+from test_schemas import meets
+
+from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
+from tinyfuse.cli.board import validation_json
+from tinyfuse.cost.calibrate import Sample, rates
+from tinyfuse.cost.predict import plan_stages
+from tinyfuse.cost.table import cost_table, entry_name, read_table
+from tinyfuse.plan import Plan
+
+TARGET = "cortex-m4"
+
+
+def dense() -> bytes:
+    sketch = Sketch(3)
+    x = sketch.value((1, 12, 12, 2))
+    y = sketch.conv(sketch.depthwise(sketch.conv(x, 8, (3, 3)), (3, 3)), 12, (1, 1))
+    return sketch.build([x], [sketch.fully_connected(sketch.mean(y), 5)])
+
+
+def rate_of(entry: str) -> float:
+    """Cycles of an instruction on a board that waits for the flash in some kernels more than in others."""
+    return 5.0 if "depthwise" in entry else 1.0
+
+
+def entries(plan: Plan) -> list[list[tuple[str, float]]]:
+    """Of each stage of each group: its entry in the cost table, and its predicted instructions."""
+    return [
+        [
+            (entry_name(stage.op, stage.kernel, stage.by_row, plan.context), instructions or 0.0)
+            for stage, instructions in zip(group.stages, predicted, strict=True)
+        ]
+        for group, predicted in zip(plan.groups, plan_stages(plan), strict=True)
+    ]
+
+
+def answer(data: bytes, **changed: object) -> str:
+    """What `board validate --json` prints of a board with these rates."""
+    return json.dumps(json.loads(_answer(data)) | changed)
+
+
+@cache
+def _answer(data: bytes) -> str:
+    plan = plan_of(data, TARGET, kernels="tinyfuse")
+    cycles = [round(sum(n * rate_of(entry) for entry, n in stages)) for stages in entries(plan)]
+    figures = BoardFigures(
+        Spread(sum(cycles) + 90, sum(cycles), sum(cycles) + 200),
+        tuple(Spread(each, each, each) for each in cycles), Spread(90, 0, 200), None,
+    )  # fmt: skip
+    found = BoardValidation(
+        True, True, 5, 0, 0, 0, {}, None, (), (), 1, None, 0, "reference", "DWT", 2, figures
+    )  # fmt: skip
+    text = json.dumps(validation_json(plan, "/dev/ttyX", found), default=list)
+    meets("board-validate", json.loads(text))
+    return text
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, data in (("small", small()), ("dense", dense()), ("net", mobilenet_v2())):
+        Path(f"{name}.tflite").write_bytes(data)
+        Path(f"{name}.json").write_text(answer(data))
+    return tmp_path
+
+
+def test_cycles_of_models_that_were_not_on_the_board(folder: Path) -> None:
+    made = ran("board", "calibrate", "small.json", "net.json", "-o", "board.toml")
+    assert made.exit_code == 0 and "2 models" in made.stdout
+    data = json.loads(ran("board", "calibrate", "small.json", "net.json", "-o", "board.toml", "--json").stdout)
+    meets("board-calibrate", data)
+    assert 1 < data["cycles_per_instruction"] < 5 and all(each["worst_error"] < 0.1 for each in data["kernels"])
+    words = ["board", "estimate", "dense.tflite", "--target", TARGET, "--kernels", "tinyfuse", "--costs", "board.toml"]
+    estimated = json.loads(ran(*words, "--json").stdout)
+    meets("board-estimate", estimated)
+    really = json.loads(Path("dense.json").read_text())["cycles"]
+    assert abs(estimated["cycles"] / really - 1) < 0.1
+    by_the_mean = data["cycles_per_instruction"] * estimated["predicted_instructions"]
+    assert abs(estimated["cycles"] / really - 1) < abs(by_the_mean / really - 1) / 2, "one rate for all would do"
+    text = ran(*words)
+    assert text.exit_code == 0 and text.stdout.startswith(f"about {estimated['cycles']:,} cycles")
+
+
+def test_the_table_has_the_format_of_ours(folder: Path) -> None:
+    ran("board", "calibrate", "net.json", "-o", "board.toml")
+    table, ours = read_table(Path("board.toml").read_text()), cost_table(TARGET)
+    assert ours is not None and table.kernels.keys() == ours.kernels.keys() and table.loop.keys() == ours.loop.keys()
+    assert table.about["unit"] == "cycles" and table.about["table"] == TARGET
+    fields = tomllib.loads(Path("board.toml").read_text())["kernels"]
+    seen = {name for stages in entries(plan_of(mobilenet_v2(), TARGET, kernels="tinyfuse")) for name, _ in stages}
+    assert {name for name, entry in fields.items() if entry["shapes"]} == seen
+    first = Path("board.toml").read_bytes()
+    ran("board", "calibrate", "net.json", "-o", "board.toml")
+    assert Path("board.toml").read_bytes() == first
+
+
+def test_rates_of_what_groups_tell_apart_and_of_what_they_do_not() -> None:
+    apart = [Sample({"a": 100.0}, 200.0), Sample({"b": 400.0}, 400.0), Sample({"a": 50.0, "b": 100.0}, 200.0)]
+    mean, found = rates(apart)
+    assert mean == 800 / 650 and abs(found["a"].cycles - 2) < 0.02 and abs(found["b"].cycles - 1) < 0.02
+    assert found["a"].groups == 2 and found["a"].worst_error < 0.02
+    _, together = rates([Sample({"a": 100.0, "b": 100.0}, 300.0)])
+    assert abs(together["a"].cycles - 1.5) < 0.02 and abs(together["b"].cycles - 1.5) < 0.02
+
+
+REFUSED = {
+    "no JSON": ("{", "no JSON"),
+    "another answer": ('{"schema_version": 1, "model": "m", "target": "x", "tinyfuse_version": "0"}', "no answer of"),
+    "a board that was wrong": (answer(small(), within_bound=False), "did not compute what it should"),
+    "another target": (answer(small(), target="cortex-m55"), "different targets, cortex-m4, cortex-m55"),
+    "a target that there is not": (answer(small(), target="../../etc"), "different targets"),
+    "groups of nothing": (answer(small(), groups=[1, None]), "a group lacks its figures"),
+    "no operators": (answer(small(), groups=[{"cycles": 5, "operators": 7}]), "a group lacks its figures"),
+    "an unknown kernel": (
+        answer(small(), groups=[{"cycles": 5, "operators": [{"entry": "x", "predicted_instructions": 5}]}]),
+        "no kernel 'x'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_answers_that_are_refused(what: str, folder: Path) -> None:
+    text, message = REFUSED[what]
+    Path("bad.json").write_text(text)
+    found = ran("board", "calibrate", "small.json", "bad.json", "-o", "board.toml")
+    assert found.exit_code == 2 and message in found.stderr and not Path("board.toml").exists()
+
+
+def test_nothing_to_calibrate_with(folder: Path) -> None:
+    for cycles in (None, -1, 0, "many", 1e400):
+        Path("none.json").write_text(answer(small(), groups=[{"cycles": cycles, "operators": []}]))
+        found = ran("board", "calibrate", "none.json", "-o", "board.toml")
+        assert found.exit_code == 2 and "no group of these answers" in found.stderr
+    found = ran("board", "calibrate", "no_such.json", "-o", "board.toml")
+    assert found.exit_code == 2 and "can't read no_such.json" in found.stderr
+    found = ran("board", "calibrate", "small.json", "-o", "no/such/board.toml")
+    assert found.exit_code == 2 and "can't write" in found.stderr
+
+
+def test_tables_that_are_refused(folder: Path) -> None:
+    (folder / "two.tflite").write_bytes(two_inputs())
+    ran("board", "calibrate", "small.json", "-o", "board.toml")
+    good = Path("board.toml").read_text()
+    changes = {
+        "no cost table": good.replace("[loop]", "[loop"),
+        "the factor": good.replace("factors = {groups = ", "factors = {groups = -"),
+        "KeyError": good.replace("[loop]", "[lop]"),
+        "no table of cycles": good.replace('unit = "cycles"', 'unit = "days"'),
+        "made on a 'cortex-m4', not for": good.replace('table = "cortex-m4"', 'table = "cortex-m55"'),
+    }
+    for message, text in changes.items():
+        assert text != good, message
+        Path("bad.toml").write_text(text)
+        found = ran("board", "estimate", "two.tflite", "--target", TARGET, "--costs", "bad.toml")
+        assert found.exit_code == 2 and message in found.stderr, (message, found.stderr)

@@ -1,0 +1,75 @@
+"""A serial line, by pyserial: a port's name, or one of its URLs, as socket://localhost:4444."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any, Protocol
+
+from tinyfuse.errors import BoardFailed, ToolMissing, UsageError
+
+#: seconds that one look at the line may take
+_LOOK = 0.05
+
+
+class Line(Protocol):
+    """Bytes both ways. BoardFailed where it breaks."""
+
+    def write(self, data: bytes) -> None:
+        """Sends all of it."""
+
+    def read(self) -> bytes:
+        """What came in; nothing where nothing does for a moment."""
+
+    def close(self) -> None:
+        """Gives the port back."""
+
+
+class SerialLine:
+    """A port of this machine, opened for one alone."""
+
+    def __init__(self, serial: Any, name: str, error: type[Exception]) -> None:
+        self._serial, self._name, self._error = serial, name, error
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._serial.write(data)
+        except (self._error, OSError) as error:
+            raise BoardFailed(f"{self._name} takes no more bytes: {_reason(error)}") from None
+
+    def read(self) -> bytes:
+        try:
+            # what is there, or the first byte to come
+            return bytes(self._serial.read(max(1, min(self._serial.in_waiting, 1 << 16))))
+        except (self._error, OSError) as error:
+            raise BoardFailed(f"{self._name} is gone: {_reason(error)}; is the board still plugged in?") from None
+
+    def close(self) -> None:
+        self._serial.close()
+
+
+def open_port(name: str, baud: int) -> SerialLine:
+    """The line of that name. ToolMissing without pyserial; UsageError, with the ports that there are, where it can't be
+    opened."""
+    if importlib.util.find_spec("serial") is None:
+        raise ToolMissing("pyserial", "pip install 'tinyfuse[board]', or pip install pyserial")
+    import serial
+
+    try:
+        opened = serial.serial_for_url(name, baudrate=baud, timeout=_LOOK, write_timeout=10, exclusive=True)
+    except (serial.SerialException, OSError, ValueError, NotImplementedError) as error:
+        raise UsageError(f"can't open --port {name}: {_reason(error)}; {_ports()}") from None
+    return SerialLine(opened, name, serial.SerialException)
+
+
+def _ports() -> str:
+    """The ports of this machine, in words."""
+    from serial.tools.list_ports import comports
+
+    found = [f"{port.device} ({port.description})" for port in comports()]
+    return f"there are {', '.join(found)}" if found else "this machine has no serial port"
+
+
+def _reason(error: Exception) -> str:
+    """What an operating system or pyserial says, on one line."""
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(said.split())

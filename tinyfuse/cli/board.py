@@ -1,0 +1,138 @@
+"""`tinyfuse board`: what a module does on the real board."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+from rich.console import Console
+
+from tinyfuse.api.boards import validate_plan
+from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
+from tinyfuse.board.device import Device
+from tinyfuse.board.port import open_port
+from tinyfuse.board.text import board_text
+from tinyfuse.cli.board_costs import calibrate_command, estimate_command
+from tinyfuse.cli.flags import flags_of, generation_flags
+from tinyfuse.cli.planning import make_plan
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer, progress, show
+from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.table import entry_name
+from tinyfuse.options import BoardOptions
+from tinyfuse.plan import Group, Plan
+from tinyfuse.report.report_json import JsonObject, op_name, plan_envelope
+from tinyfuse.schedule.progress import Progress
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse gen kws.tflite --target cortex-m4 --board            what the firmware serves
+  tinyfuse board validate kws.tflite --target cortex-m4 --port /dev/ttyACM0
+  tinyfuse board validate kws.tflite --target cortex-m4 --port COM3 --baud 921600 --runs 32
+  tinyfuse board validate kws.tflite --target cortex-m4 --port socket://localhost:4444 --json
+
+\b
+docs/board.md has the few lines of firmware that it takes.
+"""
+
+
+@click.group("board")
+def command() -> None:
+    """Compare a module on your real board with the interpreter, count its cycles, and predict others' from them."""
+
+
+command.add_command(calibrate_command)
+command.add_command(estimate_command)
+
+
+@command.command("validate", epilog=_EXAMPLES)
+@generation_flags
+@click.option(
+    "--port",
+    required=True,
+    metavar="PORT",
+    help="The board's serial port: /dev/ttyACM0, COM3, or a URL of pyserial, such as socket://localhost:4444.",
+)
+@flags_of(BoardOptions)
+def validate_command(request: Request, as_json: bool, port: str, how: BoardOptions) -> int:
+    """Send inputs to a board that serves MODEL's module, compare every output bit with TensorFlow Lite Micro, and show
+    the cycles of each group."""
+    data = validate(request, port, how, progress)
+    if not as_json:
+        console = Console(highlight=False)
+        console.print(board_text(data, console.width))
+    return show(Answer(data, [], exact=data["within_bound"]), as_json)
+
+
+def validate(request: Request, port: str, how: BoardOptions, progress: Progress) -> JsonObject:
+    """The JSON of docs/json.md. ToolMissing without pyserial or oracle; UsageError for a port that can't be opened;
+    BoardFailed where the board does not answer as it should."""
+    plan, _ = make_plan(request, progress, needs_tree=False)
+    line = open_port(port, how.baud)
+    try:
+        found = validate_plan(plan, request.data, Device(line, port, how.baud), how, progress)
+    finally:
+        line.close()
+    return validation_json(plan, port, found)
+
+
+def validation_json(plan: Plan, port: str, found: BoardValidation) -> JsonObject:
+    """What is printed of a validation."""
+    predicted, figures = plan_stages(plan), found.figures
+    return plan_envelope(plan) | {
+        "warnings": [*plan.warnings, *found.warnings],
+        "port": port,
+        "oracle": found.oracle,
+        "runs": found.runs,
+        "frames": found.frames,
+        "seed": found.seed,
+        "outputs": found.elements,
+        "mismatches": found.mismatches,
+        "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
+        "problems": list(found.problems),
+        "exact": found.exact,
+        "within_bound": found.within_bound,
+        "max_ulp": found.max_ulp,
+        "max_step": found.max_step,
+        "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
+        "counter": found.counter,
+        "overhead_cycles": found.overhead_cycles,
+        "macs": plan.macs,
+        "arena_bytes": plan.arena_bytes,
+        "state_bytes": plan.state_bytes,
+        **_cycles(figures.cycles if figures else None),
+        "outside_cycles": figures.outside.mean if figures else None,
+        "longest_step_cycles": figures.longest_step if figures else None,
+        "predicted_instructions": known_total([each for stages in predicted for each in stages]),
+        "groups": [_group(plan, group, predicted[group.index], figures) for group in plan.groups],
+    }
+
+
+def _cycles(spread: Spread | None) -> JsonObject:
+    if spread is None:
+        return dict.fromkeys(("cycles", "least_cycles", "most_cycles"))
+    return {"cycles": spread.mean, "least_cycles": spread.least, "most_cycles": spread.most}
+
+
+def _group(plan: Plan, group: Group, predicted: list[float | None], figures: BoardFigures | None) -> JsonObject:
+    """The keys of `profile`'s groups that are known without an emulator, and the cycles."""
+    return {
+        "name": f"{plan.options.name}_group_{group.index}",
+        "macs": group.macs,
+        "output_elements": sum(tensor.elements for tensor in group.outputs),
+        **_cycles(figures.groups[group.index] if figures else None),
+        "predicted_instructions": known_total(predicted),
+        "operators": [
+            {
+                "kind": stage.op.kind,
+                "index": stage.op.index,
+                "name": op_name(stage.op),
+                "kernel": stage.kernel.name,
+                "macs": stage.macs,
+                "output_elements": sum(tensor.elements for tensor in stage.op.outputs),
+                "entry": entry_name(stage.op, stage.kernel, stage.by_row, plan.context),
+                "predicted_instructions": known_total([instructions]),
+            }
+            for stage, instructions in zip(group.stages, predicted, strict=True)
+        ],
+    }

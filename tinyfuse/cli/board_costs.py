@@ -1,0 +1,221 @@
+"""`tinyfuse board calibrate` and `board estimate`: cycles that a board counted become a cost table, which predicts
+those of models that never were on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tinyfuse import __version__
+from tinyfuse.cli.flags import generation_flags, json_flag
+from tinyfuse.cli.planning import make_plan
+from tinyfuse.cli.request import Request
+from tinyfuse.cli.terminal import Answer, progress, show, versioned
+from tinyfuse.cost.calibrate import Sample, rates, table_text
+from tinyfuse.cost.predict import group_stream, known_total, plan_stages
+from tinyfuse.cost.table import CostTable, cost_table, entry_name, read_table
+from tinyfuse.emit.output_folder import write_file
+from tinyfuse.errors import UsageError
+from tinyfuse.report.diff import read_answer
+from tinyfuse.report.report_json import JsonObject, op_name, plan_envelope
+from tinyfuse.schedule.progress import Progress
+from tinyfuse.targets import load_target
+
+_EXAMPLES = """\b
+Examples:
+  tinyfuse board validate kws.tflite --target cortex-m4 --port /dev/ttyACM0 --json > kws.json
+  tinyfuse board calibrate kws.json vww.json -o board.toml
+  tinyfuse board estimate other.tflite --target cortex-m4 --costs board.toml
+"""
+
+#: no answer and no table is nearly as large
+_MOST_BYTES = 1 << 26
+
+
+@click.command("calibrate", epilog=_EXAMPLES)
+@click.argument("runs", type=click.Path(), nargs=-1, required=True)
+@click.option(
+    "-o", "--output", type=click.Path(), required=True, metavar="FILE", help="The cost table that is written."
+)
+@json_flag()
+def calibrate_command(runs: tuple[str, ...], output: str, as_json: bool) -> int:
+    """Make a cost table, in cycles, of answers that `tinyfuse board validate --json` gave on one board.
+
+    The more models, the better."""
+    return show(calibrate(runs, output), as_json)
+
+
+def calibrate(runs: Sequence[str], output: str) -> Answer:
+    """Writes the table. UsageError for files that are no such answers, or don't go together."""
+    answers = [_answer(name) for name in runs]
+    targets = {str(answer["target"]) for answer in answers}
+    if len(targets) > 1:
+        raise UsageError(f"the answers are of different targets, {', '.join(sorted(targets))}: give those of one board")
+    target = load_target(targets.pop())
+    table = cost_table(target.cost_table)
+    if table is None or target.cost_table is None:
+        raise UsageError(f"{target.name} has no cost table, whose instructions could become cycles")
+    samples = [found for name, answer in zip(runs, answers, strict=True) for found in _samples(name, answer, table)]
+    groups = sum(len(answer["groups"]) for answer in answers)
+    if not samples:
+        raise UsageError("no group of these answers has both cycles and predicted instructions")
+    mean, found = rates(samples)
+    models = [Path(str(answer["model"])).name for answer in answers]
+    about = {
+        "unit": "cycles", "table": target.cost_table, "target": target.name, "models": ", ".join(models),
+        "tinyfuse": __version__,
+    }  # fmt: skip
+    write_file(Path(output), table_text(table, mean, found, about))
+    left = groups - len(samples)
+    data = versioned(
+        output=output,
+        target=target.name,
+        models=models,
+        cycles_per_instruction=round(mean, 4),
+        kernels=[
+            {
+                "entry": name,
+                "groups": rate.groups,
+                "cycles_per_instruction": round(rate.cycles, 4),
+                "mean_error": round(rate.mean_error, 4),
+                "worst_error": round(rate.worst_error, 4),
+            }
+            for name, rate in found.items()
+        ],
+        warnings=[f"{left} of {groups} groups have no predicted instructions, or no cycles"] if left else [],
+    )
+    lines = [
+        f"{output}: cycles of {len(samples)} groups of {len(models)} models on {target.name}",
+        f"{mean:8.3f} cycles an instruction in the mean",
+        *(
+            f"{each.cycles:8.3f} {name}: {each.groups} groups, off by {each.mean_error:.1%}, at most "
+            f"{each.worst_error:.1%}"
+            for name, each in found.items()
+        ),
+    ]
+    return Answer(data, [*lines, *(f"warning: {warning}" for warning in data["warnings"])])
+
+
+def _answer(name: str) -> JsonObject:
+    """The answer of `board validate` in a file."""
+    answer = read_answer(name, _text(name))
+    if not isinstance(answer.get("groups"), list) or not {"counter", "exact", "target", "model"} <= answer.keys():
+        raise UsageError(f"{name}: no answer of `tinyfuse board validate --json`")
+    if answer.get("within_bound") is not True:
+        raise UsageError(f"{name}: its board did not compute what it should: that is no module to measure")
+    return answer
+
+
+def _samples(name: str, answer: JsonObject, table: CostTable) -> list[Sample]:
+    """The groups that have cycles and predicted instructions."""
+    found = []
+    for group in answer["groups"]:
+        predicted: dict[str, float] = {}
+        try:
+            cycles = group["cycles"]
+            figures = [(str(op["entry"]), op["predicted_instructions"]) for op in group["operators"]]
+        except (KeyError, TypeError):
+            raise UsageError(
+                f"{name}: no answer of `tinyfuse board validate --json`: a group lacks its figures"
+            ) from None
+        if any(not _is_figure(figure) for figure in (cycles, *(instructions for _, instructions in figures))):
+            continue
+        for entry, instructions in figures:
+            if entry not in table.kernels:
+                raise UsageError(f"{name}: the cost table has no kernel {entry!a}: was it another tinyfuse's?")
+            predicted[entry] = predicted.get(entry, 0.0) + instructions
+        if cycles > 0 and sum(predicted.values()) > 0:
+            found.append(Sample(predicted, cycles))
+    return found
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15 and math.isfinite(value)
+
+
+@click.command("estimate", epilog=_EXAMPLES)
+@generation_flags
+@click.option(
+    "--costs", type=click.Path(), required=True, metavar="FILE", help="A table that `board calibrate` has written."
+)
+def estimate_command(request: Request, as_json: bool, costs: str) -> int:
+    """Predict the cycles of MODEL on a board from what it took for other models."""
+    return show(estimate(request, costs, progress), as_json)
+
+
+def estimate(request: Request, costs: str, progress: Progress) -> Answer:
+    """The cycles of each group by the table in the file `costs`. UsageError where that is none for the target."""
+    table = _table(costs, request.target)
+    plan, _ = make_plan(request, progress, needs_tree=False)
+    instructions, groups, total = plan_stages(plan), [], []
+    for group, predicted in zip(plan.groups, instructions, strict=True):
+        cycles = table.stages(group.stages, group_stream(plan, group), plan.context)
+        total += cycles
+        groups.append(
+            {
+                "name": f"{plan.options.name}_group_{group.index}",
+                "macs": group.macs,
+                "cycles": known_total(cycles),
+                "predicted_instructions": known_total(predicted),
+                "operators": [
+                    {
+                        "kind": stage.op.kind,
+                        "index": stage.op.index,
+                        "name": op_name(stage.op),
+                        "kernel": stage.kernel.name,
+                        "entry": entry_name(stage.op, stage.kernel, stage.by_row, plan.context),
+                        "cycles": known_total([each]),
+                    }
+                    for stage, each in zip(group.stages, cycles, strict=True)
+                ],
+            }
+        )
+    data = plan_envelope(plan) | {
+        "warnings": list(plan.warnings),
+        "costs": costs,
+        "about": table.about,
+        "macs": plan.macs,
+        "cycles": known_total(total),
+        "predicted_instructions": known_total([each for stages in instructions for each in stages]),
+        "groups": groups,
+    }
+    return Answer(data, _lines(data))
+
+
+def _table(name: str, target: str) -> CostTable:
+    try:
+        table = read_table(_text(name))
+    except ValueError as error:
+        raise UsageError(f"--costs {name}: no cost table: {' '.join(str(error).split())}") from None
+    core = load_target(target)
+    if table.about.get("unit") != "cycles":
+        raise UsageError(f"--costs {name}: no table of cycles; `tinyfuse board calibrate` writes one")
+    if table.about.get("table") != core.cost_table:
+        raise UsageError(f"--costs {name}: made on a {table.about.get('target', 'board')!a}, not for {core.name}")
+    return table
+
+
+def _lines(data: JsonObject) -> list[str]:
+    def figure(value: int | None) -> str:
+        return "unknown" if value is None else f"{value:,}"
+
+    head = f"about {figure(data['cycles'])} cycles, of {figure(data['predicted_instructions'])} predicted instructions"
+    lines = [f"{head}; by {data['costs']}, from {data['about'].get('models', 'a board')}"]
+    for number, group in enumerate(data["groups"]):
+        kinds = ", ".join(op["kind"] for op in group["operators"])
+        lines.append(f"{figure(group['cycles']):>14}  {number} {kinds}")
+    return [*lines, *(f"warning: {warning}" for warning in data["warnings"])]
+
+
+def _text(name: str) -> str:
+    try:
+        if Path(name).stat().st_size > _MOST_BYTES:
+            raise UsageError(f"{name}: too large for a file of tinyfuse")
+        return Path(name).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"can't read {name}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: it is not UTF-8") from error
