@@ -389,7 +389,13 @@ ANSWERS: dict[str, Schema] = {
     "operators": joined(_VERSIONS, record(operators=items(_KIND))),
     "devices": joined(
         _VERSIONS,
-        record(devices=items(record(name=TEXT, target=TEXT, ram=none_or(COUNT), flash=none_or(COUNT), pack=TEXT))),
+        record(
+            devices=items(
+                record(
+                    name=TEXT, target=TEXT, ram=none_or(COUNT), flash=none_or(COUNT), pack=TEXT, memories=items(TEXT)
+                )
+            )
+        ),
     ),
     "cmsis-nn": joined(
         _VERSIONS,
