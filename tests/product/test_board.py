@@ -203,6 +203,7 @@ def test_a_module_without_it_is_as_it_was_and_forms_take_it() -> None:
     assert "plain_board.c" in beside["CMakeLists.txt"]
     single = emit(asked, delivery=delivery_of(["single-file"], {}, board=True))
     assert "plain_board.c" not in single and "int plain_board_serve(" in single["plain.c"]
+    assert "plain_board_serve" in single["README.md"]
     arduino = emit(plan_of(small(), "generic32", name="plain"), delivery=delivery_of(["arduino"], {}, board=True))
     assert "src/plain/plain_board.c" in arduino
 

@@ -67,10 +67,10 @@ def host_server(folder: Path, plans: Sequence[Plan], changed: Callable[[Path], N
         "bind": " ".join(f"(void){name}_bind({name}_blob, sizeof {name}_blob);" for name in blobs),
     }
     (folder / "main.c").write_text(_MAIN.format(**parts))
-    flags = ["-std=gnu99", "-O1", "-DTINYFUSE_ANY_CPU", *(flag for flag in WARNINGS if flag != "-Wpedantic")]
+    flags = ["-std=gnu99", "-DTINYFUSE_ANY_CPU", *(flag for flag in WARNINGS if flag != "-Wpedantic")]
     modules = [path for path in sources if not path.stem.endswith("_board")]
     servers = [path for path in sources if path not in modules]
-    # kernels have sanitizers in tests of their own, and take most of the compiler's time under them
+    # kernels have sanitizers and levels of optimization in tests of their own, and would take most of the time here
     _gcc(folder, [*flags, "-c", *modules])
     objects = [path.with_suffix(".o") for path in modules]
     _gcc(folder, [*flags, *SANITIZERS, *servers, folder / "main.c", *objects, "-lm", "-o", folder / "server"])
