@@ -31,7 +31,8 @@ from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import cost_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
-from tinyfuse.kernels.counts import LOOKED_UP, Counts  # noqa: E402
+from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
+from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402

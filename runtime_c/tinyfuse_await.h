@@ -1,4 +1,4 @@
-/* A window that fills up step by step. */
+/* A window that fills up step by step, a step that does row by row. */
 #ifndef TINYFUSE_AWAIT_H
 #define TINYFUSE_AWAIT_H
 
@@ -11,6 +11,18 @@ TINYFUSE_INLINE int tinyfuse_await_window(int32_t *left)
         *left -= 1;
     }
     return *left > 0;
+}
+
+/* `*left`: rows that are still to come of a step of `rows`, this one counted. 0 where this was the last one, and the next
+   step begins; else 1. */
+TINYFUSE_INLINE int tinyfuse_await_rows(int32_t *left, int32_t rows)
+{
+    if (*left > 1) {
+        *left -= 1;
+        return 1;
+    }
+    *left = rows;
+    return 0;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TINYFUSE_CAST_H
 #define TINYFUSE_CAST_H
 
+#include "tinyfuse_math.h"
 #include "tinyfuse_requantize.h"
 
 /* Towards zero, saturated; 0 for NaN. */
@@ -35,12 +36,13 @@ TINYFUSE_INLINE uint32_t tinyfuse_float_to_uint32(float value)
         }                                                                                              \
     }
 
-/* The low bits of a wider integer. */
+/* The low bits of a wider integer; to bool, whether it is not zero. */
 #define TINYFUSE_DEFINE_CASTS(suffix, in_type)                                                         \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s8, in_type, int8_t, x)                               \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s16, in_type, int16_t, x)                             \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_s32, in_type, int32_t, x)                             \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_u32, in_type, uint32_t, x)                            \
+    TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_bool, in_type, uint8_t, x != 0)                       \
     TINYFUSE_DEFINE_EACH_ELEMENT(cast_##suffix##_f32, in_type, float, x)
 
 TINYFUSE_DEFINE_CASTS(s8, int8_t)
@@ -54,5 +56,7 @@ TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s16, float, int16_t,
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_s32, float, int32_t, tinyfuse_float_to_int32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_u32, float, uint32_t, tinyfuse_float_to_uint32(x))
 TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_f32, float, float, x)
+/* By the bits: to some cores' vectors the numbers below the least normal one are zero. */
+TINYFUSE_DEFINE_EACH_ELEMENT(cast_f32_bool, float, uint8_t, tinyfuse_bits_of_f32(x) << 1 != 0)
 
 #endif

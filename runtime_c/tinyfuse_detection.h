@@ -3,6 +3,7 @@
 #ifndef TINYFUSE_DETECTION_H
 #define TINYFUSE_DETECTION_H
 
+#include "tinyfuse_double.h"
 #include "tinyfuse_real.h"
 
 /* `box_step` floats from one box to the next, `class_step` from one box's scores to the next one's, of which the first
@@ -16,54 +17,6 @@ typedef struct {
 typedef struct {
     float low[2], high[2];
 } tinyfuse_box;
-
-/* The value, rounded to a double: no product is contracted with a sum. */
-TINYFUSE_INLINE double tinyfuse_rounded_f64(double value)
-{
-    const volatile double stored = value;
-    return stored;
-}
-
-TINYFUSE_INLINE double tinyfuse_add_product_f64(double sum, double a, double b)
-{
-    return tinyfuse_rounded_f64(sum + tinyfuse_rounded_f64(a * b));
-}
-
-TINYFUSE_INLINE double tinyfuse_two_to(int32_t exponent)
-{
-    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* e^x: 2^k times a polynomial of what is left of x, within half a ln(2) of 0. */
-TINYFUSE_SHARED double tinyfuse_exp_f64(double x)
-{
-    /* 1/13!, 1/12!, ... 1/2! */
-    static const double factors[] = {
-        1.6059043836821613e-10, 2.08767569878681e-09, 2.505210838544172e-08, 2.755731922398589e-07,
-        2.7557319223985893e-06, 2.48015873015873e-05, 0.0001984126984126984, 0.001388888888888889,
-        0.008333333333333333, 0.041666666666666664, 0.16666666666666666, 0.5,
-    };
-    double r, total = factors[0];
-    int32_t k, half, i;
-    if (!(x <= 709.8)) {
-        return x != x ? x : tinyfuse_two_to(1024) /* infinity */;
-    }
-    if (x < -745.2) {
-        return 0.0;
-    }
-    k = (int32_t)tinyfuse_add_product_f64(x < 0.0 ? -0.5 : 0.5, x, 1.44269504088896338700);
-    r = tinyfuse_rounded_f64(x - tinyfuse_rounded_f64(k * 0.693147180369123816490));
-    r = tinyfuse_rounded_f64(r - tinyfuse_rounded_f64(k * 1.90821492927058770002e-10));
-    for (i = 1; i < (int32_t)(sizeof factors / sizeof factors[0]); ++i) {
-        total = tinyfuse_add_product_f64(factors[i], total, r);
-    }
-    total = tinyfuse_rounded_f64(1.0 + tinyfuse_add_product_f64(r, tinyfuse_rounded_f64(r * r), total));
-    half = k / 2;
-    return tinyfuse_rounded_f64(tinyfuse_rounded_f64(total * tinyfuse_two_to(half)) * tinyfuse_two_to(k - half));
-}
 
 /* One axis of a box: `value` and `size` relative to the anchor's `at` and `extent`. */
 TINYFUSE_INLINE void tinyfuse_decode_box(float value, float size, float value_scale, float size_scale, float at,

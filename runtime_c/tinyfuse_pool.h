@@ -268,7 +268,8 @@ TINYFUSE_INLINE void tinyfuse_row_sum_s8(const int8_t *in, const int32_t *previo
         out[c + 2] = d;
         out[c + 3] = e;
     }
-    for (; c < channels; ++c) {
+    /* from a bound that GCC 12 knows: after the loop above it warns of a c that never is */
+    for (c = channels & ~3; c < channels; ++c) {
         const int8_t *from = in + c;
         int32_t sum = previous != NULL ? previous[c] : 0;
         for (x = 0; x < width; ++x) {

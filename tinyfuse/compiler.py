@@ -13,7 +13,8 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
-from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.rewrite import BEFORE_CHECK
+from tinyfuse.schedule.banks import in_banks
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
@@ -37,10 +38,22 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
 
-    def planner(step: Graph) -> Planner:
-        return Compilation(step, target, options, progress).plan
+    steps = steps_of(source, options)
+    compilations: dict[Graph, Compilation] = {}
 
-    return of_the_best_step(steps_of(source, options), options, planner, progress)
+    def planner(step: Graph) -> Planner:
+        if step not in compilations:
+            compilations[step] = Compilation(step, target, options, progress)
+        return compilations[step].plan
+
+    def planned(tried: Options) -> Plan:
+        return of_the_best_step(steps, tried, planner, progress)
+
+    if not options.memory:
+        return planned(options)
+    plan = in_banks(planned, options, progress)
+    verify_plan(plan)
+    return plan
 
 
 class Compilation:
@@ -94,12 +107,14 @@ class Compilation:
 
 
 def checked(source: Graph) -> Graph:
-    """The graph without constant operators, and with its operators' warnings; CompileError names all that isn't
-    supported."""
-    folded = fold_constants(source)
-    check(folded)
-    told = warnings_of(folded)
-    return replace(folded, warnings=(*folded.warnings, *told)) if told else folded
+    """The graph without constant operators, in those that have kernels, and with its operators' warnings; CompileError
+    names all that isn't supported."""
+    graph = source
+    for one_pass in BEFORE_CHECK:
+        graph = one_pass(graph)
+    check(graph)
+    told = warnings_of(graph)
+    return replace(graph, warnings=(*graph.warnings, *told)) if told else graph
 
 
 def steps_of(source: Graph, options: Options) -> list[Graph]:
@@ -108,12 +123,13 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
     if options.slide is None or source.window is not None:
         return [source]
     # the step graph's operators are checked too, and then warned of
-    return step_graphs(replace(checked(source), warnings=source.warnings), options.slide, options.slide_axis)
+    whole = replace(checked(source), warnings=source.warnings)
+    return step_graphs(whole, options.slide, options.slide_axis, options.feed_rows)
 
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
-    """`checked`, with the graphs that operators run planned."""
-    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None)
+    """`checked`, with the graphs that operators run planned; of a step whose frames come row by row, of its runs."""
+    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None, memory=())
     known: Programs = {}
 
     def plan_of(called: Graph) -> Plan:
@@ -121,7 +137,8 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
         graph = with_programs(called, plan_of, known)
         return Compilation(called, target, inner, graph=graph).plan(inner)
 
-    return with_programs(checked(source), plan_of, known)
+    window = source.window
+    return with_programs(checked(source if window is None else window.by_row or source), plan_of, known)
 
 
 def is_searched(options: Options) -> bool:

@@ -162,7 +162,9 @@ class Options:
         False,
     )
     feed_rows: bool = option(
-        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole.", False
+        "Generate NAME_begin, NAME_feed_rows and NAME_finish: the input image is never whole. With --slide a step's "
+        "frames come row by row, in NAME_feed_rows alone.",
+        False,
     )
     step: bool = option(
         "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
@@ -195,6 +197,13 @@ class Options:
         otherwise="7.0, or that of the tree that verify and --bundle find",
     )
     cmsis_nn_lacks: tuple[str, ...] = ()
+    memory: tuple[str, ...] = option(
+        "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
+        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead "
+        "(docs/memories.md).",
+        (),
+        metavar="NAME=SIZE[:slow]",
+    )
     max_step: int | None = option(
         "Generate NAME_step, and fail when a step is predicted to take more: instructions, or 200us@80MHz, a cycle for "
         "each.",
@@ -207,17 +216,20 @@ class Options:
     )
     max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
 
+    @property
+    def feeds_image(self) -> bool:
+        """Whether the rows of a whole image are fed; with --slide they are a step's frames."""
+        return self.feed_rows and self.slide is None
+
     def __post_init__(self) -> None:
         """UsageError where two of them contradict each other."""
         if self.slide_axis is not None and self.slide is None:
             raise UsageError("--slide-axis says where the frames of --slide are: give --slide too")
         if self.slide is not None and self.step:
             raise UsageError("--slide and --step: NAME_slide computes all that new frames change; give one of the two")
-        if self.slide is not None and self.feed_rows:
-            raise UsageError("--slide and --feed-rows: a step takes its frames at once; give one of the two")
         if self.step and self.feed_rows:
             raise UsageError("--step and --feed-rows: give one; a module that is fed rows returns after each of them")
-        if self.feed_rows and self.fusion != "rows":
+        if self.feeds_image and self.fusion != "rows":
             raise UsageError(f"--feed-rows needs --fusion rows, not {self.fusion}")
 
 

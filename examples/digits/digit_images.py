@@ -2,7 +2,7 @@
 
 scikit-learn's digits are 8x8 pixels of 0..16. Here a pixel is 4 bits (16 becomes 15), and the
 model's input is those 8x8 pixels enlarged to 29x29 by bilinear interpolation in integers, so that
-main.c repeats it exactly from 32 bytes an image. test_images.c is written and read here too.
+upscale.c repeats it exactly from 32 bytes an image. test_images.c is written and read here too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = (LARGE - 1) // (SMALL - 1)
 
 
 def upscale(images: np.ndarray) -> np.ndarray:
-    """uint8[n, 8, 8] of 0..15 -> uint8[n, 29, 29] of 0..255, main.c's upscale() in numpy."""
+    """uint8[n, 8, 8] of 0..15 -> uint8[n, 29, 29] of 0..255, upscale.c's upscale_row() in numpy."""
     position = np.arange(LARGE)
     low, fraction = position // STEPS, position % STEPS
     high = np.minimum(low + 1, SMALL - 1)

@@ -8,40 +8,11 @@
 
 #include "digits.h"
 #include "test_images.h"
+#include "upscale.h"
 
-enum {
-    SIDE = 29,                                  /* pixels a side of the model's input */
-    STEPS = (SIDE - 1) / (TEST_IMAGE_SIDE - 1), /* between two neighbours of a small image */
-    CLASSES = 10
-};
+enum { CLASSES = 10 };
 
 static DIGITS_DEFINE_ARENA(arena);
-
-/* A pixel of a small image, 0..15. */
-static int pixel(const uint32_t image[TEST_IMAGE_SIDE], int y, int x)
-{
-    return (int)(image[y] >> (4 * (TEST_IMAGE_SIDE - 1 - x)) & 15u);
-}
-
-/* Enlarges a small image to SIDE x SIDE by bilinear interpolation, as digit_images.py does. The
-   model's input has scale 1/255 and zero point -128: a pixel of 0..255 becomes its value - 128. */
-static void upscale(const uint32_t image[TEST_IMAGE_SIDE], int8_t *input)
-{
-    for (int y = 0; y < SIDE; ++y) {
-        const int top = y / STEPS, down = y % STEPS;
-        const int bottom = down == 0 ? top : top + 1;
-
-        for (int x = 0; x < SIDE; ++x) {
-            const int left = x / STEPS, across = x % STEPS;
-            const int right = across == 0 ? left : left + 1;
-            const int upper = (STEPS - across) * pixel(image, top, left) + across * pixel(image, top, right);
-            const int lower = (STEPS - across) * pixel(image, bottom, left) + across * pixel(image, bottom, right);
-            const int sum = (STEPS - down) * upper + down * lower; /* 0..15 * STEPS * STEPS */
-
-            *input++ = (int8_t)(sum * 17 / (STEPS * STEPS) - 128);
-        }
-    }
-}
 
 /* The class with the highest score, the first of equals. */
 static unsigned argmax(const int8_t scores[CLASSES])
@@ -73,7 +44,11 @@ int main(void)
     int error = digits_init(arena, sizeof arena);
 
     for (unsigned i = 0; i < TEST_IMAGE_COUNT && error == DIGITS_OK; ++i) {
-        upscale(test_images[i], digits_input(arena, 0));
+        int8_t *input = digits_input(arena, 0);
+
+        for (int y = 0; y < IMAGE_SIDE; ++y) {
+            upscale_row(test_images[i], y, input + y * IMAGE_SIDE);
+        }
         error = digits_run(arena);
         if (error == DIGITS_OK) {
             const int8_t *scores = digits_output(arena, 0);

@@ -4,7 +4,6 @@
    when every step ran, whatever it heard; run.py compares the scores with the interpreter's. */
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "doorbell.h"
 #include "recording.h"
@@ -23,37 +22,10 @@ static DOORBELL_DEFINE_STATE(state);
 /* What a microphone would fill. */
 static int16_t samples[DOORBELL_INPUT_SAMPLES_ELEMENTS];
 
-/* The first sample of a WAV file, that is of its chunk "data"; NULL without one. */
-static const uint8_t *first_sample(const uint8_t *file, const uint8_t *end)
-{
-    for (const uint8_t *chunk = file + 12; end - chunk >= 8;) {
-        const uint32_t bytes = chunk[4] | (uint32_t)chunk[5] << 8 | (uint32_t)chunk[6] << 16 | (uint32_t)chunk[7] << 24;
-
-        if (memcmp(chunk, "data", 4) == 0) {
-            return chunk + 8;
-        }
-        if (bytes > (uint32_t)(end - chunk) - 8u) {
-            break;
-        }
-        chunk += 8u + bytes + (bytes & 1u);
-    }
-    return NULL;
-}
-
 /* The next samples of the recording; 0 where it ends. */
 static int microphone(void)
 {
-    static const uint8_t *next;
-
-    if (next == NULL) {
-        next = first_sample(recording, recording_end);
-    }
-    if (next == NULL || (size_t)(recording_end - next) < sizeof samples) {
-        return 0;
-    }
-    memcpy(samples, next, sizeof samples);
-    next += sizeof samples;
-    return 1;
+    return recording_next(samples, DOORBELL_INPUT_SAMPLES_ELEMENTS);
 }
 
 /* Prints a class when it is the best one of some steps in a row, and another than before. */

@@ -2,8 +2,10 @@
 #ifndef RECORDING_H
 #define RECORDING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-extern const uint8_t recording[], recording_end[];
+/* Copies the next `count` samples. 0 where there are no more of them, or the file is none. */
+int recording_next(int16_t *samples, size_t count);
 
 #endif

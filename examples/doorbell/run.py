@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
-import subprocess
 import sys
 import wave
 from pathlib import Path
@@ -24,63 +22,12 @@ from drawing import svg
 from expected import EXPECTED, interpret, sha256
 from sounds import HERE, RECORDING, read_wav
 
-TARGET = "cortex-m4"
-TOOLS = {
-    "cmake": "cmake",
-    "arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
-    "qemu-system-arm": "qemu-system-arm",
-}
-RUN_SECONDS = 300  # the emulated run takes a few
+sys.path.insert(1, str(HERE.parent))
+
+from firmware import Failed, built, emulated, ended, need_tools, reported
 
 #: (the first step with a result, the scores from it on)
 Scores = tuple[int, list[list[int]]]
-
-
-class Failed(Exception):
-    """A message for the user, and the exit status."""
-
-    def __init__(self, message: str, status: int):
-        super().__init__(message)
-        self.status = status
-
-
-def build(folder: Path, wav: Path, options: list[str]) -> Path:
-    """Configures and builds in `folder`; the firmware's ELF file."""
-    configured = (folder / "CMakeCache.txt").exists()  # it keeps its generator
-    generator = ["-G", "Ninja"] if shutil.which("ninja") and not configured else []
-    for command in (
-        [
-            *("cmake", "-S", str(HERE), "-B", str(folder), *generator),
-            f"-DPython3_EXECUTABLE={sys.executable}",
-            f"-DDOORBELL_RECORDING={wav}",
-            f"-DDOORBELL_GEN_OPTIONS={';'.join(options)}",
-        ],
-        ["cmake", "--build", str(folder)],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise Failed(f"{' '.join(command)}\n{done.stdout}{done.stderr}", 4)
-    return folder / "doorbell_firmware.elf"
-
-
-def emulate(firmware: Path) -> str:
-    """What the firmware prints on QEMU's MPS2 board with the AN386 image, a Cortex-M4."""
-    command = [
-        *("qemu-system-arm", "-machine", "mps2-an386", "-kernel", str(firmware)),
-        *("-display", "none", "-monitor", "none", "-serial", "none"),
-        *("-semihosting-config", "enable=on,target=native"),
-        *("-icount", "shift=0,align=off,sleep=off"),  # repeatable: an instruction takes 1 ns
-    ]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=RUN_SECONDS,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as late:
-        raise Failed(f"the firmware did not end within {RUN_SECONDS} s", 4) from late
-    if done.returncode:
-        raise Failed(f"{done.stdout}the firmware ended with status {done.returncode}", 4)
-    return done.stdout
 
 
 def scores_of(output: str) -> Scores:
@@ -121,27 +68,19 @@ def main() -> int:
     parser.add_argument("--build-dir", type=Path, default=HERE / "build", metavar="DIR")
     parser.add_argument("options", nargs="*", metavar="OPTION", help="of `tinyfuse gen`, after --")
     arguments = parser.parse_args()
-    try:
-        return run(arguments.build_dir.resolve(), arguments.wav.resolve(), arguments.options)
-    except Failed as failure:
-        print(failure, file=sys.stderr)
-        return failure.status
+    return ended(lambda: run(arguments.build_dir.resolve(), arguments.wav.resolve(), arguments.options))
 
 
 def run(folder: Path, wav: Path, options: list[str]) -> int:
-    for tool, packages in TOOLS.items():
-        if shutil.which(tool) is None:
-            raise Failed(f"{tool} was not found: apt-get install {packages}", 3)
+    need_tools()
     try:
         samples = read_wav(wav)
     except (OSError, ValueError, EOFError, wave.Error) as error:
         raise Failed(f"{wav.name} can't be heard: {error}", 2) from None
     wanted = wanted_scores(wav)
 
-    print(f"building the firmware in {folder}", flush=True)
-    firmware = build(folder, wav, options)
-    print("running it on an emulated Cortex-M4 (QEMU, mps2-an386)", flush=True)
-    output = emulate(firmware)
+    variables = {"DOORBELL_RECORDING": str(wav), "DOORBELL_GEN_OPTIONS": ";".join(options)}
+    output = emulated(built(HERE, folder, "doorbell", variables))
     print(re.sub(r"^step .*\n", "", output, flags=re.MULTILINE), end="")
 
     found = scores_of(output)
@@ -156,10 +95,8 @@ def run(folder: Path, wav: Path, options: list[str]) -> int:
     picture.write_text(svg(samples, found[0], np.array(found[1])))
     print(f"{picture}: the scores over time\n", flush=True)
 
-    planning = [option for option in options if option != "--bundle"]  # which only `gen` knows
-    slides = ["--front-end", str(HERE / "mel.tflite"), "--slide", "1"]
-    report = ["report", str(HERE / "doorbell.tflite"), "--target", TARGET, *slides, *planning]
-    return subprocess.run([sys.executable, "-P", "-m", "tinyfuse", *report]).returncode
+    slides = ("--front-end", str(HERE / "mel.tflite"), "--slide", "1")
+    return reported(HERE / "doorbell.tflite", *slides, *options)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ startArena();
 startRows();
 startPareto();
 drawFlash();
+drawBanks();
 drawAdvice();
 showTheme();
 document.documentElement.dataset.ready = "yes";

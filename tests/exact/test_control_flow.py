@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from control_flow_models import MODELS, below, choice, flag, image, loop, turn, unary
-from executors import assert_all_exact, assert_reference_is_tflm, plan_of
+from cases.common import flexbuffer
+from control_flow_models import (
+    MODELS,
+    QUANT,
+    STREAMS,
+    accumulating,
+    below,
+    choice,
+    flag,
+    image,
+    loop,
+    resource,
+    turn,
+    unary,
+    with_handle,
+)
+from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import CompileError
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS | STREAMS)
 def test_reference_equals_tflm(name):
-    assert_reference_is_tflm(MODELS[name]())
+    assert_reference_is_tflm((MODELS | STREAMS)[name](), runs=20)
 
 
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
@@ -22,6 +37,40 @@ def test_reference_equals_tflm(name):
 def test_modules_are_exact(target, fusion):
     plans = [plan_of(make(), target, f"m{i}", fusion=fusion) for i, make in enumerate(MODELS.values())]
     assert_all_exact(plans)
+
+
+@pytest.mark.parametrize(
+    "name", ["a variable whose handle is handed on", "a graph that stores alone", "a variable two levels down"]
+)
+def test_modules_whose_graphs_keep_state_are_exact(name):
+    assert_exact(plan_of(STREAMS[name]()), runs=8)
+
+
+@pytest.mark.parametrize("name", ["a loop on a handle", "an SVDF or nothing"])
+def test_they_are_exact_on_a_core(name):
+    assert_exact(plan_of(STREAMS[name](), "cortex-m4"), runs=8)
+
+
+def test_a_state_of_a_graph_lies_among_those_of_the_model():
+    plan = plan_of(STREAMS["two variables"](), "cortex-m4")
+    assert plan.state_bytes == 64 and [state.name for state in plan.states] == ["v", "w"]
+    text = emit(plan)["net.c"]
+    assert text.count("static int net_subgraph_1(uint8_t *arena, uint8_t *state)") == 1
+    assert "memset((uint8_t *)state + 32u, 3, 32u)" in text  # the zero point
+
+
+def test_graphs_that_run_no_state_get_none():
+    """Of two graphs one alone keeps something; a value that is read and goes nowhere is no state."""
+    text = emit(plan_of(STREAMS["a variable of a graph"](), "cortex-m4"))["net.c"]
+    assert "net_subgraph_2(uint8_t *arena)" in text
+    model = ModelBuilder()
+    x, y = image(model, "x"), image(model, "y")
+    model.op("RELU", [x], [y])
+    before, handle = image(model, "before"), resource(model, "h")
+    model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
+    model.op("READ_VARIABLE", [handle], [before])
+    assigned = choice((model, [x], [y]), accumulating())
+    assert_exact(plan_of(assigned), runs=4)
 
 
 def test_graphs_that_an_operator_runs_share_bytes():
@@ -46,12 +95,52 @@ def _refusal(data: bytes) -> str:
     return str(refused.value)
 
 
-def _with_variable():
+def _initializing():
     model = ModelBuilder()
-    x, handle, y = image(model, "x"), model.tensor("h", (), "resource"), image(model, "y")
-    model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
-    model.op("READ_VARIABLE", [handle], [y])
+    x, y = image(model, "x"), image(model, "y")
+    model.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    model.op("RELU", [x], [y])
     return model, [x], [y]
+
+
+def _waiting():
+    model = ModelBuilder()
+    x, frame, y = image(model, "x"), model.tensor("frame", (1, 1, 1, 8), **QUANT), image(model, "y")
+    kept = model.tensor("kept", (1, 4, 1, 8), **QUANT, is_variable=True)
+    model.op(
+        "SLICE",
+        [
+            x,
+            *(
+                model.tensor(n, (4,), "int32", data=np.array(v, np.int32))
+                for n, v in (("b", (0, 0, 0, 0)), ("s", (1, 1, 4, 2)))
+            ),
+        ],
+        [part := model.tensor("part", (1, 1, 4, 2), **QUANT)],
+    )
+    model.op("RESHAPE", [part], [frame], new_shape=(1, 1, 1, 8))
+    model.op(
+        "CUSTOM",
+        [frame],
+        [kept],
+        table=False,
+        custom_code="CIRCULAR_BUFFER",
+        custom_options=flexbuffer({"cycles_max": 2}),
+    )
+    model.op("RESHAPE", [kept], [y], new_shape=(1, 4, 4, 2))
+    return model, [x], [y]
+
+
+def _two_handles() -> bytes:
+    """Two choices run one graph, on two variables."""
+    model = ModelBuilder()
+    chosen, values = flag(model, "chosen"), [image(model, f"x{i}") for i in range(3)]
+    for i, name in enumerate("vw"):
+        handle = resource(model, name)
+        model.op("VAR_HANDLE", [], [handle], shared_name=name, container="")
+        model.op("IF", [chosen, handle, values[i]], [values[i + 1]], then_subgraph_index=1, else_subgraph_index=2)
+    called = [accumulating(handed=True), with_handle(unary("RELU"))]
+    return model.build([chosen, values[0]], [values[2]], called=called)
 
 
 def _other_size():
@@ -75,7 +164,10 @@ def _calling(number: int):
         (lambda: choice(unary("RELU"), _calling(0)), "it runs the subgraph that it is in"),
         (lambda: choice(_calling(2), _calling(1)), "it runs the subgraph that it is in"),
         (lambda: choice(unary("RELU"), _calling(9)), "in subgraph 2: it runs subgraph 9, of 3"),
-        (lambda: choice(unary("RELU"), _with_variable()), "in subgraph 2: it uses a variable"),
+        (lambda: choice(unary("RELU"), _initializing()), "in subgraph 2: it is in a graph that IF or WHILE runs"),
+        (lambda: choice(unary("RELU"), accumulating(handed=True)), "nothing has made its resource"),
+        (_two_handles, "it stands for several variables"),
+        (lambda: choice(unary("RELU"), _waiting()), "wait for no more inputs"),
         (lambda: choice(unary("RELU"), _other_size()), "both graphs take its other inputs and make its outputs"),
         (lambda: choice(unary("RELU"), turn()), "both graphs take its other inputs and make its outputs"),
         (lambda: choice(unary("RELU"), unary("SIGN")), "in subgraph 2: this operator is not supported"),

@@ -95,7 +95,7 @@ def test_floats_that_tflm_leaves_undefined(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_cast_of_nan_is_zero(target: str, tmp_path: Path) -> None:
+def test_a_cast_of_nan_is_zero_but_true(target: str, tmp_path: Path) -> None:
     core = target_or_skip(target)
     data, cases = np.array([np.nan, -np.nan, 1.9], np.float32), []
     for dtype in ("int8", "int16", "int32"):
@@ -103,6 +103,10 @@ def test_a_cast_of_nan_is_zero(target: str, tmp_path: Path) -> None:
         (got,) = FAMILIES["CAST"].reference(op, data)
         assert got.tolist() == [0, 0, 1]
         cases += list(cases_of(op, Context(core, kernels="tinyfuse"), [data]))
+    zeros = np.array([0.0, -0.0, np.nan, 1e-45, -1e-39, np.inf], np.float32)  # the least numbers are none
+    op = operator("CAST", [tensor((6,), None, dtype="float32")], tensor((6,), None, dtype="bool"))
+    assert FAMILIES["CAST"].reference(op, zeros)[0].tolist() == [False, False, True, True, True, True]
+    cases += list(cases_of(op, Context(core, kernels="tinyfuse"), [zeros]))
     assert_exact(cases, core, tmp_path)
 
 

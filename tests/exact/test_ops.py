@@ -211,6 +211,14 @@ def _alternating(kind: str) -> Op:
     return replace(op, inputs=operands, outputs=(replace(op.output, shape=(2, 2, 2, 2, 2)),))
 
 
+def _deep(kind: str) -> Op:
+    """Seven dimensions, in which an input is one value."""
+    op = _case(kind)
+    deep = (1, 1, 1, *op.output.shape)
+    inputs = (*(replace(t, shape=deep) for t in op.inputs[:-1]), replace(op.inputs[-1], shape=(1,)))
+    return replace(op, inputs=inputs, outputs=(replace(op.output, shape=deep),))
+
+
 #: kinds that never look at their output's quantization
 _ANY_QUANTIZATION = {
     "DEQUANTIZE", "RESHAPE", "RESIZE_BILINEAR", "L2_NORMALIZATION", "ARG_MAX", "ARG_MIN", *movement.NAMED, *indexed.NAMED,
@@ -245,6 +253,8 @@ _INT8_KINDS = (
         *((_input(kind, 1, dtype="int32"), "int8") for kind in elementwise.INT8),
         (replace(NAMED["ADD"]["int32, equal shapes"], attributes=Binary("RELU")), "int32 has no fused"),
         (_alternating("ADD"), "at most 4 loops"),
+        (_deep("MAXIMUM"), "at most 6 dimensions"),
+        (_deep("SELECT_V2"), "at most 6 dimensions"),
         (_output("SUB", quant=Quant((1e-9,), (0,))), "above 2^-19"),
         (_output("SQUARED_DIFFERENCE", quant=Quant((1e-9,), (0,))), "above 2^-12"),
         (_output("PRELU", quant=Quant((1e-9,), (0,))), "below 2^21"),
@@ -463,7 +473,7 @@ _INT8_KINDS = (
         (replace(NAMED["QUANTIZE"]["int32 to int8"], outputs=(replace(NAMED["QUANTIZE"]["int32 to int8"].output, quant=Quant((0.06,), (0,))),)),
          "scale is below"),
         (_input("CAST", dtype="uint8"), "from int8"),
-        (_output("CAST", dtype="bool"), "to int8"),
+        (_output("CAST", dtype="int64"), "to int8"),
         (_output("CAST", shape=(1, 3, 4, 4)), "one shape"),
         *((_input(kind, dtype="int8"), "are float32") for kind in ("NEG", "SQUARE")),
         (_output("QUANTIZE", shape=(1, 5, 8, 9)), "one shape"),

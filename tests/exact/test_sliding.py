@@ -219,7 +219,7 @@ def test_refusals(data: bytes, step: int, axis: int | None, message: str, hint: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slide": 1, "feed_rows": True}, "give one of the two"),
+        ({"slide": 1, "step": True}, "give one of the two"),
         ({"slide_axis": 1}, "give --slide too"),
     ],
 )

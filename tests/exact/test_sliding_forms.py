@@ -369,18 +369,18 @@ def _networks(count: int):
 
 
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
-@given(_networks(6), st.sampled_from(["speed", "balanced", "ram"]))
-def test_random_networks(drawn: list[tuple[bytes, int]], optimize: str) -> None:
-    plans = plans_of(drawn, optimize=optimize)
+@given(_networks(6), st.sampled_from(["speed", "balanced", "ram"]), st.booleans())
+def test_random_networks(drawn: list[tuple[bytes, int]], optimize: str, by_row: bool) -> None:
+    plans = plans_of(drawn, optimize=optimize, feed_rows=by_row)
     assume(plans)
     assert_all_stream(plans)
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(frame_networks(), st.integers(1, 6), st.integers(0, 3))
-def test_random_networks_by_references(data: bytes, step: int, choice: int) -> None:
+@given(frame_networks(), st.integers(1, 6), st.integers(0, 3), st.booleans())
+def test_random_networks_by_references(data: bytes, step: int, choice: int, by_row: bool) -> None:
     try:
-        graphs = steps_of_model(data, step)
+        graphs = steps_of_model(data, step, by_row=by_row)
     except CompileError as error:
         assume("--slide" not in str(error))
         raise
@@ -389,9 +389,12 @@ def test_random_networks_by_references(data: bytes, step: int, choice: int) -> N
 
 @pytest.mark.campaign
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(_networks(20), st.sampled_from(["speed", "balanced", "ram"]), st.sampled_from(["rows", "basic", "none"]))
-def test_many_random_networks(drawn: list[tuple[bytes, int]], optimize: str, fusion: str) -> None:
-    plans = plans_of(drawn, optimize=optimize, fusion=fusion)
+@given(
+    _networks(20), st.sampled_from(["speed", "balanced", "ram"]), st.sampled_from(["rows", "basic", "none"]),
+    st.booleans(),
+)  # fmt: skip
+def test_many_random_networks(drawn: list[tuple[bytes, int]], optimize: str, fusion: str, by_row: bool) -> None:
+    plans = plans_of(drawn, optimize=optimize, fusion=fusion, feed_rows=by_row)
     assume(plans)
     assert_all_stream(plans)
 

@@ -88,6 +88,18 @@ def requantized_between_layers() -> bytes:
     return model.build([network.x], [out])
 
 
+def shape_from_outside(dtype: str) -> bytes:
+    """A RESHAPE that gets its shape when the model runs, after an operator on it."""
+    model = ModelBuilder()
+    x, shape = model.tensor("x", (1, 8), scale=0.5), model.tensor("shape", (2,), dtype)
+    twice, y = model.tensor("twice", (2,), dtype), model.tensor("y", (2, 4), scale=0.5)
+    model.op("ADD", [shape, shape], [twice])
+    model.op("RESHAPE", [x, twice], [y])
+    z = model.tensor("z", (2, 4), "float32")
+    model.op("DEQUANTIZE", [y], [z])
+    return model.build([x, shape], [z, twice])
+
+
 def details(builder) -> int:
     """Quantization with details of a type that nobody reads, after scale and zero point."""
     scale, zero_point = write_numbers(builder, [0.25], np.float32), write_numbers(builder, [0], np.int64)
@@ -118,6 +130,8 @@ ODD: dict[str, Callable[[], bytes]] = {
     "more data than the shape needs": longer_than_its_shape,
     "RESHAPE between quantizations": lambda: two_quantizations("RESHAPE", "int8", new_shape=(1, 24)),
     "RESHAPE between quantizations, and layers round it": requantized_between_layers,
+    "RESHAPE to a shape that comes from outside": lambda: shape_from_outside("int32"),
+    "RESHAPE to a shape of floats": lambda: shape_from_outside("float32"),
     "CONCATENATION of int32 with scales": lambda: two_quantizations("CONCATENATION", "int32", axis=2),
     "CONCATENATION of int16 with scales": lambda: two_quantizations("CONCATENATION", "int16", axis=2),
     "a type of options that RESHAPE never had": lambda: patch(

@@ -173,6 +173,7 @@ enum { count = 1 };
 def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
     """A page's C for a module `kws`: fed by rows, over a sliding window, with state, or none of it."""
     fed, slides, binds = (f"kws_{name}" in block.text for name in ("feed_rows", "slide", "bind"))
+    slides = slides or (fed and "stream" in block.text)  # a step's rows
     keeps = "DEFINE_STATE" in block.text and not slides
     (tmp_path / "kws.tflite").write_bytes(keyword_stream() if keeps else image_classifier())
     gen = [sys.executable, "-m", "tinyfuse", "gen", "kws.tflite", "--target", "host"]

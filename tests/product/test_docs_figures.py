@@ -1,4 +1,4 @@
-"""Tables of the pages that are written by hand: the digits example's figures, with the tools that they were measured
+"""Tables of the pages that are written by hand: the examples' figures, with the tools that they were measured
 with, and the targets."""
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import pytest
 from documented import ROOT, environment
 from test_emulation import needs_qemu
 
+import tinyfuse
 from tinyfuse.targets import all_targets
 
-DIGITS, DOORBELL = ROOT / "examples" / "digits", ROOT / "examples" / "doorbell"
+DIGITS, DOORBELL, PARTS = (ROOT / "examples" / name for name in ("digits", "doorbell", "parts"))
 #: the compiler of Debian 12; another one makes other code
 COMPILER = "12.2.1"
 
@@ -66,6 +67,22 @@ def test_the_doorbells_table() -> None:
         pytest.skip(f"the table is of GCC {COMPILER}, not {facts['compiler']}")
     assert rows["module's code / weights"][0] == [facts["flash_code_bytes"], facts["flash_weight_bytes"]]
     assert rows["instructions, worst"][0] == [facts["instructions"]]
+
+
+@needs_qemu
+@pytest.mark.emulated
+def test_the_parts_table() -> None:
+    """Its first column, by rows, and the arena of the second."""
+    model, rows = PARTS / "parts.tflite", _rows(PARTS)
+    command = ["tinyfuse", "verify", model, "--target", "cortex-m4", "--feed-rows", "--runs", "4", "--json"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    facts = json.loads(done.stdout)
+    assert rows["arena"] == [[facts["arena_bytes"]], [tinyfuse.compile(model, "cortex-m4").arena_bytes]]
+    if COMPILER not in facts["compiler"]:
+        pytest.skip(f"the table is of GCC {COMPILER}, not {facts['compiler']}")
+    assert rows["module's code / weights"][0] == [facts["flash_code_bytes"], facts["flash_weight_bytes"]]
+    assert rows["stack"][0] == [facts["stack_bytes"]]
+    assert rows["instructions of an inference"][0] == [facts["instructions"]]
 
 
 def _cells(line: str) -> list[str]:

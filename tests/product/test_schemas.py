@@ -72,6 +72,8 @@ def test_answers_about_models_meet_their_schemas(folder: Path) -> None:
         meets("report", answer("report", model, "--target", "cortex-m4", "--pareto", "--dump-passes", "--costs"))
     meets("report", answer("report", "m.tflite", "--target", "host", "--fusion", "none"))
     meets("report", answer("report", "m.tflite", "--target", "cortex-m4", "--step"))
+    banks = ("--memory", "ram=64K", "--memory", "qspi=64K:slow")
+    meets("report", answer("report", "m.tflite", "--target", "cortex-m4", "--fusion", "none", *banks))
     meets("report", answer("report", "m.tflite", "--target", "cortex-m4", "--slide", "1"))
     meets("gen", answer("gen", "m.tflite", "--target", "host", "-o", "out", "--max-ram", "1M", "--plugin", _plugin()))
     meets("explain", answer("explain", "branches.tflite", "--target", "cortex-m55"))

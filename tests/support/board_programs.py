@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from documented import ROOT
 from host_program import SANITIZERS, WARNINGS
 
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import Delivery
 from tinyfuse.plan import Plan
 from tinyfuse.targets import Target
-from tinyfuse.verify.emulation import build
+
+_BOARD = ROOT / "examples" / "digits" / "board"
 
 #: `program INDEX` serves the module of that number, and counts the looks at its clock as cycles
 _MAIN = """\
@@ -97,14 +99,22 @@ def on_a_terminal(command: Sequence[str | Path]) -> Iterator[str]:
 
 
 def firmware(folder: Path, main: str, plan: Plan) -> Path:
-    """An ELF file for the emulated board of the plan's target: the module, `main`, and the port of `verify`."""
-    target, port = plan.context.target, build._FIRMWARE / "port_cortex_m.c"
+    """An ELF file for the emulated board of the plan's target: the module, `main`, and the digits example's startup."""
     sources = write_board_modules(folder, [plan])
     (folder / "main.c").write_text(main)
-    compiler = build.find_compiler(target, "qemu", "O2")
-    flags = ("-std=gnu99", *build._WARNINGS, f"-I{folder}", f"-I{build._FIRMWARE}")
-    units = [build.Unit("module", path, flags) for path in (*sources, folder / "main.c", port)]
-    build._link(compiler, build.compile_units(compiler, units, [], folder), folder / "board.elf", target, folder)
+    flags = [
+        "-std=gnu99",
+        "-O2",
+        *plan.context.target.flags,
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Werror",
+        f"-I{folder}",
+    ]
+    layout = ["-nostartfiles", "--specs=nano.specs", "--specs=rdimon.specs", "-T", _BOARD / "mps2-an386.ld"]
+    command = ["arm-none-eabi-gcc", *flags, *sources, folder / "main.c", _BOARD / "startup.c", *layout, "-lm"]
+    subprocess.run([*map(str, command), "-o", str(folder / "board.elf")], check=True)
     return folder / "board.elf"
 
 

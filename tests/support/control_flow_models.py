@@ -11,13 +11,13 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ops.control_flow import called_graphs
 
 IMAGE = (1, 4, 4, 2)
-_QUANT = {"scale": 0.5, "zero_point": 3}
+QUANT = {"scale": 0.5, "zero_point": 3}
 #: a graph with its inputs and outputs, as ModelBuilder.build takes it
 Called = tuple[ModelBuilder, Sequence[int], Sequence[int]]
 
 
 def image(model: ModelBuilder, name: str) -> int:
-    return model.tensor(name, IMAGE, **_QUANT)
+    return model.tensor(name, IMAGE, **QUANT)
 
 
 def flag(model: ModelBuilder, name: str, value: bool | None = None) -> int:
@@ -170,10 +170,112 @@ def _constants() -> bytes:
     def constant(seed: int) -> Called:
         model = ModelBuilder()
         x, value = image(model, "x"), np.random.default_rng(seed).integers(-128, 128, IMAGE).astype(np.int8)
-        return model, [x], [model.tensor("c", IMAGE, data=value, **_QUANT)]
+        return model, [x], [model.tensor("c", IMAGE, data=value, **QUANT)]
 
     return choice(constant(0), constant(1))
 
+
+def resource(model: ModelBuilder, name: str) -> int:
+    return model.tensor(name, (1,), "resource")
+
+
+def accumulating(handed: bool = False, to: str = "v") -> Called:
+    """[handle,] image -> the variable after the image was added to it. `handed`: the caller brings the handle."""
+    model = ModelBuilder()
+    handle, x, before, after = resource(model, "h"), image(model, "x"), image(model, "before"), image(model, "after")
+    if not handed:
+        model.op("VAR_HANDLE", [], [handle], shared_name=to, container="")
+    model.op("READ_VARIABLE", [handle], [before])
+    model.op("ADD", [before, x], [after])
+    model.op("ASSIGN_VARIABLE", [handle, after], [])
+    return model, [handle, x] if handed else [x], [after]
+
+
+def with_handle(called: Called) -> Called:
+    """A graph that gets a handle too, and has no use for it."""
+    model, inputs, outputs = called
+    return model, [resource(model, "unused"), *inputs], outputs
+
+
+def handed_variable() -> bytes:
+    """A variable that the main graph assigns, and one of two graphs, which gets its handle."""
+    model = ModelBuilder()
+    chosen, x, y, handle = flag(model, "chosen"), image(model, "x"), image(model, "y"), resource(model, "h")
+    z, kept = image(model, "z"), image(model, "kept")
+    model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
+    model.op("IF", [chosen, handle, x], [y], then_subgraph_index=1, else_subgraph_index=2)
+    model.op("READ_VARIABLE", [handle], [kept])
+    model.op("RELU", [kept], [z])
+    model.op("ASSIGN_VARIABLE", [handle, z], [])
+    return model.build([chosen, x], [y, kept], called=[accumulating(handed=True), with_handle(unary("HARD_SWISH"))])
+
+
+def _stored_alone() -> Called:
+    """image -> the same image, which it also keeps."""
+    model = ModelBuilder()
+    handle, x = resource(model, "h"), image(model, "x")
+    model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
+    model.op("ASSIGN_VARIABLE", [handle, x], [])
+    return model, [x], [x]
+
+
+def _loop_on_a_handle() -> bytes:
+    """Three turns, each of which adds the image to a variable whose handle goes round with the values."""
+    condition = ModelBuilder()
+    h, x, n, most, going_on = (
+        resource(condition, "h"), image(condition, "x"), number(condition, "n"), number(condition, "most", 3),
+        flag(condition, "going_on"),
+    )  # fmt: skip
+    condition.op("LESS", [n, most], [going_on])
+    body, (handle, y), (after,) = accumulating(handed=True)
+    m, one, next_m = number(body, "n"), number(body, "one", 1), number(body, "next n")
+    body.op("ADD", [m, one], [next_m])
+    model = ModelBuilder()
+    a, x0, n0, kept = resource(model, "a"), image(model, "x"), number(model, "n", 0), image(model, "kept")
+    b, x1, turns, last = resource(model, "b"), image(model, "y"), number(model, "turns"), image(model, "last")
+    model.op("VAR_HANDLE", [], [a], shared_name="v", container="")
+    model.op("READ_VARIABLE", [a], [kept])
+    model.op("ASSIGN_VARIABLE", [a, kept], [])
+    model.op("WHILE", [a, x0, n0], [b, x1, turns], cond_subgraph_index=1, body_subgraph_index=2)
+    model.op("READ_VARIABLE", [b], [last])
+    called = [(condition, [h, x, n], [going_on]), (body, [handle, y, m], [handle, after, next_m])]
+    return model.build([x0], [x1, turns, last], called=called)
+
+
+def _filtering() -> Called:
+    """image -> image, by an SVDF, which keeps what it saw."""
+    rng, model = np.random.default_rng(4), ModelBuilder()
+    x, flat, y = image(model, "x"), model.tensor("flat", (1, 32), **QUANT), image(model, "y")
+    feature = model.tensor("f", (32, 32), scale=0.02, data=rng.integers(-127, 128, (32, 32)).astype(np.int8))
+    time = model.tensor("t", (32, 3), "int16", scale=0.001, data=rng.integers(-9999, 9999, (32, 3)).astype(np.int16))
+    state = model.tensor("state", (1, 96), "int16", scale=0.01, zero_point=0, is_variable=True)
+    model.op("RESHAPE", [x], [flat], new_shape=(1, 32))
+    out = model.tensor("out", (1, 32), **QUANT)
+    bias = model.tensor("bias", (32,), "int32", scale=1e-5, data=rng.integers(-999, 999, 32).astype(np.int32))
+    model.op("SVDF", [flat, feature, time, bias, state], [out], rank=1, fused_activation_function="RELU")
+    model.op("RESHAPE", [out], [y], new_shape=IMAGE)
+    return model, [x], [y]
+
+
+def _state_two_levels_down() -> bytes:
+    """A choice in a choice, and the same variable on all levels."""
+    middle = ModelBuilder()
+    always, x, y = flag(middle, "always", True), image(middle, "x"), image(middle, "y")
+    middle.op("IF", [always, x], [y], then_subgraph_index=3, else_subgraph_index=4)
+    return choice((middle, [x], [y]), accumulating(), accumulating(), unary("RELU"))
+
+
+#: whose graphs keep states: streams of one frame after the other
+STREAMS: dict[str, Callable[[], bytes]] = {
+    "a variable of a graph": lambda: choice(accumulating(), unary("RELU")),
+    "a variable of two graphs": lambda: choice(accumulating(), accumulating()),
+    "two variables": lambda: choice(accumulating(), accumulating(to="w")),
+    "a variable whose handle is handed on": handed_variable,
+    "a graph that stores alone": lambda: choice(_stored_alone(), accumulating()),
+    "a loop on a handle": _loop_on_a_handle,
+    "an SVDF or nothing": lambda: choice(_filtering(), identity()),
+    "a variable two levels down": _state_two_levels_down,
+}
 
 MODELS: dict[str, Callable[[], bytes]] = {
     "a loop of five turns": lambda: loop(below(5), turn()),
@@ -193,7 +295,7 @@ MODELS: dict[str, Callable[[], bytes]] = {
 def of_kinds() -> dict[str, list[str]]:
     """Kind -> the names of the models that have such operators, in the main graph or in others."""
     found: dict[str, list[str]] = {"IF": [], "WHILE": []}
-    for name, make in MODELS.items():
+    for name, make in (MODELS | STREAMS).items():
         graph = read_tflite(name, make())
         kinds = {op.kind for op in graph.ops}
         kinds |= {op.kind for outer in graph.ops for _, called in called_graphs(outer) for op in called.ops}

@@ -8,36 +8,56 @@ from random_graphs import Sketch, Value, draw_layer
 
 from tinyfuse.compiler import steps_of
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Window
 from tinyfuse.options import Options
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
 from tinyfuse.verify.windows import WindowOracle
 
 
-def step_of(data: bytes, step: int, axis: int | None = None) -> Graph:
+def step_of(data: bytes, step: int, axis: int | None = None, by_row: bool = False) -> Graph:
     """The step graph of a model that keeps all it can."""
-    return steps_of_model(data, step, axis)[-1]
+    return steps_of_model(data, step, axis, by_row)[-1]
 
 
-def steps_of_model(data: bytes, step: int, axis: int | None = None) -> list[Graph]:
+def steps_of_model(data: bytes, step: int, axis: int | None = None, by_row: bool = False) -> list[Graph]:
     """All step graphs that `gen` would choose from."""
-    return steps_of(read_tflite("model.tflite", data), Options("net", slide=step, slide_axis=axis))
+    source = read_tflite("model.tflite", data)
+    return steps_of(source, Options("net", slide=step, slide_axis=axis, feed_rows=by_row))
 
 
 def assert_slides(graph: Graph, seed: int = 0, more: int = 6) -> None:
     """By the references, a stream of steps of the step graph gives what the whole model gives for each window: the
-    first `more` that are full, and after a reset some of them again."""
+    first `more` that are full, and after a reset some of them again. So does the graph that takes their rows one by
+    one, where there is one."""
     window = graph.window
     assert window is not None
     steps = input_set(graph, window.steps_to_fill - 1 + more, seed)
     streams = [steps, steps[2:]]
     expected = WindowOracle(window, ReferenceOracle(window.whole)).run_streams(streams)
-    found = ReferenceOracle(graph).run_streams(streams)
-    for wanted, computed in zip(expected, found, strict=True):
-        for step, (outputs, ours) in enumerate(zip(wanted, computed, strict=True)):
-            for a, b in zip(outputs, ours, strict=True):
-                assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), (step, graph)
+    all_found = [ReferenceOracle(graph).run_streams(streams)]
+    if window.by_row is not None:
+        all_found.append([_by_row(window, stream) for stream in streams])
+    for found in all_found:
+        for wanted, computed in zip(expected, found, strict=True):
+            for step, (outputs, ours) in enumerate(zip(wanted, computed, strict=True)):
+                for a, b in zip(outputs, ours, strict=True):
+                    assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), (step, graph)
+
+
+def _by_row(window: Window, stream: list[list[np.ndarray]]) -> list[list[np.ndarray]]:
+    """The outputs of each step, whose frames a run takes one by one: none before the last one."""
+    assert window.by_row is not None and window.rows is not None
+    number, rows = window.input, window.rows
+    shape = window.by_row.inputs[number].shape
+    runs = [
+        [part if i == number else array for i, array in enumerate(step)]
+        for step in stream
+        for part in step[number].reshape(rows, *shape)
+    ]
+    (found,) = ReferenceOracle(window.by_row).run_streams([runs])
+    assert not any(array.any() for run, outputs in enumerate(found) if (run + 1) % rows for array in outputs)
+    return found[rows - 1 :: rows]
 
 
 @st.composite

@@ -6,7 +6,8 @@ called as a firmware may.
 Each module has two streams that take turns in one arena, of exactly its bytes on the heap. Before each step the arena
 is junk, and so is a state before its first reset; states are moved from step to step; the first stream is reset in
 between, of `--slide` while its window is full. Every status and every output of every step is compared with what the
-references compute; of `--slide` with the whole model's over each window.
+references compute; of `--slide` with the whole model's over each window. With --feed-rows a step's rows come in batches
+of one, two, three, ... rows, more than the step lacks are refused, and the arena is junk before each batch.
 """
 
 from __future__ import annotations
@@ -126,6 +127,31 @@ static int {n}_step_of(void *arena, void *state, const void *rows)
     return {n}_slide(arena, state, rows);
 }}
 """
+#: other inputs are in the arena from the step's start: there it stays as it is
+_FED = """\
+static int {n}_step_of(void *arena, void *state, const void *frames)
+{{
+    enum {{ ROWS = {P}_FEED_ROWS }};
+    int status = 8, next = 1;
+    for (int row = 0; row < ROWS && status == 8; ++next) {{
+        const int left = ROWS - row, count = next < left ? next : left;
+        void *const batch = malloc({row_bytes} * (size_t)count);
+        if ({n}_feed_rows(arena, state, frames, (size_t)left + 1) != 7 || {n}_feed_rows(arena, state, NULL, 0) != 8
+            || {n}_feed_rows(arena, state, NULL, 1) != 1) {{
+            status = 9;
+        }}
+        if ({P}_INPUTS == 1) {{
+            memset(arena, 0x77, {P}_ARENA_BYTES);
+        }}
+        memcpy(batch, (const uint8_t *)frames + row * {row_bytes}, {row_bytes} * (size_t)count);
+        row += count;
+        status = status == 9 ? 9 : {n}_feed_rows(arena, state, batch, (size_t)count);
+        status = row < ROWS && status == 0 ? 9 : status; /* a result before the last row */
+        free(batch);
+    }}
+    return status;
+}}
+"""
 _RUN = """\
 static int {n}_step_of(void *arena, void *state, const void *rows)
 {{
@@ -197,6 +223,14 @@ def _slid(plan: Plan) -> int:
     return plan.source.window.input if plan.source.window else len(plan.source.inputs)
 
 
+def _adapter(plan: Plan) -> str:
+    window, name = plan.source.window, plan.options.name
+    if window is None or window.rows is None:
+        return (_SLIDE if window else _RUN).format(n=name)
+    row_bytes = plan.source.inputs[window.input].bytes // window.rows
+    return _FED.format(n=name, P=name.upper(), row_bytes=row_bytes)
+
+
 def _built(folder: Path, plans: Sequence[Plan]) -> Path:
     for plan in plans:
         for file, text in emit(plan).items():
@@ -210,9 +244,7 @@ def _built(folder: Path, plans: Sequence[Plan]) -> Path:
     main.write_text(
         _MAIN.format(
             includes="\n".join(f'#include "{name}{part}"' for name in names for part in (".c", "_weights.c")),
-            adapters="\n".join(
-                (_SLIDE if plan.source.window else _RUN).format(n=name) for name, plan in zip(names, plans, strict=True)
-            ),
+            adapters="\n".join(map(_adapter, plans)),
             table="\n".join(rows),
         )
     )

@@ -157,7 +157,7 @@ class Module:
                 name=f"{self.name}_group_{group.index}",
                 operators=tuple(f"{op.kind} {op_name(op)}" for op in group.ops),
                 kernels=tuple(stage.kernel.name for stage in group.stages),
-                macs=group.macs,
+                macs=group.macs * self.plan.runs(group),
                 predicted_instructions=known_total(instructions),
                 scratch_bytes=group.scratch_bytes,
                 traffic_bytes=group.traffic_bytes,
@@ -290,13 +290,13 @@ class Module:
     ) -> dict[str, Any]:  # fmt: skip
         """Where the instructions and bytes of one inference go: what `tinyfuse profile --json` prints
         (docs/json.md), beside the same model under fusion="none". Errors as `verify`; UsageError for the target
-        "host" and for feed_rows."""
+        "host" and for feed_rows without slide."""
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
         how = checked(ProfileOptions(emulator, compiler_opt, timeout))
         plan = self.plan
-        counting = find_counting(plan.context.target, self.options.feed_rows, emulator)
-        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None)
+        counting = find_counting(plan.context.target, self.options.feeds_image, emulator)
+        options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
 
         def unfused() -> Planned:
             plain = compile_graph(plan.source, plan.context.target, options)

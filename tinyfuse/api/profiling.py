@@ -29,6 +29,8 @@ from tinyfuse.verify.telling_inputs import Arrays
 
 #: steps with a result of a sliding window that are timed
 _STEPS = 32
+#: every so many-th run of a sliding window isn't timed (`is_timed` in firmware/verify.c)
+_UNTIMED = 5
 #: `verify` without options measures the second of this many inputs
 _INPUTS = 8
 
@@ -43,11 +45,11 @@ class Counting:
     warnings: tuple[str, ...]
 
 
-def find_counting(target: Target, feed_rows: bool, emulator: str) -> Counting:
+def find_counting(target: Target, feeds_image: bool, emulator: str) -> Counting:
     """What counts a module for the target. UsageError where nothing can, ToolMissing without the emulator."""
     if target.cpu is None:
         raise UsageError("profile counts on an emulated core; give a --target of `tinyfuse targets` other than host")
-    if feed_rows:
+    if feeds_image:
         raise UsageError("profile measures NAME_run, which a module with --feed-rows does not have; leave it out")
     machine = find_emulator(emulator, target)
     try:
@@ -91,7 +93,10 @@ def _inputs(plan: Plan) -> tuple[Arrays, int, int]:
     if window is None:
         return input_set(plan.source, _INPUTS, 0)[:2], 1, 2
     steps, frames = steps_for(_STEPS, window.steps_to_fill)
-    return input_set(plan.source, steps, 0), frames, INSTANCES * (window.steps_to_fill - 1) + 1
+    number = INSTANCES * (window.steps_to_fill - 1) + 1
+    if window.rows and (number - 1) % _UNTIMED == 0:
+        number += 1  # that one brings all rows at once
+    return input_set(plan.source, steps, 0), frames, number
 
 
 def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress: Progress) -> Measured:
@@ -107,7 +112,8 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         if counting.counter is None or not isinstance(machine, Qemu):
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text(encoding="utf-8")
-        image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve)
+        banks = [bank.name for bank in plan.memory.banks] if plan.memory else []
+        image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve, banks)
         outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
         times = timing(core.cpu)
         return Measured(plan, firmware, outcome, measure(counts, image, times), times.source if times else None)

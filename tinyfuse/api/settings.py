@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
+from tinyfuse.banks import parse_banks
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import load_file
@@ -41,6 +42,8 @@ class Settings(TypedDict, total=False):
     front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
     plugins           Python files that add operators and patterns (docs/plugins.md); they are run
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
+    memory            banks of the device's memory, each "NAME=SIZE[:slow]", that arena, state and weights are put into
+                      (docs/memories.md); default: none, and the firmware places them
     max_step          instructions that a step may be predicted to take, or "200us@80MHz"; `compile` fails where one
                       takes more. It is with `step`
     max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
@@ -60,6 +63,7 @@ class Settings(TypedDict, total=False):
     front_end: str | os.PathLike[str] | None
     plugins: Sequence[str | os.PathLike[str]]
     cmsis_nn_version: str | None
+    memory: Sequence[str]
     max_step: int | str | None
     max_ram: int | str | None
     max_flash: int | str | None
@@ -127,8 +131,19 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     values["name"] = module_name(values["name"]) if "name" in values else default_name
     if values.get("optimize") == "speed":
         values.setdefault("weights", "auto")
+    values["memory"] = _banks(values.get("memory", ()), values.get("weights_blob", False))
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)
+
+
+def _banks(texts: Sequence[str], blob: bool) -> tuple[str, ...]:
+    """Memory banks as Options keep them: each as it would be typed."""
+    if isinstance(texts, str):
+        raise UsageError(f"memory={texts!r}: give a list of banks, as ['dtcm=64K']")
+    banks = parse_banks(texts)
+    if blob and any(bank.flash for bank in banks):
+        raise UsageError("--weights-blob leaves it to the firmware where weights lie: name banks of RAM alone (:ram)")
+    return tuple(map(str, banks))
 
 
 def checked(how: How) -> How:

@@ -59,7 +59,9 @@ def _whole(plan: Plan) -> Plan | None:
     window = plan.source.window
     if window is None:
         return None
-    options = replace(plan.options, slide=None, slide_axis=None, max_ram=None, max_flash=None)
+    options = replace(
+        plan.options, slide=None, slide_axis=None, feed_rows=False, max_ram=None, max_flash=None, memory=()
+    )
     return compile_graph(window.whole, plan.context.target, options)
 
 

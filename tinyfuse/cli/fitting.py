@@ -14,7 +14,7 @@ from tinyfuse.plan import Plan
 MOST_OPERATORS = 60
 MOST_ROWS = 1 << 13
 
-_NOTHING = ("; neither --optimize ram nor --feed-rows takes less", "; --optimize ram takes no less")
+_NOTHING = "; neither --optimize ram nor --feed-rows takes less"
 
 
 def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
@@ -35,16 +35,20 @@ def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
         if other.ram_bytes < least:
             least = other.ram_bytes
             told.append(f"{_flags(plan.options, options)} takes {least:,} bytes")
-    return f"; {'; '.join(told)}" if told else _NOTHING[window is not None]
+    return f"; {'; '.join(told)}" if told else _NOTHING
 
 
 def _smaller(options: Options) -> list[Options]:
     """Options that may take less RAM, the milder first."""
-    least = replace(options, fusion="rows", optimize="ram", max_ram=None)
+    least = replace(options, fusion="rows", optimize="ram", max_ram=None, memory=())
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
-    fed = () if options.slide is not None else (replace(least, feed_rows=True),)
-    return [other for other in (least, *fed) if replace(other, max_ram=options.max_ram) != options]
+    fed = replace(least, feed_rows=True)
+    return [
+        other
+        for other in dict.fromkeys((least, fed))
+        if replace(other, max_ram=options.max_ram, memory=options.memory) != options
+    ]
 
 
 def _flags(given: Options, other: Options) -> str:

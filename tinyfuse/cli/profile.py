@@ -66,10 +66,10 @@ def profile(request: Request, progress: Progress, how: ProfileOptions) -> JsonOb
 
     Without a compiler for the host's plugin, and on Renode, what needs single instructions is None.
     """
-    counting = find_counting(load_target(request.target), request.options.feed_rows, how.emulator)
+    counting = find_counting(load_target(request.target), request.options.feeds_image, how.emulator)
 
     def planned(request: Request) -> Planned:
         return make_plan(request, progress, needs_tree=True)
 
-    plain = request.but(fusion="none", max_ram=None, max_step=None, max_flash=None)
+    plain = request.but(fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())
     return profile_plan(planned(request), lambda: planned(plain), counting, how, progress)

@@ -104,7 +104,7 @@ def _page(request: Request, plan: Plan, data: JsonObject, progress: Progress) ->
         progress("searching for other plans")
         front = pareto_json(plan, progress)
     progress("planning --fusion none to compare with")
-    options = replace(plan.options, fusion="none", feed_rows=False, max_ram=None)
+    options = replace(plan.options, fusion="none", feed_rows=False, max_ram=None, memory=())
     unfused = compile_graph(plan.source, plan.context.target, options, progress)
     command = command_line("gen", request.but(optimize="balanced", max_ram=None))
     return html_page(page_data(plan, unfused, data, front, command))

@@ -48,8 +48,15 @@ def _guess(stage: Stage) -> float:
 
 
 def plan_stages(plan: Plan) -> list[list[float | None]]:
-    """Predicted instructions of every stage of every group of a plan."""
-    return [stage_instructions(group.stages, group_stream(plan, group), plan.context) for group in plan.groups]
+    """Predicted instructions of every stage of every group of a plan, in an inference."""
+    return [
+        [None if value is None else value * plan.runs(group) for value in _of_a_run(plan, group)]
+        for group in plan.groups
+    ]
+
+
+def _of_a_run(plan: Plan, group: Group) -> list[float | None]:
+    return stage_instructions(group.stages, group_stream(plan, group), plan.context)
 
 
 def predicted_total(plan: Plan) -> int | None:
@@ -59,7 +66,10 @@ def predicted_total(plan: Plan) -> int | None:
 
 def plan_instructions(plan: Plan) -> float:
     """The search's number for a whole plan."""
-    return sum(group_instructions(group.stages, group_stream(plan, group), plan.context) for group in plan.groups)
+    return sum(
+        plan.runs(group) * group_instructions(group.stages, group_stream(plan, group), plan.context)
+        for group in plan.groups
+    )
 
 
 def group_slides(plan: Plan, group: Group) -> bool:

@@ -9,6 +9,7 @@ from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest, hexadecimal
 from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
+from tinyfuse.emit.memory import linker_fragment
 from tinyfuse.emit.render import render
 from tinyfuse.emit.runtime import headers, runtime_files
 from tinyfuse.emit.selftest import SelfTest
@@ -30,7 +31,8 @@ def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAI
         context["blob"] = blob_of(context["weights"], _code(plan, context))
     if delivery.board:
         context["board_digests"] = hexadecimal(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
-    return handed_over(context, _c_files(context) | runtime_files(plan), delivery)
+    fragment = linker_fragment(plan, context)
+    return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragment
 
 
 def emit_weights(plan: Plan) -> dict[str, bytes]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tinyfuse.emit.identifiers import comment
+from tinyfuse.emit.staging import copies, staged_pointers
 from tinyfuse.emit.statements import Printer
 from tinyfuse.emit.steps import cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
@@ -22,8 +23,9 @@ from tinyfuse.plan.rows import height, readers
 
 @dataclass(frozen=True)
 class GroupFunction:
-    """What the template prints of a group: `comment` lines, `body` lines (indented by four). `cursor_rows`: how many
-    numbers it keeps from one step to the next, 0 for a group that is a single step."""
+    """What the template prints of a group: `comment` lines, `body` lines (indented by four), `copies` of weights, lines
+    that stand before its call. `cursor_rows`: how many numbers it keeps from one step to the next, 0 for a group that
+    is a single step."""
 
     index: int
     comment: tuple[str, ...]
@@ -32,6 +34,7 @@ class GroupFunction:
     uses_state: bool
     parameters: str
     cursor_rows: int = 0
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,17 +46,21 @@ class SubgraphFunction:
     name: str
     groups: tuple[GroupFunction, ...]
 
+    @property
+    def uses_state(self) -> bool:
+        """Whether any of its groups does."""
+        return any(group.uses_state for group in self.groups)
+
 
 def subgraph_functions(plan: Plan, constants: dict[ConstantKey, str]) -> list[SubgraphFunction]:
-    """Those of all graphs that operators run, each after those that it calls."""
-    return [
-        SubgraphFunction(
-            number,
-            f"{plan.options.name}_subgraph_{number}",
-            tuple(_Writer(plan.options.name, subplan, group, constants).write() for group in subplan.groups),
-        )
-        for number, subplan in plan.subplans.items()
-    ]
+    """Those of all graphs that operators run, each after those that it calls. Their states lie where the caller has
+    them."""
+    name, found = plan.options.name, []
+    for number, inner in plan.subplans.items():
+        subplan = replace(inner, states={tensor: plan.states[tensor] for tensor in inner.states})
+        groups = tuple(_Writer(name, subplan, group, constants).write() for group in subplan.groups)
+        found.append(SubgraphFunction(number, f"{name}_subgraph_{number}", groups))
+    return found
 
 
 def reset_lines(plan: Plan, constants: dict[ConstantKey, str]) -> list[str]:
@@ -86,6 +93,7 @@ class _Writer(Printer):
         self.first = {t: f"first{y[1:]}" for t, y in self.rows.items() if plan.storage[t].slides}
         self.states = {tensor: f"s{n}" for n, tensor in enumerate(plan.states)}
         self.pointers = self._names()
+        self.staged = staged_pointers(plan, group.index)
 
     def write(self) -> GroupFunction:
         self.cursor = self._cursor()
@@ -97,7 +105,7 @@ class _Writer(Printer):
         else:
             self._row_loop()
         parameters = ["uint8_t *arena"]
-        if self.group.states:
+        if self.group.uses_state:
             parameters.append("uint8_t *state")
         if self.cursor:
             parameters.append("int32_t *rows")
@@ -105,7 +113,8 @@ class _Writer(Printer):
             parameters += [f"const {CTYPE[self.plan.fed.dtype]} *{ROWS}", f"int32_t {BEFORE}", "int32_t count"]
         return GroupFunction(
             self.group.index, tuple(self._comment()), tuple(self.lines), self.returns_status,
-            bool(self.group.states), ", ".join(parameters), len(self.cursor),
+            self.group.uses_state, ", ".join(parameters), len(self.cursor),
+            copies(self.plan, self.group.index, self.constants),
         )  # fmt: skip
 
     # --- the comment ------------------------------------------------------------------------
@@ -151,8 +160,8 @@ class _Writer(Printer):
             )
         if not seen and not any(self.group.scratch):
             self.print_line("(void)arena;")
-        updated = {stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updates}
-        for tensor in self.group.states:
+        updated = {stage.op.inputs[i] for stage in self.group.stages for i in FAMILIES[stage.op.kind].updated(stage.op)}
+        for tensor in self.group.own_states:
             const = "" if tensor in updated else "const "
             rows = f", a ring of {height(tensor)} row(s)" if tensor.cursor else ""
             ctype = CTYPE[tensor.dtype]
@@ -385,5 +394,6 @@ class _Writer(Printer):
     def _symbol(self, stage: Stage, name: str) -> str:
         for constant in stage.constants:
             if constant.name == name:
-                return self.constants[constant_key(constant)]
+                key = constant_key(constant)
+                return self.staged.get(key) or self.constants[key]
         raise InternalFault("the printer of groups", f"{stage.kernel.name} has no constant {name!r}")

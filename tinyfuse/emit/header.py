@@ -8,12 +8,13 @@ from typing import Any
 
 from tinyfuse import __version__
 from tinyfuse.emit.identifiers import comment, unique_identifiers
+from tinyfuse.emit.memory import memory_context
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import ARENA_ALIGN, FEED_STATE, Group, Plan, states_align, subplans
+from tinyfuse.plan import FEED_STATE, Group, Plan, states_align, subplans
 
 #: dtypes whose elements C orders as they are
 COMPARABLE = frozenset({"int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32"})
@@ -68,9 +69,10 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "slid": _slide(plan, inputs),
         "ethos_u": any(not FAMILIES[op.kind].runs_here for group in plan.all_groups for op in group.ops),
         "arena_bytes": plan.arena_bytes,
-        "arena_align": ARENA_ALIGN,
+        "arena_align": plan.arena_align,
         "state_bytes": plan.state_bytes,
         "state_align": states_align(plan.states),
+        "memory": memory_context(plan),
         "awaits": plan.awaits,
         "cursor_rows": cursor_rows(plan) if plan.options.step else 0,
         "comparable": COMPARABLE,
@@ -170,6 +172,8 @@ class Slide:
     step           that each step brings, `bytes` in all, of `ctype`, to `offset` of the arena
     steps_to_fill  up to the first with a result
     own            whether the model keeps a window itself, of frames that it makes of what a step brings
+    rows           with --feed-rows, how many rows of `row_bytes` bytes a step brings, else None
+    left           offset in the state of how many of them are still to come, None where a step has but one
     """
 
     index: int
@@ -182,16 +186,20 @@ class Slide:
     bytes: int
     offset: int
     own: bool
+    rows: int | None
+    row_bytes: int
+    left: int | None
 
 
 def _slide(plan: Plan, inputs: list[Port]) -> Slide | None:
-    window, tensor = plan.source.window, plan.slid
+    window, tensor = plan.source.window, plan.brought
     if window is None or tensor is None:
         return None
-    port = inputs[window.input]
+    port, border = inputs[window.input], plan.row_border
+    left = None if border is None else plan.states[border.states[0]]
     return Slide(
         port.index, port.symbol, port.macro, port.ctype, window.frames, window.step, window.steps_to_fill, port.bytes,
-        plan.offset(tensor), window.own is not None,
+        plan.offset(tensor), window.own is not None, window.rows, tensor.bytes, left,
     )  # fmt: skip
 
 

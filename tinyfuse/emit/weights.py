@@ -15,13 +15,15 @@ from tinyfuse.plan import ConstantKey, Plan, constant_key
 
 @dataclass(frozen=True)
 class WeightArray:
-    """An array of C type `ctype` with the elements of `data`, which is contiguous and has one dimension."""
+    """An array of C type `ctype` with the elements of `data`, which is contiguous and has one dimension. `bank`: the
+    memory bank that it lies in, None for where the linker puts constants."""
 
     symbol: str
     ctype: str
     align: int
     comment: str
     data: Array
+    bank: str | None = None
 
     @property
     def length(self) -> int:
@@ -57,6 +59,7 @@ def weight_arrays(plan: Plan, names: dict[ConstantKey, str]) -> list[WeightArray
                 align=constant.align,
                 comment=comment(f"{constant.name} of {owner}"),
                 data=np.ascontiguousarray(constant.data).reshape(-1),
+                bank=plan.memory.weights.get(key) if plan.memory else None,
             )
     return list(arrays.values())
 

@@ -54,10 +54,10 @@ def _operator_problems(op: Op) -> list[Problem]:
         return [refusal]
     family = FAMILIES[op.kind]
     for i, tensor in enumerate(op.inputs):
-        if tensor is not None and tensor.is_state and i not in family.updates + family.reads:
+        if tensor is not None and tensor.is_state and i not in family.updated(op) + family.reads:
             message = "a variable can't be its input"
             return [Problem(message, operator=str(op), tensor=str(tensor), hint=_HINT_VARIABLE)]
-    for i in family.updates + family.reads:
+    for i in family.updated(op) + family.reads:
         state = op.optional(i)
         if i < len(op.inputs) and (state is None or not state.is_state):
             message, about = f"its input {i} must be a variable", None if state is None else str(state)

@@ -34,7 +34,7 @@ from tinyfuse.frontend.uint8 import as_int8, is_uint8, uint8_problems
 from tinyfuse.frontend.variables import plain_outputs, resolve_variables
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import Calls
+from tinyfuse.ops.control_flow import Calls, called_graphs
 
 MAX_FILE_BYTES = 64 << 20
 _LONGEST_CUSTOM_CODE = 64
@@ -135,7 +135,8 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
 
     ops = resolve_programs(path, ops, model, tensors, problems)
     ops, outputs = plain_outputs(ops, outputs)
-    ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad, problems)
+    ops = resolve_variables(ops, subgraph_ops, subgraphs, tensors.bad | nested.bad, problems)
+    nested.check_order(ops)
     unread = subgraphs - 1 - len({*called, *nested.graphs})
     if unread > 0:
         warnings.append(f"{unread} of {subgraphs} subgraphs are not read: nothing calls them")
@@ -171,6 +172,7 @@ class _CalledGraphs:
         self.path, self.data, self.model, self.problems = path, data, model, problems
         self.digest = hashlib.sha256(data).hexdigest()
         self.graphs: dict[int, Graph] = {}
+        self.readers: list[TensorReader] = []
 
     def resolved(self, ops: tuple[Op, ...], callers: tuple[int, ...]) -> tuple[Op, ...]:
         """Operators of the innermost of the graphs `callers`, with the graphs that they run; a problem where a graph
@@ -198,18 +200,26 @@ class _CalledGraphs:
                 reader = _OpReader(self.model, number, tensors, self.problems)
                 inputs = reader.tensors_of("an input", "inputs")
                 outputs = reader.tensors_of("an output", "outputs")
-                ops = self.resolved(reader.ops(), (*callers, number))
-                self._require_no_variables(ops)
-                _check_order(inputs, ops, outputs, tensors.bad, self.problems, nested=True)
+                ops, outputs = plain_outputs(self.resolved(reader.ops(), (*callers, number)), outputs)
+                self.readers.append(tensors)
             self.graphs[number] = Graph(self.path, self.digest, ops, tuple(inputs), tuple(outputs))
         return self.graphs[number]
 
-    def _require_no_variables(self, ops: tuple[Op, ...]) -> None:
-        for op in ops:
-            resources = any(t is not None and t.dtype == "resource" for t in (*op.inputs, *op.outputs))
-            variables = resources or op.kind == "CALL_ONCE"
-            message = "it uses a variable in a graph that IF or WHILE runs"
-            self.problems.require(not variables, message, "use variables in the main graph alone", op)
+    @property
+    def bad(self) -> set[Tensor]:
+        """Tensors of all these graphs whose problems were told."""
+        return {tensor for reader in self.readers for tensor in reader.bad}
+
+    def check_order(self, ops: tuple[Op, ...]) -> None:
+        """Checks the graphs that operators run, once their variables are resolved, each once."""
+        bad, waiting, seen = self.bad, [called for op in ops for called in called_graphs(op)], set()
+        while waiting:
+            number, graph = waiting.pop(0)
+            if number not in seen:
+                seen.add(number)
+                with self.problems.inside(f"subgraph {number}"):
+                    _check_order(list(graph.inputs), graph.ops, list(graph.outputs), bad, self.problems, nested=True)
+                waiting += [called for op in graph.ops for called in called_graphs(op)]
 
 
 def _check_order(

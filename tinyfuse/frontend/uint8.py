@@ -35,6 +35,8 @@ WARNING = (
     "reference kernels say what is right"
 )
 _HINT = "convert the model again with full integer (int8) quantization"
+#: what no reference kernel takes beside uint8
+_NARROW = ("int4", "int8", "int16")
 
 
 def is_uint8(ops: tuple[Op, ...]) -> bool:
@@ -55,6 +57,9 @@ def uint8_problems(ops: tuple[Op, ...]) -> Iterator[Problem]:
         several = next((t for t in tensors if t.quant is not None and t.quant.per_channel), None)
         if several is not None:
             yield Problem("uint8 with several scales is not supported", str(op), str(several), _HINT)
+        beside = next((t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype in _NARROW), None)
+        if family.computes_uint8 and beside is not None:
+            yield Problem(f"it computes uint8 beside {beside.dtype}", str(op), str(beside), _HINT)
 
 
 def as_int8(graph: Graph) -> Graph:

@@ -17,11 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.control_flow import Calls, ControlFlow, called_graphs, with_states
 from tinyfuse.ops.variables import CallOnce, VarHandle
 
+#: kinds that are gone once variables are resolved
+_GONE = ("VAR_HANDLE", "CALL_ONCE")
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"
 
@@ -45,13 +48,15 @@ def plain_outputs(ops: tuple[Op, ...], outputs: list[Tensor]) -> tuple[tuple[Op,
 
 @dataclass(eq=False)
 class _Variable:
-    """`value` is the tensor that gives dtype, shape and zero point: the first that is assigned."""
+    """`value` is the tensor that gives dtype, shape and zero point: the first that is assigned. `lent`: a graph that an
+    operator runs gets at it."""
 
     name: str
     container: str
     value: Tensor | None = None
     initial: np.ndarray | None = None
     state: Tensor | None = None
+    lent: bool = False
 
 
 def resolve_variables(
@@ -61,10 +66,10 @@ def resolve_variables(
     bad: Set[Tensor],
     problems: Problems,
 ) -> tuple[Op, ...]:
-    """The main graph's operators with states in place of resources, VAR_HANDLE and CALL_ONCE gone.
+    """The main graph's operators with states in place of resources, VAR_HANDLE and CALL_ONCE gone, likewise in the
+    graphs that they run.
 
-    `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`; `bad` are tensors of the main
-    graph whose problems were told.
+    `subgraph_ops(i)` reads the operators of subgraph i, of `subgraphs`; `bad` are tensors whose problems were told.
     """
     return _Resolver(subgraph_ops, subgraphs, bad, problems).resolve(ops)
 
@@ -74,38 +79,83 @@ class _Resolver:
         self, subgraph_ops: Callable[[int], Sequence[Op]], subgraphs: int, bad: Set[Tensor], problems: Problems
     ):
         self.subgraph_ops, self.subgraphs, self.require = subgraph_ops, subgraphs, problems.require
-        self.bad = bad
+        self.problems, self.bad = problems, bad
         self.variables: dict[str, _Variable] = {}
         self.played: set[int] = set()
+        #: what stands for which variable, and what uses it, in all graphs
+        self.handles: dict[Tensor, _Variable] = {}
+        self.used: dict[Op, _Variable] = {}
+        #: (place of the graph, variable, value) of assignments by handles of their own graph: TFLM gives a variable
+        #: its memory by the first of them, in the order of the file
+        self.assigned: list[tuple[int, _Variable, Tensor]] = []
+        self.made: set[Tensor] = set()  # by a VAR_HANDLE of their own graph
+        self.walked: set[Graph] = set()
+        self.rebuilt: dict[Graph, Graph] = {}
+        self.lent: dict[Tensor, Tensor] = {}
 
     def resolve(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
-        handles: dict[Tensor, _Variable] = {}
-        used: list[tuple[Op, _Variable]] = []
         initializations: list[Op] = []
-        kept: list[Op] = []
         for op in ops:
             if op.kind == "CALL_ONCE":
                 message = "variables are used before it initializes them"
-                self.require(not used, message, "call it first", op)
+                self.require(not self.used, message, "call it first", op)
                 initializations.append(op)
-                continue
-            variable = self._variable(op, handles)
-            if variable is not None:
-                used.append((op, variable))
-            if op.kind != "VAR_HANDLE":
-                kept.append(op)
+            else:
+                self._note(op, 0)
         for op in initializations:
             self._initialize(op)
-        states = {op: self._state(op, variable) for op, variable in used}
-        return tuple(replace(op, inputs=(states[op], *op.inputs[1:])) if states.get(op) else op for op in kept)
+        for _, variable, value in sorted(self.assigned, key=lambda each: each[0]):
+            variable.value = variable.value or value
+        return tuple(self._resolved(op) for op in ops if op.kind not in _GONE)
 
-    def _variable(self, op: Op, handles: dict[Tensor, _Variable]) -> _Variable | None:
+    # --- what stands for which variable ------------------------------------------------------
+
+    def _note(self, op: Op, number: int) -> None:
+        """Notes what an operator of the graph at a place of the file does to variables."""
+        if called_graphs(op):
+            self._enter(op)
+            return
+        variable = self._variable(op, number)
+        if variable is not None:
+            self.used[op] = variable
+            variable.lent = variable.lent or number != 0
+
+    def _enter(self, op: Op) -> None:
+        """Goes through the graphs that an operator runs, which get handles and hand them on."""
+        family = self._families()[op.kind]
+        assert isinstance(family, ControlFlow)
+        for number, graph in called_graphs(op):
+            for value, tensor in zip(family.handed(op), graph.inputs, strict=False):
+                self._stands_for(op, tensor, [value])
+            if graph not in self.walked:
+                self.walked.add(graph)
+                with self.problems.inside(f"subgraph {number}"):
+                    for inner in graph.ops:
+                        message = "it is in a graph that IF or WHILE runs"
+                        if self.require(inner.kind != "CALL_ONCE", message, "call it in the main graph", inner):
+                            self._note(inner, number)
+        for i, output in enumerate(op.outputs):
+            self._stands_for(op, output, [graph.outputs[i] for graph in family.makers(op) if i < len(graph.outputs)])
+
+    def _stands_for(self, op: Op, tensor: Tensor, values: Sequence[Tensor | None]) -> None:
+        """Notes the variable that a resource stands for: that of all these values, and of itself, if it has one."""
+        if tensor.dtype != "resource":
+            return
+        known = [self.handles.get(value) for value in values if value is not None]
+        known += [self.handles[tensor]] if tensor in self.handles else []
+        if self.require(bool(known) and None not in known, "nothing has made its resource", HINT_UNSOUND, op, tensor):
+            self.handles[tensor] = known[0]  # type: ignore[assignment]
+            hint = "let each IF and WHILE run graphs of its own, on variables of its own"
+            self.require(len(set(known)) == 1, "it stands for several variables", hint, op, tensor)
+
+    def _variable(self, op: Op, number: int) -> _Variable | None:
         """The variable that an operator reads or assigns; notes handles and what is assigned."""
         resources = [t for t in (*op.inputs, *op.outputs) if t is not None and t.dtype == "resource"]
         if op.kind == "VAR_HANDLE":
             good = not op.inputs and len(op.outputs) == 1 == len(resources)
             if self.require(good, "it must have one output, a resource", HINT_UNSOUND, op):
-                handles[op.output] = self._named(op)
+                self.handles[op.output] = self._named(op)
+                self.made.add(op.output)
             return None
         family = FAMILIES.get(op.kind)
         if family is None or not family.resource:
@@ -117,11 +167,11 @@ class _Resolver:
         good = good and None not in op.inputs and len(resources) == 1 and resources[0] is op.inputs[0]
         if not self.require(good, "it must have a resource and a value", HINT_UNSOUND, op):
             return None
-        variable = handles.get(op.input)
+        variable = self.handles.get(op.input)
         message = "nothing has made its resource"
         self.require(variable is not None, message, HINT_UNSOUND, op, op.input)
-        if variable is not None and not reads and variable.value is None:
-            variable.value = op.operand(1)
+        if variable is not None and not reads and op.input in self.made:
+            self.assigned.append((number, variable, op.operand(1)))
         return variable
 
     def _named(self, op: Op) -> _Variable:
@@ -147,10 +197,9 @@ class _Resolver:
         if number in self.played:  # a second time it assigns the same
             return
         self.played.add(number)
-        handles: dict[Tensor, _Variable] = {}
         known: dict[Tensor, np.ndarray] = {}
         for op in self.subgraph_ops(number):
-            variable = self._variable(op, handles)
+            variable = self._variable(op, number)
             values = [None if t is None else t.data if t.is_constant else known.get(t) for t in op.inputs]
             if op.kind == "ASSIGN_VARIABLE":
                 if variable is None:
@@ -179,6 +228,30 @@ class _Resolver:
                 return problem.message
         return "its input is no constant" if values[0] is None else None
 
+    # --- states in their place ---------------------------------------------------------------
+
+    def _resolved(self, op: Op) -> Op:
+        """The operator with states instead of resources."""
+        if op in self.used:
+            state = self._state(op, self.used[op])
+            return op if state is None else replace(op, inputs=(state, *op.inputs[1:]))
+        calls = op.attributes
+        if not isinstance(calls, Calls) or not calls.graphs:
+            return op
+        values = tuple(t for t in op.inputs if t is None or t.dtype != "resource")
+        calls = replace(calls, graphs=tuple(map(self._rebuilt, calls.graphs)))
+        return with_states(replace(op, inputs=values, outputs=_plain(op.outputs), attributes=calls))
+
+    def _rebuilt(self, graph: Graph) -> Graph:
+        """A graph that operators run, each of its states lent, for its caller has it among its inputs."""
+        if graph not in self.rebuilt:
+            ops = [self._resolved(op) for op in graph.ops if op.kind not in _GONE]
+            for state in (t for op in ops for t in op.states if not t.lent):
+                self.lent.setdefault(state, replace(state, lent=True))
+            lent = tuple(op.reading(self.lent) for op in ops)
+            self.rebuilt[graph] = replace(graph, ops=lent, inputs=_plain(graph.inputs), outputs=_plain(graph.outputs))
+        return self.rebuilt[graph]
+
     def _state(self, op: Op, variable: _Variable) -> Tensor | None:
         """The state that stands for a variable; None where nothing ever assigns it."""
         value = variable.value
@@ -194,5 +267,12 @@ class _Resolver:
                 message = f"variable {variable.name!r} is initialized with another dtype or size"
                 if self.require(like, message, HINT_UNSOUND, op):
                     initial = given.reshape(value.shape)
-            variable.state = Tensor(variable.name, value.shape, value.dtype, value.quant, initial=initial)
+            variable.state = Tensor(
+                variable.name, value.shape, value.dtype, value.quant, initial=initial, lent=variable.lent
+            )
         return variable.state
+
+
+def _plain(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Those that are no resources."""
+    return tuple(tensor for tensor in tensors if tensor.dtype != "resource")

@@ -54,7 +54,7 @@ _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
     "predicted_instructions", "arena_bytes", "arena_lower_bound", "placement_optimal", "unfused_arena_bytes",
     "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
-    "fed_input", "window",
+    "fed_input", "window", "memory",
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
             "traffic_bytes": group.traffic_bytes,
             "scratch_bytes": group.scratch_bytes,
             "operators": [
-                _operator(stage, instructions, alone.pop(stage.op.index, None))
+                _operator(stage, plan.runs(group), instructions, alone.pop(stage.op.index, None))
                 for stage, instructions in zip(group.stages, costs, strict=True)
             ],
         }
@@ -80,9 +80,9 @@ def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:
     ]
 
 
-def _operator(stage: Stage, instructions: float | None, unfused: JsonObject | None) -> JsonObject:
-    """`unfused`: what the same operator takes unfused; None where it isn't there, or a rewrite made several of it, of
-    which the first has it."""
+def _operator(stage: Stage, runs: int, instructions: float | None, unfused: JsonObject | None) -> JsonObject:
+    """`runs`: of its group, in an inference; `unfused`: what the same operator takes unfused; None where it isn't
+    there, or a rewrite made several of it, of which the first has it."""
     op = stage.op
     return {
         "kind": op.kind,
@@ -90,7 +90,7 @@ def _operator(stage: Stage, instructions: float | None, unfused: JsonObject | No
         "name": op_name(op),
         "makes": ", ".join(type_text(tensor) for tensor in op.outputs or op.states),
         "kernel": stage.kernel.name,
-        "macs": stage.macs,
+        "macs": stage.macs * runs,
         "weight_bytes": sum(constant.data.nbytes for constant in stage.constants),
         "instructions": known_total([instructions]),
         "unfused": unfused,

@@ -11,7 +11,7 @@ from tinyfuse.report.report_json import JsonObject
 from tinyfuse.resources import resource_dir
 
 #: the page's script, in the order in which its parts know each other
-_SCRIPTS = ("common.js", "layers.js", "graph.js", "arena.js", "rows.js", "pareto.js", "start.js")
+_SCRIPTS = ("common.js", "layers.js", "banks.js", "graph.js", "arena.js", "rows.js", "pareto.js", "start.js")
 
 
 def html_page(data: JsonObject) -> str:

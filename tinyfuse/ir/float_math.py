@@ -6,7 +6,6 @@ NaN). Methods, and how far the results are from correctly rounded ones, are told
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -98,31 +97,6 @@ def sin(x: Floats) -> Floats:
 def cos(x: Floats) -> Floats:
     """The cosine, likewise."""
     return _sine_from(x, 1)
-
-
-#: ln(2) in two parts, of which the first has zeros enough for exact products with an exponent; 1/2!, 1/3!, ... 1/13!
-_LN2_HIGH_64, _LN2_LOW_64, _PER_LN2_64 = 0.693147180369123816490, 1.90821492927058770002e-10, 1.44269504088896338700
-_INVERSE_FACTORIALS = tuple(1 / math.factorial(n) for n in range(13, 1, -1))
-
-
-def exp_double(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """e^x of doubles, as runtime_c/tinyfuse_detection.h computes it: a power of two times a polynomial."""
-    inside = np.clip(np.where(np.isnan(x), 0.0, x), -745.2, 709.8)
-    exponent = np.trunc(inside * _PER_LN2_64 + np.where(inside < 0, -0.5, 0.5))
-    r = (inside - exponent * _LN2_HIGH_64) - exponent * _LN2_LOW_64
-    total = np.full_like(r, _INVERSE_FACTORIALS[0])
-    for factor in _INVERSE_FACTORIALS[1:]:
-        total = factor + total * r
-    total = 1.0 + (r + (r * r) * total)
-    half = np.trunc(exponent / 2)
-    with np.errstate(over="ignore"):  # just below the limit
-        result = (total * _two_to(half)) * _two_to(exponent - half)
-    result = np.where(x > 709.8, np.inf, np.where(x < -745.2, 0.0, result))
-    return np.where(np.isnan(x), x, result)
-
-
-def _two_to(exponent: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return ((exponent.astype(np.int64) + 1023) << 52).view(np.float64)
 
 
 # --- parts -----------------------------------------------------------------------------------

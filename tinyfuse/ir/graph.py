@@ -61,7 +61,8 @@ class Tensor:
     is a resource variable, which a file names only. Shapes are static; an activation of rank 4 is NHWC.
 
     A state [1, H, W, C] with a `cursor` is a ring: its row r lies in row (cursor + r) % H of its memory.
-    The cursor is a state itself, int32 [1].
+    The cursor is a state itself, int32 [1]. A `lent` state is one that graphs of the file keep which an operator runs:
+    no rewrite gives it another form.
 
     The `data` of an int4 tensor is int8, -8 to 7, one value an element.
     """
@@ -74,6 +75,7 @@ class Tensor:
     index: int = -1
     initial: Array | None = None
     cursor: Tensor | None = None
+    lent: bool = False
 
     @cached_property
     def elements(self) -> int:
@@ -286,6 +288,9 @@ class Window:
     again   which operators' rows are made again though they could be kept, by number (tinyfuse/slide/front.py)
     own     where the model keeps the window itself: the input brings what a run takes, as often as there are runs in
             a step, and `axis` is that of the first input of `own.network`
+    rows    with --feed-rows how many rows a step's frames are brought in; None where they come at once
+    by_row  the graph that computes the same of them one by one, where there are several: a run takes a row, and only
+            a step's last one goes beyond AWAIT_ROWS
     """
 
     whole: Graph
@@ -295,6 +300,8 @@ class Window:
     axis: int
     again: frozenset[int] = frozenset()
     own: OwnWindow | None = None
+    rows: int | None = None
+    by_row: Graph | None = None
 
     @property
     def sliding(self) -> tuple[Graph, int]:

@@ -140,6 +140,11 @@ class CallSite:
         """The C constant that the module's functions return where all went well."""
         return f"{self.module.upper()}_OK"
 
+    @property
+    def state(self) -> str:
+        """The address of the module's state, in a function that uses any."""
+        return "state"
+
     def program(self, number: int) -> str:
         """The C function that runs a subgraph of the file."""
         return f"{self.module}_subgraph_{number}"

@@ -18,7 +18,7 @@ class Cast(Kernel):
         self.source, self.result = source, result
         self.name = f"tinyfuse_cast_{SUFFIX[source]}_{SUFFIX[result]}"
         # C lets bytes, and numbers of one type, take the place of others
-        self.in_place = (0,) if result == "int8" or result == source else ()
+        self.in_place = (0,) if result in ("int8", "bool") or result == source else ()
 
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)

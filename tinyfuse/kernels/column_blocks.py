@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Let, Statement, TensorAccess
-from tinyfuse.kernels.counts import OF_LOOKING_UP, Counts
+from tinyfuse.kernels.convolution_counts import OF_LOOKING_UP
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import geometry
 

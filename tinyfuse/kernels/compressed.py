@@ -13,7 +13,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
 from tinyfuse.kernels.conv import PackedConvRow, Pointwise, pointwise_input
-from tinyfuse.kernels.counts import Counts, looked_up_counts
+from tinyfuse.kernels.convolution_counts import looked_up_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, scale_constants
 from tinyfuse.kernels.lookup import UNIT, Lookup, compressed
 from tinyfuse.kernels.matmul import (

@@ -12,7 +12,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement, proven
 from tinyfuse.kernels.compressed import Compressed, spares_flash
-from tinyfuse.kernels.counts import Counts, looked_up_depthwise_counts
+from tinyfuse.kernels.convolution_counts import looked_up_depthwise_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, PackedDepthwiseRow, on_step_line
 from tinyfuse.kernels.lookup import UNIT, VECTOR, Lookup, compressed
 from tinyfuse.kernels.mve import MveDepthwiseRow

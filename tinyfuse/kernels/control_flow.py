@@ -13,7 +13,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.kernels.base import Branch, Call, CallSite, Constant, Context, Kernel, Repeat, Statement
 from tinyfuse.kernels.rows import byte_at
-from tinyfuse.ops.control_flow import Calls, InputItself, Program
+from tinyfuse.ops.control_flow import Calls, InputItself, Program, given_values
 
 
 class _CallsGraphs(Kernel):
@@ -48,7 +48,8 @@ class _CallsGraphs(Kernel):
             for offset, source, tensor in zip(program.inputs, sources, tensors, strict=True)
             if offset is not None
         ]
-        return *copies, Call(site.program(number), (site.scratch,), status=site.ok)
+        state = (site.state,) if program.plan.uses_state else ()
+        return *copies, Call(site.program(number), (site.scratch, *state), status=site.ok)
 
     def results(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
         """Copies what a graph gave back to the operator's outputs; `sources` were its inputs."""
@@ -76,7 +77,7 @@ class If(_CallsGraphs):
     name = "tinyfuse_if"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        sources = [self.source(op, site, i) for i in range(1, len(op.inputs))]
+        sources = [self.source(op, site, i) for i in range(1, len(given_values(op)))]
         then, otherwise = (
             self.run(op, site, which, sources) + self.results(op, site, which, sources) for which in (0, 1)
         )

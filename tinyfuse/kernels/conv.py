@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
     UNPACKED,

@@ -9,7 +9,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, CallSite, Constant, Context, Kernel, Statement, proven
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.counts import Counts, depthwise_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packing import POINTER_BYTES, bounded, conv_row_call, general_channels, plain_weights
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry

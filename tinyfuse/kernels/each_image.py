@@ -12,50 +12,51 @@ from tinyfuse.ops.images import image_op
 
 
 class EachImage(Kernel):
-    """`kernel` in a loop over the images [1, H, W, C] of input 0 and the output, and over the rows of
+    """`kernel` in a loop over the images [1, H, W, C] of an input, number `index`, and the output, and over the rows of
     each if it computes rows alone. The other inputs are the same for all."""
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, index: int = 0):
+        self.kernel, self.index = kernel, index
         self.name, self.library = kernel.name, kernel.library
         self.headers, self.stack_bytes = kernel.headers, kernel.stack_bytes
         self.nibbles, self.weights = kernel.nibbles, kernel.weights
         self.costs_as, self.costs_with = kernel.costs_as, kernel.costs_with
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return self.kernel.accepts(image_op(op), context)
+        return self.kernel.accepts(image_op(op, self.index), context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return self.kernel.constants(image_op(op), context)
+        return self.kernel.constants(image_op(op, self.index), context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return self.kernel.path(image_op(op), not self.kernel.whole, context)
+        return self.kernel.path(image_op(op, self.index), not self.kernel.whole, context)
 
     def scratch(self, op: Op, context: Context) -> int:
-        return self.kernel.scratch(image_op(op), context)
+        return self.kernel.scratch(image_op(op, self.index), context)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return _counts_of_images(self.kernel, op, by_row)
+        return _counts_of_images(self.kernel, op, by_row, self.index)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        image, rows = image_op(op), op.output.shape[1]
-        source, result = (_image(view, tensor) for view, tensor in
-                          ((site.input(0), image.input), (site.output, image.output)))  # fmt: skip
+        image, rows = image_op(op, self.index), op.output.shape[1]
+        source = _image(site.input(self.index), image.operand(self.index))
+        result = _image(site.output, image.output)
         row = None
         if not self.kernel.whole:
             row, start, size = "y", result.pointer, image.output.elements // rows
             last = f"({start} + ({rows_after(row, self.kernel, rows)} - 1) * {size})"
             result = replace(result, pointer=f"({start} + y * {size})", next_row=last)
-        inner = CallSite((source, *site.inputs[1:]), (result,), row, site.scratch, site.constant)
+        inputs = (*site.inputs[: self.index], source, *site.inputs[self.index + 1 :])
+        inner = CallSite(inputs, (result,), row, site.scratch, site.constant)
         body = self.kernel.call(image, inner, context)
         by_row = body if row is None else (Loop("y", rows, body, self.kernel.rows_a_call),)
-        return (Loop("image", op.input.shape[0], by_row),)
+        return (Loop("image", op.output.shape[0], by_row),)
 
 
 @lru_cache(maxsize=8192)
-def _counts_of_images(kernel: Kernel, op: Op, by_row: bool) -> Counts:
-    of_one = kernel.counts(image_op(op), by_row)
-    return {name: op.input.shape[0] * count for name, count in of_one.items()}
+def _counts_of_images(kernel: Kernel, op: Op, by_row: bool, index: int) -> Counts:
+    of_one = kernel.counts(image_op(op, index), by_row)
+    return {name: op.output.shape[0] * count for name, count in of_one.items()}
 
 
 def _image(view: TensorAccess, image: Tensor) -> TensorAccess:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
 from tinyfuse.kernels.packing import (
     REQUANT,

@@ -8,11 +8,13 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
-from tinyfuse.kernels.counts import Counts, depthwise_counts, eight_counts, layer_counts, transposed_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, eight_counts, layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
+from tinyfuse.kernels.transposed_counts import transposed_counts
 from tinyfuse.ops.convolution import geometry
 from tinyfuse.ops.real import real_bias, real_clamp
 from tinyfuse.ops.transpose_conv import as_convolution

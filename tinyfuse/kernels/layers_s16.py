@@ -9,10 +9,12 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import reduced_multiplier
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Statement
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts, transposed_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
 from tinyfuse.kernels.packing import conv_row_call, plain_weights
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
+from tinyfuse.kernels.transposed_counts import transposed_counts
 from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
 from tinyfuse.ops.transpose_conv import as_convolution
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
 from tinyfuse.kernels.matmul import block_pixels, matmul_depth, unpacked_order
 from tinyfuse.kernels.packing import (

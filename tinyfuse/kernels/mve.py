@@ -10,7 +10,8 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts, runs_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, runs_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,

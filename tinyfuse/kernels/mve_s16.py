@@ -10,7 +10,8 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.counts import Counts, depthwise_counts, layer_counts
+from tinyfuse.kernels.convolution_counts import depthwise_counts, eighth_counts, layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.matmul_s16 import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_row_call
@@ -80,7 +81,7 @@ class MvePointwiseS16(Kernel):
         return _matmul_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return eighth_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return _matmul_call(self, op, site, *pointwise_input(op, site), geometry(op).in_c)
@@ -102,7 +103,7 @@ class MveDenseS16(Kernel):
         return _matmul_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return eighth_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape

@@ -10,7 +10,8 @@ import numpy as np
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
 from tinyfuse.kernels.conv import pointwise_input
-from tinyfuse.kernels.counts import Counts, narrow_counts
+from tinyfuse.kernels.convolution_counts import narrow_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packing import output_fields
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise

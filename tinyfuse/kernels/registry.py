@@ -126,14 +126,14 @@ from tinyfuse.kernels.signal import (
     WindowKernel,
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
-from tinyfuse.kernels.slide import AwaitWindow, CopyRingRows, MoveSums
+from tinyfuse.kernels.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
-from tinyfuse.kernels.unary import ClampWide, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
+from tinyfuse.kernels.unary import ClampWide, GeluReal, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
 from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
 from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
@@ -161,8 +161,8 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     kernels = kernels_of(op.kind)
     if op.kind in _LAYERS:
         kernels = _LAYERS[op.kind].get(_layer_dtype(op), ())
-    if FAMILIES[op.kind].one_image and op.input.shape[0] != 1:
-        return tuple(EachImage(kernel) for kernel in kernels)
+    if FAMILIES[op.kind].one_image and op.output.shape[0] != 1:
+        return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
         return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
     return kernels
@@ -208,6 +208,7 @@ _WIDE: dict[str, tuple[Kernel, ...]] = {
     "RELU6": (ClampWide("clamp", "int16"), *float_function("RELU6")),
     "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
     "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
+    "GELU": (GeluReal(False), GeluReal(True)),
     "LOGISTIC": (Sigmoid("logistic", "int16"), *float_function("LOGISTIC")),
     "TANH": (Sigmoid("tanh", "int16"), *float_function("TANH", "each_tanh")),
     **{
@@ -318,6 +319,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "DIV": (*int8_quotients(), *wide_kernels("DIV", "int32"), *float_kernels("DIV", fused)),
     "FLOOR_DIV": floored("FLOOR_DIV"),
     "FLOOR_MOD": floored("FLOOR_MOD"),
+    "POW": binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
@@ -388,5 +390,6 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "RING_ROWS": (CopyRingRows(),),
     "MOVE_SUM": (MoveSums("int8"), MoveSums("int16")),
     "AWAIT_WINDOW": (AwaitWindow(),),
+    "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
 }  # fmt: skip

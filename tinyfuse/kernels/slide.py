@@ -66,3 +66,13 @@ class AwaitWindow(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (site.input(0).pointer,), status="0", awaits=True),)
+
+
+class AwaitRows(AwaitWindow):
+    """Counts the rows of a step."""
+
+    name = "tinyfuse_await_rows"
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        rows = int(op.input.initial_values[0])
+        return (Call(self.name, (site.input(0).pointer, rows), status="0", awaits=True),)

@@ -10,6 +10,7 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kerne
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.rows import element_count, input_pointer
 from tinyfuse.ops.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
+from tinyfuse.ops.gelu import Gelu
 from tinyfuse.ops.sigmoid import SIGMOID_TABLE
 from tinyfuse.ops.unary import scale_ratio
 
@@ -90,6 +91,17 @@ class Sigmoid(OfOneValue):
         places = (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))
         scaling = logistic_scaling(op) if op.kind == "LOGISTIC" else tanh_scaling(op)
         return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
+
+
+class GeluReal(OfOneValue):
+    """GELU of float32, by one of its two formulas (runtime_c/tinyfuse_power.h)."""
+
+    def __init__(self, approximate: bool):
+        super().__init__("approximate_gelu" if approximate else "gelu", "float32")
+        self.approximate, self.headers = approximate, ("tinyfuse_power.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.attributes_as(Gelu).approximate == self.approximate
 
 
 def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:

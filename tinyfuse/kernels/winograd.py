@@ -8,7 +8,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement, proven
-from tinyfuse.kernels.counts import Counts, winograd_counts
+from tinyfuse.kernels.convolution_counts import winograd_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import STEP_LINE, WIDE, Matmul
 from tinyfuse.kernels.packing import bounded, conv_row_call
 from tinyfuse.kernels.step_line import step_line

@@ -1,9 +1,9 @@
 """The operator families, by kind (the schema's name). A new operator is one file and one line here."""
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from functools import lru_cache
 
-from tinyfuse.ir import Array, Graph
+from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ops.activations import (
     EluOperator,
     HardSwishOperator,
@@ -15,7 +15,7 @@ from tinyfuse.ops.activations import (
 )
 from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
-from tinyfuse.ops.await_window import AwaitWindowOperator
+from tinyfuse.ops.await_window import AwaitRowsOperator, AwaitWindowOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
 from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
@@ -59,6 +59,7 @@ from tinyfuse.ops.one_hot import OneHotOperator
 from tinyfuse.ops.pack import PackOperator
 from tinyfuse.ops.pad import PadOperator, PadV2Operator
 from tinyfuse.ops.pooling import AveragePoolOperator, L2PoolOperator, MaxPoolOperator
+from tinyfuse.ops.power import PowOperator
 from tinyfuse.ops.quantize import DequantizeOperator, QuantizeOperator
 from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
 from tinyfuse.ops.reshape import ReshapeOperator
@@ -106,14 +107,18 @@ from tinyfuse.ops.variables import (
 from tinyfuse.ops.where import WhereOperator
 
 
-def _run(graph: Graph, inputs: Sequence[Array]) -> list[Array]:
-    """A graph that an operator runs, and that keeps no state."""
-    return run_graph(FAMILIES, graph, inputs, {})
+def _run(graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
+    """A graph that an operator runs."""
+    return run_graph(FAMILIES, graph, inputs, states)
 
 
 @lru_cache(maxsize=1024)
 def _macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
+
+def _awaits(graph: Graph) -> bool:
+    return any(op.kind in FAMILIES and FAMILIES[op.kind].awaits(op) for op in graph.ops)
 
 
 FAMILIES: dict[str, OpFamily] = {
@@ -225,10 +230,11 @@ FAMILIES: dict[str, OpFamily] = {
         OverlapAddOperator(),
         DecodeOperator(),
         EthosUOperator(),
-        IfOperator(_run, _macs),
-        WhileOperator(_run, _macs),
+        IfOperator(_run, _macs, _awaits),
+        WhileOperator(_run, _macs, _awaits),
         DetectionOperator(),
         GeluOperator(),
+        PowOperator(),
         # ours alone: no file has them, rewrites make them
         RowSumOperator(),
         AverageOfSumOperator(),
@@ -240,6 +246,7 @@ FAMILIES: dict[str, OpFamily] = {
         ChannelTablesOperator(),
         RingRowsOperator(),
         MoveSumOperator(),
+        AwaitRowsOperator(),
         AwaitWindowOperator(),
         FeedRowsOperator(),
     )

@@ -142,6 +142,7 @@ class OpFamily(ABC):
     alias: bool = False  # always a view: the output is the same bytes as input 0 under another shape
     in_files: bool = True  # False: no model file has it, rewrites make it
     in_tflm: bool = True  # False: TFLM has no kernel; LiteRT's reference kernel says what is right
+    divides: bool = False  # what stands before it in a graph runs more often than what stands behind it
     partial: bool = False  # the output is of use to the operator after it alone, and large: never whole
     source: bool = False  # nothing is read: the caller brings the output row by row
     updates: tuple[int, ...] = ()  # indexes of the inputs that are states which a run changes
@@ -170,6 +171,7 @@ class OpFamily(ABC):
     elementwise: bool = False  # each element of the output follows from the same element of input 0 alone
     pointwise: bool = False  # each element of the output follows from those at its place of the inputs, which broadcast
     one_image: bool = False  # each image of a batch is computed by itself
+    image_input: int = 0  # of these: the input that holds the images
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
     pools: bool = False  # each output value lies between stored values of its own channel
     affine: bool = False  # with a constant for an operand it scales or shifts the other
@@ -190,6 +192,10 @@ class OpFamily(ABC):
         A custom operator gets its `custom_options`, bytes (by convention a FlexBuffer), or, with `option_keys`,
         the integers of that map by their keys, with `named_options` its numbers."""
         return None
+
+    def updated(self, op: Op) -> tuple[int, ...]:
+        """`updates` of one operator: the indexes of its inputs that are states which a run changes."""
+        return self.updates
 
     def hidden_states(self, op: Op) -> tuple[Tensor, ...]:
         """States that the operator keeps though no tensor of the file stands for them: the reader puts them after

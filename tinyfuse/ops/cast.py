@@ -10,12 +10,13 @@ from tinyfuse.ops.unary import ONE_INPUT, ONE_SHAPE
 
 #: the dtypes that TFLM casts from, and to
 SOURCES = ("int8", "int16", "int32", "uint32", "bool", "float32")
-RESULTS = ("int8", "int16", "int32", "uint32", "float32")
+RESULTS = ("int8", "int16", "int32", "uint32", "bool", "float32")
 CASTS = tuple((a, b) for a in SOURCES for b in RESULTS)
 
 
 class CastOperator(OpFamily):
-    """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0."""
+    """From a wider integer, the low bits; from a float, rounded towards zero and saturated, NaN as 0; to bool, whether
+    it is not zero, which NaN isn't."""
 
     kind = "CAST"
     elementwise = True
@@ -33,7 +34,7 @@ class CastOperator(OpFamily):
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         data = given(inputs[0])
-        if op.input.dtype == "float32" and op.output.dtype != "float32":
+        if op.input.dtype == "float32" and op.output.dtype not in ("float32", "bool"):
             limits = np.iinfo(op.output.dtype)
             data = np.nan_to_num(np.trunc(data.astype(np.float64)), nan=0.0).clip(limits.min, limits.max)
         return (data.astype(op.output.dtype),)

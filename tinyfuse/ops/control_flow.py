@@ -6,8 +6,8 @@ Values go to and from the graphs they run as bytes: shapes and quantizations may
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from tinyfuse.ir import Array, Graph, Op, Tensor, all_given
 from tinyfuse.ops.base import OpFamily, Rule
 
-#: computes a graph's outputs of its inputs (tinyfuse/ops/interpret.py)
-Run = Callable[[Graph, Sequence[Array]], list[Array]]
+#: computes a graph's outputs of its inputs, and advances its states (tinyfuse/ops/interpret.py)
+Run = Callable[[Graph, Sequence[Array], MutableMapping[Tensor, Array]], list[Array]]
 #: multiply-accumulates of one run of a graph
 CountMacs = Callable[[Graph], int]
 
@@ -64,6 +64,33 @@ def called_graphs(op: Op) -> tuple[tuple[int, Graph], ...]:
     return tuple(zip(calls.numbers, calls.graphs, strict=True)) if isinstance(calls, Calls) and calls.graphs else ()
 
 
+def change_graphs(op: Op, changed: Callable[[Graph], Graph]) -> Op:
+    """The operator with others for the graphs that it runs; itself where these stay."""
+    graphs = [graph for _, graph in called_graphs(op)]
+    new = tuple(map(changed, graphs))
+    if all(a is b for a, b in zip(new, graphs, strict=True)):
+        return op
+    return replace(op, attributes=replace(op.attributes_as(Calls), graphs=new))
+
+
+def graph_states(op: Op) -> tuple[Tensor, ...]:
+    """The states that the graphs which an operator runs keep: they are its last inputs. Once these are planned, those
+    that any of the plans has a use for."""
+    programs = op.attributes_as(Calls).programs if called_graphs(op) else ()
+    keepers = [p.plan for p in programs if p.plan is not None] if programs else [g for _, g in called_graphs(op)]
+    return tuple(dict.fromkeys(state for keeper in keepers for state in keeper.states))
+
+
+def given_values(op: Op) -> tuple[Tensor | None, ...]:
+    """The inputs of an operator that runs graphs, without its states."""
+    return op.inputs[: len(op.inputs) - len(graph_states(op))]
+
+
+def with_states(op: Op) -> Op:
+    """An operator of values alone, with the states that its graphs keep behind them."""
+    return replace(op, inputs=op.inputs + graph_states(op))
+
+
 def _graphs(op: Op) -> tuple[Graph, ...]:
     return op.attributes_as(Calls).graphs
 
@@ -82,33 +109,51 @@ def _no_bool(tensor: Tensor) -> Tensor | None:
 
 
 _HINT = "no converter writes such a graph: convert the model again"
-_NO_STATES = Rule(
-    "the graphs that it runs keep no state: no variables, SVDF or LSTM",
-    lambda op: any(graph.states for graph in _graphs(op)),
-    "move what keeps state out of IF and WHILE",
-)
 _ALL_GIVEN = Rule("no input is left out", lambda op: None in op.inputs, _HINT)
 
 
 class ControlFlow(OpFamily):
-    """An operator that runs two other graphs. Nobody computes it at compile time, for it need not end."""
+    """An operator that runs two other graphs. Nobody computes it at compile time, for it need not end. After its values
+    come the states that these graphs keep."""
 
     folds = False
 
-    def __init__(self, run: Run, count_macs: CountMacs):
+    def __init__(self, run: Run, count_macs: CountMacs, awaits: Callable[[Graph], bool]):
         self._run, self._count_macs = run, count_macs
+        self.rules = (
+            *self.rules,
+            Rule(
+                "the graphs that it runs wait for no more inputs: no CIRCULAR_BUFFER",
+                lambda op: any(map(awaits, _graphs(op))),
+                "move what waits out of IF and WHILE",
+            ),
+        )
+
+    def updated(self, op: Op) -> tuple[int, ...]:
+        return tuple(range(len(given_values(op)), len(op.inputs)))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        outputs = self.computed(op, all_given(inputs))
-        return tuple(o.reshape(t.shape) for o, t in zip(outputs, op.outputs, strict=True))
+        count, given = len(given_values(op)), all_given(inputs)
+        states = dict(zip(graph_states(op), given[count:], strict=True))
+        outputs = self.computed(op, given[:count], states)
+        shaped = (o.reshape(t.shape) for o, t in zip(outputs, op.outputs, strict=True))
+        return *shaped, *states.values()
 
     @abstractmethod
-    def computed(self, op: Op, inputs: Sequence[Array]) -> Sequence[Array]:
-        """The outputs, in the shapes of the graph that computes them."""
+    def handed(self, op: Op) -> tuple[Tensor | None, ...]:
+        """The inputs that its graphs get, as they are when it begins."""
 
-    def run(self, graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    @abstractmethod
+    def makers(self, op: Op) -> tuple[Graph, ...]:
+        """The graphs whose outputs may become the operator's."""
+
+    @abstractmethod
+    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
+        """The outputs, in the shapes of the graph that computes them; `states` are advanced."""
+
+    def run(self, graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
         """The outputs of one of its graphs."""
-        return self._run(graph, [a.reshape(t.shape) for a, t in zip(inputs, graph.inputs, strict=True)])
+        return self._run(graph, [a.reshape(t.shape) for a, t in zip(inputs, graph.inputs, strict=True)], states)
 
     def macs(self, op: Op) -> int:
         """Of each graph once: which of them run, and how often, only a run shows."""
@@ -117,9 +162,10 @@ class ControlFlow(OpFamily):
 
 def _bad_branch(op: Op) -> Tensor | bool | None:
     for graph in _graphs(op):
-        if len(graph.inputs) != len(op.inputs) - 1 or len(graph.outputs) != len(op.outputs):
+        values = op.operands[: len(given_values(op))]
+        if len(graph.inputs) != len(values) - 1 or len(graph.outputs) != len(op.outputs):
             return True
-        wrong = _unlike(op.operands[1:], graph.inputs) or _unlike(op.outputs, graph.outputs)
+        wrong = _unlike(values[1:], graph.inputs) or _unlike(op.outputs, graph.outputs)
         if wrong is not None:
             return wrong
     return None
@@ -135,30 +181,36 @@ class IfOperator(ControlFlow):
         _ALL_GIVEN,
         Rule("its condition is one bool", lambda op: True if not op.inputs else _no_bool(op.input), _HINT),
         Rule("both graphs take its other inputs and make its outputs, in dtype and size", _bad_branch, _HINT),
-        _NO_STATES,
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Calls:
         return Calls((options.get("then_subgraph_index", 0), options.get("else_subgraph_index", 0)))
 
-    def computed(self, op: Op, inputs: Sequence[Array]) -> Sequence[Array]:
+    def handed(self, op: Op) -> tuple[Tensor | None, ...]:
+        return given_values(op)[1:]
+
+    def makers(self, op: Op) -> tuple[Graph, ...]:
+        return _graphs(op)
+
+    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
         then, otherwise = _graphs(op)
-        return self.run(then if inputs[0].reshape(-1)[0] else otherwise, inputs[1:])
+        return self.run(then if inputs[0].reshape(-1)[0] else otherwise, inputs[1:], states)
 
 
 def _bad_loop(op: Op) -> Tensor | bool | None:
     condition, body = _graphs(op)
-    counts = {len(op.inputs), len(op.outputs), len(condition.inputs), len(body.inputs), len(body.outputs)}
+    values = op.operands[: len(given_values(op))]
+    counts = {len(values), len(op.outputs), len(condition.inputs), len(body.inputs), len(body.outputs)}
     if len(counts) != 1 or len(condition.outputs) != 1:
         return True
     return next(
         (
             wrong
             for wrong in (
-                _unlike(op.outputs, op.operands),
-                _unlike(condition.inputs, op.operands),
-                _unlike(body.inputs, op.operands),
-                _unlike(body.outputs, op.operands),
+                _unlike(op.outputs, values),
+                _unlike(condition.inputs, values),
+                _unlike(body.inputs, values),
+                _unlike(body.outputs, values),
                 _no_bool(condition.outputs[0]),
             )
             if wrong is not None
@@ -181,15 +233,20 @@ class WhileOperator(ControlFlow):
             _bad_loop,
             _HINT,
         ),
-        _NO_STATES,
     )
 
     def attributes(self, options: Mapping[str, Any]) -> Calls:
         return Calls((options.get("cond_subgraph_index", 0), options.get("body_subgraph_index", 0)))
 
-    def computed(self, op: Op, inputs: Sequence[Array]) -> Sequence[Array]:
+    def handed(self, op: Op) -> tuple[Tensor | None, ...]:
+        return given_values(op)
+
+    def makers(self, op: Op) -> tuple[Graph, ...]:
+        return _graphs(op)[1:]
+
+    def computed(self, op: Op, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> Sequence[Array]:
         condition, body = _graphs(op)
         values = [np.array(value) for value in inputs]
-        while self.run(condition, values)[0].reshape(-1)[0]:
-            values = self.run(body, values)
+        while self.run(condition, values, states)[0].reshape(-1)[0]:
+            values = self.run(body, values, states)
         return values

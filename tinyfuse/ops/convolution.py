@@ -314,19 +314,28 @@ def _bad_scale(op: Op) -> Tensor | None:
     return None
 
 
-#: rules on tensors, before anything of their shapes is known to be right
-TENSOR_RULES = (
-    Rule(
-        "two or three inputs and one output",
-        lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or op.inputs[0] is None or op.inputs[1] is None,
-    ),
-    Rule("input and output are both int8, int16 or float32, the input computed at run time", _bad_data),
-    Rule("weights are constant int8, with int8 data int4 too, with float32 data float32", _bad_weights),
-    Rule(
-        "quantized input and output have one scale and one zero point",
-        lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),
-    ),
-)
+#: what weights have to be
+CONSTANT_WEIGHTS = "weights are constant int8, with int8 data int4 too, with float32 data float32"
+
+
+def tensor_rules(weights: str = CONSTANT_WEIGHTS) -> tuple[Rule, ...]:
+    """Rules on tensors, before anything of their shapes is known to be right; `weights`: what they have to be, in
+    words."""
+    return (
+        Rule(
+            "two or three inputs and one output",
+            lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or None in op.inputs[:2],
+        ),
+        Rule("input and output are both int8, int16 or float32, the input computed at run time", _bad_data),
+        Rule(weights, _bad_weights),
+        Rule(
+            "quantized input and output have one scale and one zero point",
+            lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),
+        ),
+    )
+
+
+TENSOR_RULES = tensor_rules()
 
 #: of the convolutions, which TFLM computes without zero points where the data are int16
 ZERO_POINT_RULE = Rule(

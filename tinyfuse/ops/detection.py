@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor, float_math, given
+from tinyfuse.ir import Array, Op, Tensor, double_math, given
 from tinyfuse.ops.base import OpFamily, Rule
 
 
@@ -145,7 +145,7 @@ def decoded(op: Op, boxes: Array, anchors: Array) -> Array:
     with np.errstate(all="ignore"):
         relative, anchor = boxes[:, :4].astype(np.float64) / scales, anchors.astype(np.float64)
         centers = (relative[:, :2] * anchor[:, 2:] + anchor[:, :2]).astype(np.float32)
-        halves = (0.5 * float_math.exp_double(relative[:, 2:]) * anchor[:, 2:]).astype(np.float32)
+        halves = (0.5 * double_math.exp(relative[:, 2:]) * anchor[:, 2:]).astype(np.float32)
         return np.concatenate([centers - halves, centers + halves], axis=1)
 
 

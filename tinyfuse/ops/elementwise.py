@@ -52,8 +52,24 @@ def bad_quantization(op: Op) -> Tensor | None:
 TWO_INPUTS = Rule(
     "two inputs and one output", lambda op: len(op.inputs) != 2 or len(op.outputs) != 1 or None in op.inputs
 )
+#: of a shape, in TFLM's kernels (runtime_shape.h): what is beyond lies on other memory
+_MOST_DIMENSIONS = 6
+
+
+def _broadcast_too_deep(op: Op) -> Tensor | None:
+    """The output where shapes that differ have more dimensions than TFLM's walks over them."""
+    differ = any(tensor.shape != op.output.shape for tensor in op.operands)
+    return op.output if differ and len(op.output.shape) > _MOST_DIMENSIONS else None
+
+
+FEW_DIMENSIONS = Rule(
+    f"inputs that broadcast have at most {_MOST_DIMENSIONS} dimensions",
+    _broadcast_too_deep,
+    "TensorFlow Lite Micro has no room for more: give both inputs one shape, or fewer dimensions",
+)
 SHAPE_RULES = (
     Rule("the inputs' shapes broadcast to the output's", _bad_shapes),
+    FEW_DIMENSIONS,
     Rule(
         f"at most {MOST_LOOPS} loops walk over both inputs (dimensions that are broadcast alike are one)",
         _too_many_loops,

@@ -1,4 +1,4 @@
-"""GELU of int8, which TFLM lacks: as LiteRT's reference kernel has it, a table made in float32.
+"""GELU, which TFLM lacks: as LiteRT's reference kernel has it, of int8 a table made in float32.
 
 Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
 """
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op
+from tinyfuse.ir import Array, Op, double_math, float_math
+from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.uint8_functions import nearest
 from tinyfuse.ops.unary import RATIO_RULE, UnaryOperator, saturate, unary_rules
@@ -29,7 +30,7 @@ class Gelu:
 
 
 class GeluOperator(UnaryOperator):
-    """Every step is rounded to float32; erfc and tanh are those of doubles, rounded."""
+    """Every step is rounded to float32; of int8 erfc and tanh are those of doubles, rounded, of float32 our own."""
 
     kind = "GELU"
     in_tflm = False
@@ -37,10 +38,14 @@ class GeluOperator(UnaryOperator):
     options_table = "GeluOptions"
     summary = "x times the share of a normal distribution below x"
     rules = (
-        *unary_rules("int8"),
+        *unary_rules("int8", "float32"),
         RATIO_RULE,
-        Rule("an input's scale is below 2^100", lambda op: op.input.scale >= 2.0**100),
+        Rule(
+            "an int8 input's scale is below 2^100",
+            lambda op: op.input.dtype == "int8" and op.input.scale >= 2.0**100,
+        ),
     )
+    ulp_of = 1.0  # 1 + tanh and x * erfc are small where x is far below 0, and what they are off by is not
 
     def attributes(self, options: Mapping[str, Any]) -> Gelu:
         return Gelu(bool(options.get("approximate", False)))
@@ -54,6 +59,20 @@ class GeluOperator(UnaryOperator):
                 share = _each(math.erfc, x * _ROOT_HALF)
             scaled = _F32(0.5) * x * share * (_F32(1) / _F32(op.output.scale))
         return saturate(nearest(scaled) + op.output.zero_point)
+
+    def real(self, op: Op, x: Floats) -> Floats:
+        if op.attributes_as(Gelu).approximate:
+            cube = _F32(0.044715) * x * x * x
+            share = _F32(1) + float_math.tanh(_ROOT_2_OVER_PI * (x + cube))
+        else:
+            share = double_math.erfc(x * _ROOT_HALF)
+        return (_F32(0.5) * x) * share
+
+    def ulp(self, op: Op) -> int | None:
+        """LiteRT's tanh is -1 from 8 on already, four units early, which x / 2 makes up to six."""
+        if op.input.dtype != "float32":
+            return None
+        return 6 if op.attributes_as(Gelu).approximate else 3
 
 
 def _each(function: Any, values: Array) -> Array:

@@ -17,26 +17,27 @@ class ImageOperator(OpFamily):
     one_image = True
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        one = image_op(op)
-        images = (self.image(one, given(inputs[0])[n : n + 1], *inputs[1:]) for n in range(op.input.shape[0]))
-        return (np.concatenate(list(images)),)
+        one, at = image_op(op, self.image_input), self.image_input
+        data = given(inputs[at])
+        images = [self.image(one, *inputs[:at], data[n : n + 1], *inputs[at + 1 :]) for n in range(len(data))]
+        return (np.concatenate(images),)
 
     @abstractmethod
     def image(self, op: Op, *inputs: Array | None) -> Array:
         """The exact output [1, H, W, C] of an image, as `reference`."""
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
-        return self.window(op) if index == 0 and op.input.shape[0] == 1 else None
+        return self.window(op) if index == self.image_input and op.output.shape[0] == 1 else None
 
     @abstractmethod
     def window(self, op: Op) -> RowWindow:
         """Which rows of an image an output row reads."""
 
 
-def image_op(op: Op) -> Op:
-    """The operator on the first image of its batch."""
-    source, result = (_first(tensor) for tensor in (op.input, op.output))
-    return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
+def image_op(op: Op, index: int = 0) -> Op:
+    """The operator on the first image of the batch that its input `index` holds."""
+    source, result = _first(op.operand(index)), _first(op.output)
+    return replace(op, inputs=(*op.inputs[:index], source, *op.inputs[index + 1 :]), outputs=(result,))
 
 
 def _first(tensor: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ def run_graph(
         ]
         results = family.reference(op, *arguments)
         values.update(zip(op.outputs, results[: len(op.outputs)], strict=True))
-        updated = (op.operand(i) for i in family.updates)
+        updated = (op.operand(i) for i in family.updated(op))
         states.update(zip(updated, results[len(op.outputs) :], strict=True))
         if family.ends_run(op, results):
             return [np.zeros(t.shape, t.dtype) for t in graph.outputs]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tinyfuse.ir import Array, Op, given
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, Rule
 
 
@@ -27,6 +32,14 @@ class ReshapeOperator(OpFamily):
         Rule("input and output have one dtype", lambda op: op.input.dtype != op.output.dtype),
         Rule("input and output have one number of elements", lambda op: op.input.elements != op.output.elements),
     )
+
+    def instead(self, op: Op) -> Mapping[int, Tensor]:
+        """TFLM never looks at the shape's values: they may be computed when the model runs."""
+        shape = op.inputs[1] if len(op.inputs) == 2 and op.outputs else None
+        if shape is None or shape.is_constant:
+            return {}
+        data = np.array(op.output.shape, np.int32)
+        return {1: replace(shape, dtype="int32", shape=data.shape, data=data, index=-1)}
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (given(inputs[0]).reshape(op.output.shape),)

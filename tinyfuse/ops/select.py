@@ -6,6 +6,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
+from tinyfuse.ops.elementwise import FEW_DIMENSIONS
 from tinyfuse.ops.movement import ends
 
 #: loops of the C kernel's nest
@@ -56,6 +57,7 @@ class SelectOperator(OpFamily):
         Rule("the condition is bool", lambda op: op.operand(0) if op.operand(0).dtype != "bool" else None),
         Rule(f"the others have one dtype of {', '.join(DTYPES)}", _bad_dtype, "TensorFlow Lite Micro has no others"),
         Rule("the inputs' shapes broadcast to the output's", _bad_shapes),
+        FEW_DIMENSIONS,
         Rule(
             f"at most {MOST_LOOPS} loops walk over the inputs (dimensions that are broadcast alike are one)",
             lambda op: len(select_loops(op, rows=False)[0]) > MOST_LOOPS,

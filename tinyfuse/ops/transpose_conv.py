@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
-from tinyfuse.ops.base import OpFamily, RowWindow, Rule
+from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     SHAPE_RULES,
@@ -21,6 +21,7 @@ from tinyfuse.ops.convolution import (
     weights_scale_rule,
     windows_along,
 )
+from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.real import real_outputs
 
 
@@ -63,13 +64,14 @@ def _on_convolution(rule: Rule) -> Rule:
     return Rule(rule.text, lambda op: rule.broken(as_convolution(op)), rule.hint)
 
 
-class TransposeConvOperator(OpFamily):
+class TransposeConvOperator(ImageOperator):
     """Weights are [out_c, kernel_h, kernel_w, in_c]. Sums, bias and requantization as in CONV_2D (TFLM,
     reference/integer_ops/transpose_conv.h)."""
 
     kind = "TRANSPOSE_CONV"
     options_table = "TransposeConvOptions"
     data_and_weights = (2, 1)
+    image_input = 2
     summary = "transposed convolution over rows and columns: any kernel, stride, padding"
     rules = (
         Rule(
@@ -86,7 +88,7 @@ class TransposeConvOperator(OpFamily):
             "the strides are from 1 to 32767",
             lambda op: not all(1 <= s <= 32767 for s in op.attributes_as(TransposeConv).stride),
         ),
-        Rule("the batch is 1", lambda op: next((t for t in (op.operand(2), op.output) if t.shape[0] != 1), None)),
+        Rule("input and output have one batch", lambda op: op.operand(2).shape[0] != op.output.shape[0]),
         Rule("weights are [output channels, rows, columns, input channels]", _bad_channels),
         *map(_on_convolution, (weights_scale_rule(axis=0), *QUANTIZATION_RULES)),
     )
@@ -105,8 +107,9 @@ class TransposeConvOperator(OpFamily):
             options.get("fused_activation_function", "NONE"),
         )
 
-    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        return ((self._function if quantized(op) else self._real)(op, *inputs)[None],)
+    def image(self, op: Op, *inputs: Array | None) -> Array:
+        result: Array = (self._function if quantized(op) else self._real)(op, *inputs)[None]
+        return result
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
         """The output of integers, [H, W, C]."""
@@ -130,11 +133,9 @@ class TransposeConvOperator(OpFamily):
 
     def macs(self, op: Op) -> int:
         weights, data = op.operand(1), op.operand(2)
-        return data.shape[1] * data.shape[2] * weights.elements
+        return data.shape[0] * data.shape[1] * data.shape[2] * weights.elements
 
-    def row_window(self, op: Op, index: int) -> RowWindow | None:
-        if index != 2:
-            return None
+    def window(self, op: Op) -> RowWindow:
         kernel = op.operand(1).shape[1]
         return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes_as(TransposeConv).stride[0])
 

@@ -1,10 +1,10 @@
 """What runs, and where: the complete result of compilation, and the checker that shares no code with its makers."""
 
+from tinyfuse.plan.memory import ConstantKey, Memory, Staged, StagedArray
 from tinyfuse.plan.plan import (
     ARENA_ALIGN,
     FEED_STATE,
     FEED_STATE_BYTES,
-    ConstantKey,
     Group,
     Plan,
     Reordering,
@@ -23,9 +23,12 @@ __all__ = [
     "FEED_STATE_BYTES",
     "ConstantKey",
     "Group",
+    "Memory",
     "Plan",
     "Reordering",
     "Stage",
+    "Staged",
+    "StagedArray",
     "Storage",
     "constant_key",
     "states_align",

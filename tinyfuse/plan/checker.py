@@ -27,8 +27,9 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
+from tinyfuse.plan import FEED_STATE, Group, Plan, Stage, Staged
 from tinyfuse.plan.contracts import rows_read
+from tinyfuse.plan.memory_check import check_memory
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
 
 #: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
@@ -37,11 +38,16 @@ _PART = 1 << 20
 #: what a call leaves in its scratch: no value's number, nor what feed states carry
 _SCRATCH = -9
 
+#: and weights that are copied ahead for group 0; for group n, less n
+_STAGED = -10
+
 
 def verify_plan(plan: Plan) -> None:
     """InternalFault, naming the tensor, where any value is overwritten before its last use."""
     check_placement(plan.buffers, plan.overlaps, plan.placement)
+    check_memory(plan)
     _check_states(plan)
+    _check_border(plan)
     _check_feed(plan)
     _Player(plan).play()
 
@@ -50,8 +56,7 @@ def _check_states(plan: Plan) -> None:
     """Every state of the graph has bytes of its own in the state's memory, and what is done to states
     keeps the order of the graph."""
     order = [op for group in plan.groups for op in group.ops if op.states]
-    in_file = [op.index for op in order if op.index >= 0]
-    if order != [op for op in plan.graph.ops if op.states] or in_file != sorted(in_file):
+    if order != [op for op in plan.graph.ops if op.states] or not all(map(_is_in_files_order, _halves(order))):
         raise _fault("operators on states changed places")
     if set(plan.states) != set(plan.graph.states):
         raise _fault("states without a place, or places without a state")
@@ -61,6 +66,28 @@ def _check_states(plan: Plan) -> None:
         if offset % max(4, ITEM_BYTES[tensor.dtype]) or place.size != tensor.bytes or place.any():
             raise _fault(f"{tensor}: misplaced")
         place[:] = True
+
+
+def _is_in_files_order(ops: Sequence[Op]) -> bool:
+    numbers = [op.index for op in ops if op.index >= 0]
+    return numbers == sorted(numbers)
+
+
+def _halves(ops: Sequence[Op]) -> tuple[Sequence[Op], Sequence[Op]]:
+    """What runs for each row of a step's frames, and what runs once a step; all but the first is empty where steps have
+    no rows."""
+    border = next((number for number, op in enumerate(ops) if op.kind == "AWAIT_ROWS"), len(ops))
+    return ops[:border], ops[border:]
+
+
+def _check_border(plan: Plan) -> None:
+    """What is for each row of a step stays so, and what is for a step as a whole; at most one operator parts them."""
+    scheduled = [op for group in plan.groups for op in group.ops]
+    if sum(op.kind == "AWAIT_ROWS" for op in scheduled) > 1:
+        raise _fault("two operators await rows")
+    for_rows, _ = _halves(scheduled)
+    if set(for_rows) != set(_halves(plan.graph.ops)[0]) & set(scheduled):
+        raise _fault("an operator runs for each row that is for a step, or the other way round")
 
 
 def _check_feed(plan: Plan) -> None:
@@ -103,12 +130,14 @@ class _Player:
             self._write_whole(tensor)
         for group in self.plan.groups:
             self._check_scratch(group)
+            self._stage(group.index)
             self._play_feed_state(group, start=group is self.plan.fed_group)
             if group.stages[0].by_row:
                 self._play_rows(group)
             else:
                 self._play_call(group)
             self._play_feed_state(group)
+            self._keep_staged(group.index)
         for tensor in self.plan.graph.outputs:
             self._read_whole(tensor, "the caller")
 
@@ -213,6 +242,22 @@ class _Player:
                 raise _fault(f"{stage.op}: {stage.kernel.name} needs {needed} bytes of scratch and has {there}")
             if name and self.plan.placement.offsets[name] % 16:
                 raise _fault(f"{stage.op}: its scratch is not aligned to 16")
+
+    def _stage(self, group: int) -> None:
+        """The copies that begin before a group: their bytes may change from here on. Those for the group are whole."""
+        for staged in self.plan.memory.staged if self.plan.memory else ():
+            if staged.begun == group:
+                self._staged_bytes(staged)[:] = _STAGED - staged.group
+        self._keep_staged(group)
+
+    def _keep_staged(self, group: int) -> None:
+        staged = self.plan.memory.staged_for(group) if self.plan.memory else None
+        if staged is not None and (self._staged_bytes(staged) != _STAGED - group).any():
+            raise _fault(f"group {group}: {staged.buffer} was overwritten")
+
+    def _staged_bytes(self, staged: Staged) -> np.ndarray:
+        start = self.plan.placement.offsets[staged.buffer]
+        return self.bytes[start : start + self.size[staged.buffer]]
 
     def _scribble_scratch(self, group: Group, stage: int) -> None:
         name = group.scratch[stage]

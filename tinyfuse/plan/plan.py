@@ -18,11 +18,9 @@ from tinyfuse.ir import ITEM_BYTES, Graph, Op, Tensor
 from tinyfuse.kernels.base import Constant, Context, Kernel
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
-from tinyfuse.ops.control_flow import Calls
+from tinyfuse.ops.control_flow import Calls, called_graphs
 from tinyfuse.options import Options
-
-#: C type, alignment, dtype and bytes of a constant
-ConstantKey = tuple[str, int, str, bytes]
+from tinyfuse.plan.memory import STAGED_ALIGN, ConstantKey, Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +97,17 @@ class Group:
         return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))
 
     @property
+    def own_states(self) -> tuple[Tensor, ...]:
+        """Of these, the ones that its kernels get at: not those that graphs keep which it runs."""
+        return tuple(dict.fromkeys(tensor for op in self.ops if not called_graphs(op) for tensor in op.states))
+
+    @property
+    def uses_state(self) -> bool:
+        """Whether its function, or one that it calls, gets at the state's memory."""
+        inner = (plan for op in self.ops for plan in subplans(op).values())
+        return bool(self.own_states) or any(plan.uses_state for plan in inner)
+
+    @property
     def macs(self) -> int:
         return sum(stage.macs for stage in self.stages)
 
@@ -135,9 +144,9 @@ class Plan:
     """Everything that generation needs. `storage` covers every activation, parts of others included.
 
     `states` gives the byte offset of every state from the start of the state's memory.
-    `source` is the graph as it was read, `graph` what the rewrites made of it; both have the same
-    inputs and outputs, but for an input that is fed by rows. `reordering` is there where the operators
-    run in another order than the file's.
+    `source` is the graph as it was read, `graph` what the rewrites made of it, or of the graph that takes a step's
+    frames row by row; both have the same inputs and outputs, but for an input that is fed by rows. `reordering` is
+    there where the operators run in another order than the file's; `memory` where banks were named.
     """
 
     source: Graph
@@ -152,11 +161,17 @@ class Plan:
     states: dict[Tensor, int]
     warnings: tuple[str, ...]
     reordering: Reordering | None = None
+    memory: Memory | None = None
 
     @cached_property
     def arena_bytes(self) -> int:
         """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
         return _array_bytes(self.placement.arena_bytes)
+
+    @property
+    def arena_align(self) -> int:
+        """Alignment of the arena's start."""
+        return STAGED_ALIGN if self.memory and self.memory.staged else ARENA_ALIGN
 
     @cached_property
     def arena_lower_bound(self) -> int:
@@ -199,14 +214,37 @@ class Plan:
         window = self.source.window
         return None if window is None else self.source.inputs[window.input]
 
+    @property
+    def brought(self) -> Tensor | None:
+        """What a run takes of these: all, or with --feed-rows a row."""
+        window = self.source.window
+        return None if window is None else self.graph.inputs[window.input]
+
     @cached_property
     def awaits(self) -> bool:
         """Whether some runs end without a result."""
         return any(FAMILIES[op.kind].awaits(op) for group in self.all_groups for op in group.ops)
 
+    def runs(self, group: Group) -> int:
+        """How often one of its groups runs in an inference: once, or of a step whose frames come row by row, with each
+        of them."""
+        border = self.row_border
+        return 1 if border is None or group.index >= border.index else self._rows_a_step
+
+    @cached_property
+    def row_border(self) -> Group | None:
+        """Of a step whose frames come row by row the group that only the last of them goes beyond."""
+        divided = (group for group in self.groups if any(FAMILIES[op.kind].divides for op in group.ops))
+        return next(divided, None)
+
+    @property
+    def _rows_a_step(self) -> int:
+        window = self.source.window
+        return 1 if window is None else window.rows or 1
+
     @property
     def macs(self) -> int:
-        return sum(group.macs for group in self.groups)
+        return sum(group.macs * self.runs(group) for group in self.groups)
 
     @cached_property
     def subplans(self) -> dict[int, Plan]:
@@ -218,6 +256,11 @@ class Plan:
                 for n, inner in (*plan.subplans.items(), (number, plan)):
                     found.setdefault(n, inner)
         return found
+
+    @cached_property
+    def uses_state(self) -> bool:
+        """Whether any of its groups does."""
+        return any(group.uses_state for group in self.groups)
 
     @property
     def all_groups(self) -> tuple[Group, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tinyfuse.banks import MOST_BANKS
 from tinyfuse.errors import EmulationFailed, ToolMissing
 from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
 from tinyfuse.toolchain.packages import how_to_get
@@ -22,6 +23,9 @@ if TYPE_CHECKING:  # of the extra "verify"
 #: the memories that are told apart; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")
 FLASH, ARENA, STACK, OTHER = range(4)
+#: columns of counts: the regions, then the weights in each memory bank, last the states
+BANKS, COLUMNS = OTHER + 1, OTHER + 1 + MOST_BANKS + 1
+STATES = COLUMNS - 1
 
 #: instead of a group: code between them
 NONE = -1
@@ -50,8 +54,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Image:
-    """entry         address of NAME_run, or NAME_slide
-    regions       (index in REGIONS, address, bytes)
+    """entry         address of NAME_run or NAME_slide; of steps that come row by row, of what feeds them
+    regions       (column, address, bytes)
     borders       address -> the group that runs from there on, or NONE
     part_at       address of an instruction of that function or of a group -> index in `parts`
     instructions  by address
@@ -65,18 +69,29 @@ class Image:
     instructions: dict[int, Instruction]
 
 
-def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: bool) -> Image:
+def read_image(
+    elf_file: Path, module: str, source: str, arena_bytes: int, mve: bool, banks: Sequence[str] = ()
+) -> Image:
     """The image of a firmware that build_module made of a module: its name, its C, the size of its
-    arena, and whether the core has MVE. ToolMissing without pyelftools or the cross compiler's objdump."""
-    own = re.compile(rf"{re.escape(module)}_(run|slide|group_\d+)")
+    arena, whether the core has MVE, and its memory banks. ToolMissing without pyelftools or the cross compiler's
+    objdump."""
+    own = re.compile(rf"{re.escape(module)}_(run|slide|feed_rows|take_row|group_\d+)")
     with elf_file.open("rb") as file:
         elf = open_elf(file)
         table: Any = elf.get_section_by_name(".symtab")  # build_module links with symbols
         symbols = list(table.iter_symbols())
-        flash = [
+        sections = [
             (FLASH, section["sh_addr"], section["sh_size"])
             for name in (".vectors", ".constants", ".text")
             if (section := elf.get_section_by_name(name)) is not None
+        ]
+        sections += [
+            (column, section["sh_addr"], section["sh_size"])
+            for column, name in [
+                *((BANKS + n, f".{module}.{bank}") for n, bank in enumerate(banks)),
+                (STATES, ".states"),
+            ]
+            if (section := elf.get_section_by_name(name)) is not None and section["sh_size"]
         ]
         code = code_map(elf.get_dwarf_info(), own)
     named = {symbol.name: symbol for symbol in symbols}
@@ -86,7 +101,7 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
     regions = (
         (ARENA, memory["st_value"] + guard, arena_bytes),
         (STACK, stack, named["stack_top"]["st_value"] - stack),
-        *flash,
+        *sections,
     )
     instructions = {i.address: i for i in _disassembled(elf_file, mve)}
     stages = stage_of_line(source)
@@ -100,7 +115,9 @@ def read_image(elf_file: Path, module: str, source: str, arena_bytes: int, mve: 
             if address in instructions:
                 part = _part(instructions[address], code, own, stages)
                 part_at[address] = parts.setdefault(part, len(parts))
-    entry = named.get(f"{module}_slide") or named[f"{module}_run"]
+    # a step that comes row by row is several calls, or one with all rows, and calls that are refused
+    entries = ("infer",) if f"{module}_feed_rows" in named else (f"{module}_slide", f"{module}_run")
+    entry = next(named[name] for name in entries if name in named)
     return Image(entry["st_value"] & ~1, regions, _borders(symbols), part_at, tuple(parts), instructions)
 
 

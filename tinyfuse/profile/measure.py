@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tinyfuse.profile.cycles import Timing
-from tinyfuse.profile.image import NONE, Image, Part
+from tinyfuse.profile.image import COLUMNS, NONE, Image, Part
 from tinyfuse.profile.plugin import Count
 
 
@@ -14,7 +14,7 @@ from tinyfuse.profile.plugin import Count
 class Usage:
     """What some code did in one inference.
 
-    loaded, stored   bytes, by index of image.REGIONS
+    loaded, stored   bytes, by column (image.py)
     calls            function calls (bl, blx) that were made
     cycles           an estimate, None for a core without a table
     lowest           the lowest stack address written, None where none was
@@ -90,4 +90,4 @@ def _sum(counts: list[Count], image: Image, weighed: dict[Count, float]) -> Usag
 
 
 def _columns(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(map(sum, zip(*rows, strict=True))) or (0, 0, 0, 0)
+    return tuple(map(sum, zip(*rows, strict=True))) or (0,) * COLUMNS

@@ -3,7 +3,7 @@
    Its one argument names a text file, written by plugin.py:
      output PATH          where the counts go
      entry ADDRESS CALL   the function that is measured, and in which of its calls, counted from 1
-     region INDEX ADDRESS BYTES      memory that is told apart, INDEX below OTHER; the first one counts
+     region INDEX ADDRESS BYTES      memory that is told apart, INDEX below REGIONS; the first one counts
      border ADDRESS GROUP            once this instruction is reached, that group runs (-1: none)
      part ADDRESS PART               an instruction of that part of the module; code without a line,
                                      as a library's, belongs to the part that called it
@@ -49,7 +49,7 @@ unsigned qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 EXPORT extern int qemu_plugin_version;
 int qemu_plugin_version = 1;
 
-enum { STACK = 2, OTHER = 3, REGIONS = OTHER + 1, NONE = -1, UNCHANGED = -2, BUCKETS = 1 << 14 };
+enum { STACK = 2, OTHER = 3, REGIONS = 13, NONE = -1, UNCHANGED = -2, BUCKETS = 1 << 14 };
 
 struct region { int index; uint64_t start, bytes; };
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyfuse.errors import EmulationFailed, ToolMissing
-from tinyfuse.profile.image import OTHER, Image
+from tinyfuse.profile.image import COLUMNS, Image
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.cache import cache_folder
@@ -27,7 +27,7 @@ class Count:
 
     executed  how often it ran; jumps: how often the next one was not the one after it
     lowest    the lowest stack address that it wrote, None where it wrote none
-    loaded, stored   bytes, by index of image.REGIONS
+    loaded, stored   bytes, by column (image.py)
     """
 
     group: int
@@ -89,7 +89,7 @@ def run_counted(
 
 def _count(line: str) -> Count:
     group, part, address, executed, jumps, lowest, *accesses = line.split()
-    loaded, stored = [0] * (OTHER + 1), [0] * (OTHER + 1)
+    loaded, stored = [0] * COLUMNS, [0] * COLUMNS
     for region, read, written in zip(*[iter(map(int, accesses))] * 3, strict=True):
         loaded[region], stored[region] = read, written
     return Count(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.errors import UsageError
-from tinyfuse.plan import Group, Plan, Stage
-from tinyfuse.profile.image import REGIONS
+from tinyfuse.plan import Group, Memory, Plan, Stage
+from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
 from tinyfuse.profile.measure import Profile, Usage
 from tinyfuse.report.report_json import JsonObject, op_name
 from tinyfuse.verify.emulation.result import Firmware, Outcome
@@ -32,7 +32,7 @@ def profile_json(measured: Measured) -> JsonObject:
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
     predicted = plan_stages(plan)
     return {
-        **_usage(profile.total if profile else None, plan.macs, None),
+        **_usage(plan.memory, profile.total if profile else None, plan.macs, None),
         "instructions": outcome.instructions,
         "instructions_mean": outcome.instructions_mean,
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
@@ -45,18 +45,20 @@ def profile_json(measured: Measured) -> JsonObject:
         "stack_bytes": outcome.stack_bytes,
         "board_cycles": None,
         "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],
-        "outside_groups": _usage(profile.outside if profile else None, None, None),
+        "outside_groups": _usage(plan.memory, profile.outside if profile else None, None, None),
     }
 
 
 def _group(measured: Measured, group: Group, predicted: list[float | None]) -> JsonObject:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
+    runs = measured.plan.runs(group)
+    macs, elements = group.macs * runs, sum(tensor.elements for tensor in group.outputs) * runs
     return {
         "name": f"{measured.plan.options.name}_group_{group.index}",
-        "macs": group.macs,
-        "output_elements": sum(tensor.elements for tensor in group.outputs),
-        **_usage(usage, group.macs, sum(tensor.elements for tensor in group.outputs)),
+        "macs": macs,
+        "output_elements": elements,
+        **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total(predicted),
         "board_cycles": None,
         "stack_bytes": _stack(measured, usage),
@@ -80,15 +82,16 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
             {"name": name or None, "instructions": used.instructions, "estimated_cycles": _whole(used.cycles)}
             for name, used in sorted(parts.items(), key=lambda part: -part[1].instructions)
         ]
-    elements = sum(tensor.elements for tensor in stage.op.outputs)
+    runs = measured.plan.runs(group)
+    macs, elements = stage.macs * runs, sum(tensor.elements for tensor in stage.op.outputs) * runs
     return {
         "kind": stage.op.kind,
         "index": stage.op.index,
         "name": op_name(stage.op),
         "kernel": stage.kernel.name,
-        "macs": stage.macs,
+        "macs": macs,
         "output_elements": elements,
-        **_usage(usage, stage.macs, elements),
+        **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total([predicted]),
         "functions": functions,
     }
@@ -113,7 +116,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     """The sum of several usages, which were all measured on one core."""
     usages = list(usages)
     cycles = [used.cycles for used in usages if used.cycles is not None]
-    zeros = (0,) * len(REGIONS)
+    zeros = (0,) * COLUMNS
     return Usage(
         instructions=sum(used.instructions for used in usages),
         loaded=tuple(map(sum, zip(zeros, *(used.loaded for used in usages), strict=True))),
@@ -124,7 +127,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     )
 
 
-def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> JsonObject:
+def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, elements: int | None) -> JsonObject:
     """The keys that a build, a group and an operator share."""
     if usage is None:
         keys = (
@@ -133,6 +136,7 @@ def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> JsonO
             "instructions_per_output",
             "loaded_bytes",
             "stored_bytes",
+            "bank_bytes",
             "calls",
             "estimated_cycles",
         )
@@ -141,11 +145,33 @@ def _usage(usage: Usage | None, macs: int | None, elements: int | None) -> JsonO
         "instructions": usage.instructions,
         "instructions_per_mac": _ratio(usage.instructions, macs),
         "instructions_per_output": _ratio(usage.instructions, elements),
-        "loaded_bytes": dict(zip(REGIONS, usage.loaded, strict=True)),
-        "stored_bytes": dict(zip(REGIONS, usage.stored, strict=True)),
+        "loaded_bytes": _regions(usage.loaded),
+        "stored_bytes": _regions(usage.stored),
+        "bank_bytes": None if memory is None else _banks(memory, usage),
         "calls": usage.calls,
         "estimated_cycles": _whole(usage.cycles),
     }
+
+
+def _regions(columns: tuple[int, ...]) -> dict[str, int]:
+    """Bytes by memory: weights are flash wherever they lie, a state is other memory."""
+    found = dict(zip(REGIONS, columns, strict=False))
+    found[REGIONS[FLASH]] += sum(columns[BANKS:STATES])
+    found[REGIONS[OTHER]] += columns[STATES]
+    return found
+
+
+def _banks(memory: Memory, usage: Usage) -> dict[str, dict[str, int]]:
+    """Bytes loaded and stored of each bank: its weights, and the arena and the states where they lie in it."""
+    found = {}
+    for number, bank in enumerate(memory.banks):
+        columns = [BANKS + number]
+        columns += [c for c, place in ((ARENA, memory.arena), (STATES, memory.state)) if place == bank.name]
+        found[bank.name] = {
+            "loaded": sum(usage.loaded[column] for column in columns),
+            "stored": sum(usage.stored[column] for column in columns),
+        }
+    return found
 
 
 def _stack(measured: Measured, usage: Usage | None) -> int | None:

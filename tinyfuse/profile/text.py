@@ -40,7 +40,7 @@ def _totals(data: JsonObject) -> Table:
     for label, value in _total_rows(data):
         row = [label, figure(value)]
         if unfused:
-            plain = dict(_total_rows(unfused)).get(label)
+            plain = dict(_total_rows(unfused)).get(label)  # it has no memory banks
             row += [figure(plain), _saved(value, plain)]
         table.add_row(*row)
     return table
@@ -64,6 +64,8 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
             value = bytes_of(region, way)
             if value != 0:
                 rows.append((f"{label}, {region}", value))
+    for bank, found in (build["bank_bytes"] or {}).items():
+        rows += [(f"bytes {way}, bank {bank}", value) for way, value in found.items() if value]
     state = [("state bytes", build["state_bytes"])] if build["state_bytes"] else []
     return [*rows, ("arena bytes", build["arena_bytes"]), *state, ("stack bytes", build["stack_bytes"])]
 

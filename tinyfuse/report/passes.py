@@ -8,7 +8,7 @@ from tinyfuse.ir import Graph
 from tinyfuse.ir.text import graph_text, op_text
 from tinyfuse.plan import Group, Plan
 from tinyfuse.report.report_json import JsonObject
-from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.variants import Variants
 
 
@@ -19,9 +19,11 @@ def steps(plan: Plan) -> Iterator[tuple[str, Graph]]:
     The rewrites are run once more as they were for this plan: with the objective whose kernels it has, and its views.
     """
     yield "read", plan.source
-    graph = fold_constants(plan.source)
-    if graph is not plan.source:
-        yield fold_constants.__name__, graph
+    graph = plan.source
+    for one_pass in BEFORE_CHECK:
+        before, graph = graph, one_pass(graph)
+        if graph is not before:
+            yield one_pass.__name__, graph
     variants = Variants(graph, plan.context.target, plan.options)
     for name, rewritten in variants.steps(plan.context.optimize, any(op.view for op in plan.graph.ops)):
         yield name, rewritten

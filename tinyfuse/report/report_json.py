@@ -15,6 +15,7 @@ from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Plan, Storage, constant_key
 from tinyfuse.report.compressed import compressed_json
+from tinyfuse.report.memory import memory_json
 from tinyfuse.report.window import window_json
 
 SCHEMA_VERSION = 1
@@ -73,6 +74,7 @@ def report_json(
             for tensor, offset in plan.states.items()
         ],
         "weight_bytes": plan.weight_bytes,
+        "memory": memory_json(plan),
         "compressed": compressed_json(plan),
         "code_bytes": estimated_code_bytes(plan) if measured_code_bytes is None else measured_code_bytes,
         "code_bytes_measured": measured_code_bytes is not None,
@@ -81,14 +83,14 @@ def report_json(
         "inputs": _ports(plan.source.inputs),
         "outputs": _ports(plan.source.outputs),
         "longest_step": _longest_step(plan),
-        "fed_input": plan.fed.name if plan.fed else None,
+        "fed_input": _fed_input(plan),
         "window": window_json(plan, whole),
         "groups": [
             {
                 "name": f"{plan.options.name}_group_{group.index}",
                 "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
                 "kernels": [stage.kernel.name for stage in group.stages],
-                "macs": group.macs,
+                "macs": group.macs * plan.runs(group),
                 "scratch_bytes": group.scratch_bytes,
                 "traffic_bytes": group.traffic_bytes,
                 "unfused_traffic_bytes": group.unfused_traffic_bytes,
@@ -188,6 +190,12 @@ def _operators(ops: tuple[Op, ...]) -> str:
     """Such as "2 CONV_2D, PAD"."""
     counts = Counter(op.kind for op in ops)
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts.items())
+
+
+def _fed_input(plan: Plan) -> str | None:
+    window = plan.source.window
+    fed = plan.slid if window is not None and window.rows else plan.fed
+    return fed.name if fed else None
 
 
 def _ports(tensors: tuple[Tensor, ...]) -> list[JsonObject]:

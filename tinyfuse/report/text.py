@@ -7,6 +7,7 @@ from tinyfuse.arena import arena_map
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.compressed import compressed_line, compressed_lines
+from tinyfuse.report.memory import layer_lines, memory_lines
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.window import window_lines
 
@@ -28,6 +29,7 @@ def report_text(plan: Plan, data: JsonObject) -> str:
         "",
         *_rewrite_lines(data),
         *compressed_lines(data["compressed"]),
+        *layer_lines(data["memory"]),
         *_group_lines(data),
         "",
         "Arena: addresses against steps (group numbers)",
@@ -58,6 +60,7 @@ def summary_lines(data: JsonObject) -> list[str]:
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
         *_step_line(data["longest_step"]),
+        *memory_lines(data["memory"]),
     ]
 
 

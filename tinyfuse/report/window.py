@@ -24,6 +24,7 @@ def window_json(plan: Plan, whole: Plan | None) -> JsonObject | None:
         "frames": window.frames,
         "step": window.step,
         "steps_to_fill": window.steps_to_fill,
+        "rows": window.rows,
         "whole_macs": sum(FAMILIES[op.kind].macs(op) for op in window.whole.ops),
         "whole_arena_bytes": None if whole is None else whole.arena_bytes,
         "whole_state_bytes": None if whole is None else whole.state_bytes,
@@ -44,6 +45,8 @@ def window_lines(data: JsonObject) -> list[str]:
     if window["whole_predicted_instructions"] is not None:
         parts.append(f"{window['whole_predicted_instructions']:,} instructions, predicted")
     frames = "frame" if window["step"] == 1 else "frames"
+    if window["rows"]:
+        frames += f" in {window['rows']} row{'s' if window['rows'] > 1 else ''}"
     return [
         f"window   {window['frames']:>11,} frames  of {comment(window['input'])}; each step brings {window['step']} "
         f"{frames}, the first {window['steps_to_fill'] - 1} have no result",

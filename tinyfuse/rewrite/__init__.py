@@ -1,7 +1,7 @@
 """Exact graph rewrites: each one a file, each a pure function Graph -> Graph.
 
-`fold_constants` runs before the check, the others after it, in the order of the lists below. Exact
-means: for every input, every output of the model keeps every bit.
+`BEFORE_CHECK` runs before the check, the others after it, in the order of the lists below. Exact means: for every
+input, every output of the model keeps every bit.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import replace
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
+from tinyfuse.rewrite.computed_weights import computed_weights
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
+from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
@@ -37,6 +39,9 @@ OBSERVERS: list[Callable[[Pass, Graph, Graph], None]] = []
 
 #: what passes made of graphs
 Rewritten = dict[tuple[Pass, Graph], Graph]
+
+#: what rules are asked of: with all constants, and operators that have kernels
+BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights)
 
 #: what every fusion level gets: nothing here joins two operators that both run
 ALWAYS: tuple[Pass, ...] = (drop_dead,)

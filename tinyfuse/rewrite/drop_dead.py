@@ -17,7 +17,7 @@ def drop_dead(graph: Graph) -> Graph:
     needed = set(graph.outputs)
     kept = []
     for op in reversed(graph.ops):
-        if any(tensor in needed for tensor in op.outputs) or FAMILIES[op.kind].updates:
+        if any(tensor in needed for tensor in op.outputs) or FAMILIES[op.kind].updated(op):
             kept.append(op)
             needed.update(op.activations)
     return graph if len(kept) == len(graph.ops) else replace(graph, ops=tuple(reversed(kept)))

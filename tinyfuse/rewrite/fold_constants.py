@@ -18,7 +18,7 @@ from dataclasses import replace
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.control_flow import Calls, called_graphs
+from tinyfuse.ops.control_flow import change_graphs
 
 #: bytes of all constants that one model may have us compute
 MAX_FOLDED_BYTES = 1 << 28
@@ -55,14 +55,13 @@ def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
 
 def _folded_inside(op: Op, inner: dict[Graph, Graph]) -> Op:
     """An operator that runs graphs, with the constants of these computed; itself where there are none."""
-    graphs = [graph for _, graph in called_graphs(op)]
-    for graph in graphs:
+
+    def folded(graph: Graph) -> Graph:
         if graph not in inner:
             inner[graph] = _folded(graph, inner)
-    folded = tuple(inner[graph] for graph in graphs)
-    if all(a is b for a, b in zip(folded, graphs, strict=True)):
-        return op
-    return replace(op, attributes=replace(op.attributes_as(Calls), graphs=folded))
+        return inner[graph]
+
+    return change_graphs(op, folded)
 
 
 def _is_constant(op: Op) -> bool:

@@ -128,7 +128,7 @@ def _operator(op: Op) -> Iterator[str]:
     if family is None:
         yield f"{op} is of no family"
         return
-    for i in family.updates + family.reads:
+    for i in family.updated(op) + family.reads:
         tensor = op.inputs[i] if i < len(op.inputs) else None
         if i < len(op.inputs) and (tensor is None or not tensor.is_state):
             yield f"{op}: its input {i} is no state"

@@ -97,7 +97,7 @@ def _window(graph: Graph, state: Tensor) -> _Window | None:
 def kept_window(graph: Graph, state: Tensor) -> KeptWindow | None:
     """What keeps the newest elements of a stream in a state, None where that keeps something else."""
     users = [op for op in graph.ops if state in op.inputs]
-    if len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
+    if state.lent or len(users) != 2 or not all(FAMILIES[op.kind].resource for op in users):
         return None
     read, assign = users
     if FAMILIES[read.kind].updates or not FAMILIES[assign.kind].updates:

@@ -6,6 +6,7 @@ barrier      every operator can make its output row by row: images [1, H, W, C] 
              window for every input, a kernel that computes rows (of rings, after another stage)
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
              one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
+divided      none of them lies before an operator, and none behind it, that only some of the runs go beyond (AWAIT_ROWS)
 state        an operator on a state is the group's first: the group runs where its first operator stood,
              and what is done to a state keeps its order
 unconnected  tensors that they share, made or read, join all operators. (Those of two branches may be joined
@@ -51,6 +52,7 @@ class Legality:
         self.graph, self.context = graph, context
         self._position = {op: index for index, op in enumerate(graph.ops)}
         self._barriers: dict[tuple[Op, bool], str | None] = {}
+        self._divides = [index for index, op in enumerate(graph.ops) if FAMILIES[op.kind].divides]
 
     def refusal(self, ops: Sequence[Op]) -> Refusal | None:
         """Why `ops`, in an order of execution, are no group; None where they are one. An operator
@@ -65,7 +67,7 @@ class Legality:
             if op.states and op is not ops[0]:
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
-        return self._cycle(ops) or self._unconnected(ops) or self._never_whole(ops)
+        return self._divided(ops) or self._cycle(ops) or self._unconnected(ops) or self._never_whole(ops)
 
     def leaving(self, ops: Sequence[Op]) -> frozenset[Tensor]:
         """What the group makes and must write whole: tensors that are the model's outputs, that an
@@ -100,6 +102,14 @@ class Legality:
                 return f"each row of its output needs the whole of {operand}"
         if row_kernel(op, self.context, rings) is None:
             return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
+        return None
+
+    def _divided(self, ops: Sequence[Op]) -> Refusal | None:
+        """The first operator that runs less often than others of the group."""
+        start = min(self._position[op] for op in ops)
+        for op in ops:
+            if any(start < border < self._position[op] for border in self._divides):
+                return Refusal("divided", op, "it runs once a step, and others for each row of it", final=True)
         return None
 
     def _cycle(self, ops: Sequence[Op]) -> Refusal | None:

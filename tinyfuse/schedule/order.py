@@ -9,8 +9,8 @@ streams          the same with each operator next to the only one that reads its
                  rows: what lies between them is a ring then, which counts nothing
 siblings         operators that read one tensor next to each other
 
-In all of them operators on states keep their order, and what runs before an image is fed by rows stays
-there. Which order is worth a search, tinyfuse/schedule/estimate.py says.
+In all of them operators on states keep their order, and what runs before an image is fed by rows, or for each row of
+a step of a sliding window, stays there. Which order is worth a search, tinyfuse/schedule/estimate.py says.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class _Units:
 
     def __init__(self, graph: Graph, joined: Callable[[Op, Op], bool]):
         ops = [op for op in graph.ops if not is_alias(op)]
-        fed = next((op for op in ops if FAMILIES[op.kind].source), None)
-        first = set(ops[: ops.index(fed)]) if fed else set()
+        border = next((op for op in ops if FAMILIES[op.kind].source or FAMILIES[op.kind].divides), None)
+        first = set(ops[: ops.index(border)]) if border else set()
 
         children: dict[Op, list[Op]] = {op: [] for op in ops}
         inner: set[Op] = set()
@@ -90,8 +90,11 @@ class _Units:
             self.before[u] &= ~(1 << u)
         for one, next_one in pairwise(dict.fromkeys(unit_of[op] for op in ops if op.states)):
             self.before[next_one] |= 1 << one
-        if fed is not None:
-            self.before[unit_of[fed]] |= sum(1 << u for u in {unit_of[op] for op in first})
+        if border is not None:
+            at = unit_of[border]
+            self.before[at] |= sum(1 << u for u in {unit_of[op] for op in first})
+            for u in {unit_of[op] for op in ops if op not in first} - {at}:
+                self.before[u] |= 1 << at
 
         self.live = Liveness(graph, self.ops, Places(op for op in graph.ops if is_alias(op)))
 

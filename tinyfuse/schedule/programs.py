@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tinyfuse.ir import Graph, Op
-from tinyfuse.ops.control_flow import Calls, InputItself, Program, called_graphs
+from tinyfuse.ops.control_flow import Calls, InputItself, Program, called_graphs, given_values, with_states
 from tinyfuse.plan import Plan
 
 #: what was made of graphs
@@ -24,8 +24,10 @@ def with_programs(graph: Graph, plan_of: Callable[[Graph], Plan], known: Program
         for called in graphs:
             if called not in known:
                 known[called] = _program(called, plan_of)
-        programs = tuple(known[called] for called in graphs)
-        return replace(op, attributes=replace(op.attributes_as(Calls), programs=programs)) if programs else op
+        if not graphs:
+            return op
+        calls = replace(op.attributes_as(Calls), programs=tuple(known[called] for called in graphs))
+        return with_states(replace(op, inputs=given_values(op), attributes=calls))
 
     return replace(graph, ops=tuple(planned(op) for op in graph.ops))
 
@@ -42,7 +44,7 @@ def _program(graph: Graph, plan_of: Callable[[Graph], Plan]) -> Program:
     outputs = tuple(dict.fromkeys(computed.values()))
     read = {tensor for op in graph.ops for tensor in op.activations} | set(outputs)
     inputs = tuple(tensor for tensor in graph.inputs if tensor in read)
-    if not outputs:
+    if not outputs and not graph.states:
         return Program(None, (None,) * len(graph.inputs), tuple(found[i] for i in range(len(graph.outputs))), 0)
     plan = plan_of(replace(graph, inputs=inputs, outputs=outputs))
     return Program(

@@ -46,13 +46,13 @@ class Variants:
         """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
         options, graph = self._options, self._checked
         # who feeds rows doesn't want them all kept, however fast that were
-        objective = "balanced" if options.feed_rows and optimize == "speed" else optimize
+        objective = "balanced" if options.feeds_image and optimize == "speed" else optimize
         for name, rewritten in rewrite_steps(
-            graph, options.fusion, options.kernels, objective, with_views, self._known, options.feed_rows
+            graph, options.fusion, options.kernels, objective, with_views, self._known, options.feeds_image
         ):
             yield name, rewritten
             graph = rewritten
-        if options.feed_rows:
+        if options.feeds_image:
             yield feed_rows.__name__, self._fed(graph)
 
     def _fed(self, graph: Graph) -> Graph:

@@ -34,6 +34,19 @@ _REORDERING = none_or(
     record(operators_moved=COUNT, file_order_arena_bytes=COUNT, file_order_predicted_instructions=none_or(COUNT))
 )
 
+_MEMORY_BANKS = record(
+    banks=items(
+        record(
+            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, used_bytes=COUNT, arena_bytes=COUNT,
+            state_bytes=COUNT, weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
+            layers=items(record(operator=TEXT, bytes=COUNT, loads=COUNT, copied=FLAG)),
+        )
+    ),
+    copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
+    copied_bytes=COUNT,
+    uncopied_arena_bytes=none_or(COUNT),
+)  # fmt: skip
+
 _FIGURES = record(
     macs=COUNT,
     model_macs=COUNT,
@@ -45,6 +58,7 @@ _FIGURES = record(
     state_bytes=COUNT,
     states=items(record(name=TEXT, offset=COUNT, bytes=COUNT, dtype=TEXT, shape=_SHAPE, ring=FLAG)),
     weight_bytes=COUNT,
+    memory=none_or(_MEMORY_BANKS),
     compressed=none_or(
         record(
             bytes_spared=INTEGER,
@@ -78,6 +92,7 @@ _FIGURES = record(
             frames=COUNT,
             step=COUNT,
             steps_to_fill=COUNT,
+            rows=none_or(COUNT),
             whole_macs=COUNT,
             whole_arena_bytes=none_or(COUNT),
             whole_state_bytes=none_or(COUNT),
@@ -213,6 +228,7 @@ _USAGE = record(
     instructions_per_output=none_or(NUMBER),
     loaded_bytes=_REGIONS,
     stored_bytes=_REGIONS,
+    bank_bytes=none_or(table(record(loaded=COUNT, stored=COUNT))),
     calls=none_or(COUNT),
     estimated_cycles=none_or(COUNT),
 )

@@ -57,7 +57,8 @@ def _steps(needs: Needs) -> Iterator[OperatorStep]:
             rows, tensor = needs.rows[op.output], op.output
             height = tensor.shape[1]
             kept = rows.ring.height if rows.ring else 0
-            new = min(rows.fresh[1] - rows.fresh[0], rows.made_rows)
+            new = rows.new_rows
             known, state = needs.analysis.rows[tensor], rows.ring_bytes(tensor)
-            padded = rows.made_rows - sum(end - start for start, end in within(rows.made, known.start, known.end))
+            clean = sum(end - start for start, end in within(rows.others, known.start, known.end))
+            padded = rows.made_rows - clean - (new if rows.parts > 1 else 0)
             yield OperatorStep(op, rows.made_rows, height, new, padded, kept, state, macs_of(op, rows), macs, None)

@@ -8,12 +8,15 @@ needs those that their windows read. Of the rows of a tensor that a step needs,
     from the window's bottom to its top, as far as a step needs any; or, where nothing is kept, all of them are made.
 
 A tensor whose newest clean rows are all that is needed of it needs no ring.
+
+Where the frames come in several parts (`--feed-rows`), what moves as they do, a whole number of rows for each of them,
+needs not wait for the last one: each part makes its new rows. How much a step brings, makes and takes off stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tinyfuse.errors import InternalFault
@@ -29,19 +32,36 @@ class Rows:
     """What a step does about the rows of a tensor.
 
     made   the spans that it computes, or is brought, apart from each other
-    fresh  the clean rows among these that are new in the window
+    fresh  the clean rows among these that are new in the window; of what is made of each part of the frames, new then
     ring   what keeps rows, `fresh` at their end; None where none are kept
     sums   operators over all rows whose sums are kept too (running_sums.py)
+    parts  how often in a step it makes `fresh`: once, or of each part of the frames
     """
 
     made: tuple[Span, ...]
     fresh: Span
     ring: Ring | None
     sums: tuple[Op, ...] = ()
+    parts: int = 1
 
     @property
     def made_rows(self) -> int:
-        return sum(end - start for start, end in self.made)
+        """In a step."""
+        return sum(end - start for start, end in self.made) + self._again
+
+    @property
+    def new_rows(self) -> int:
+        """Of those, the ones that are new in the window."""
+        return min(self.fresh[1] - self.fresh[0] + self._again, self.made_rows)
+
+    @property
+    def _again(self) -> int:
+        return (self.parts - 1) * (self.fresh[1] - self.fresh[0])
+
+    @property
+    def others(self) -> tuple[Span, ...]:
+        """The spans that are made once a step, where `fresh` is made of each part."""
+        return self.made if self.parts == 1 else tuple(span for span in self.made if span != self.fresh)
 
     def ring_bytes(self, tensor: Tensor) -> int:
         """Bytes of the ring of that tensor."""
@@ -65,29 +85,64 @@ class Window:
 @dataclass(frozen=True, eq=False)
 class Needs:
     """What a step does about every tensor of `analysis.rows` that it needs; `again`: tensors that are made again where
-    they would be kept."""
+    they would be kept; `parts`: in how many the frames of a step come, each as long as the others."""
 
     graph: Graph
     frames: Tensor
     analysis: Analysis
     again: Collection[Tensor] = ()
+    parts: int = 1
 
     @cached_property
     def rows(self) -> dict[Tensor, Rows]:
         """Per tensor, in the order from the model's end."""
+        return dict(self._rows())
+
+    def _rows(self) -> Iterator[tuple[Tensor, Rows]]:
+        known, moving = self.analysis.rows, self._moving_with_parts
         needed = needed_by_caller(self.graph, self.analysis)
-        found: dict[Tensor, Rows] = {}
+        at_once: dict[Tensor, tuple[Span, ...]] = {}  # what is made of each part needs these rows when it comes
         for op in reversed(self.graph.ops):
             made: Rows | None = None
             if makes_rows(op, self.analysis):
-                if op.output not in needed:
+                tensor = op.output
+                if tensor not in needed and tensor not in at_once:
                     continue
-                made = rows_made(self.analysis.rows[op.output], needed[op.output], op.output in self.again)
-                found[op.output] = made
+                once = rows_made(known[tensor], needed.get(tensor, ()), tensor in self.again)
+                # of what needs no ring a step makes no more than is read
+                of_parts = tensor in at_once or (tensor in moving and once.ring is not None)
+                if of_parts:
+                    wanted = (*needed.get(tensor, ()), *at_once.get(tensor, ()))
+                    made = _of_parts(known[tensor], wanted, self.parts)
+                else:
+                    made = once
+                yield tensor, made
+                if of_parts:
+                    add_reads(at_once, op, Rows((made.fresh,), made.fresh, None), self.analysis)
+                    made = replace(made, made=made.others)
             add_reads(needed, op, made, self.analysis)
-        if self.frames in needed:
-            found[self.frames] = rows_brought(self.analysis.rows[self.frames], needed[self.frames])
-        return found
+        if self.frames in needed or self.frames in at_once:
+            wanted = (*needed.get(self.frames, ()), *at_once.get(self.frames, ()))
+            yield self.frames, rows_brought(known[self.frames], wanted, self.parts)
+
+    @cached_property
+    def _moving_with_parts(self) -> frozenset[Tensor]:
+        """Tensors of which each part of the frames makes a whole number of new rows, from such tensors alone."""
+        if self.parts == 1:
+            return frozenset()
+        found = {self.frames}
+        for op in self.graph.ops:
+            known = self.analysis.rows.get(op.output) if makes_rows(op, self.analysis) else None
+            if (
+                known is not None
+                and known.phases == 1
+                and known.shift % self.parts == 0
+                and known.end - known.start >= known.shift
+                and op.output not in self.again
+                and all(tensor in found for tensor in op.activations)
+            ):
+                found.add(op.output)
+        return frozenset(found)
 
 
 def makes_rows(op: Op, analysis: Analysis) -> bool:
@@ -137,17 +192,35 @@ def rows_made(rows: TimeRows, needed: tuple[Span, ...], again: bool) -> Rows:
     return _kept(rows, joined([fresh, *dirty]), fresh, oldest)
 
 
-def rows_brought(rows: TimeRows, needed: tuple[Span, ...]) -> Rows:
+def rows_brought(rows: TimeRows, needed: tuple[Span, ...], parts: int = 1) -> Rows:
     """Of the frames: a step brings the newest, whichever it needs."""
+    if parts > 1:
+        # the last one is needed: it is where the ring ends
+        return _of_parts(rows, (*needed, (rows.height - 1, rows.height)), parts)
     fresh, oldest = (rows.height - rows.shift, rows.height), min(start for start, _ in needed)
     return _kept(rows, (fresh,), fresh, oldest) if oldest < fresh[0] else Rows((fresh,), fresh, None)
 
 
+def _of_parts(rows: TimeRows, needed: tuple[Span, ...], parts: int) -> Rows:
+    """Of a tensor of which each part of the frames makes, or brings, new rows."""
+    clean, shift = list(within(needed, rows.start, rows.end)), rows.shift // parts
+    oldest, end = min(start for start, _ in clean), max(rows.start + shift, max(end for _, end in clean))
+    fresh = (end - shift, end)
+    dirty = joined([*within(needed, 0, rows.start), *within(needed, rows.end, rows.height)])
+    sums = _moving_sums(rows, (oldest, end), rows.shift + sum(end - start for start, end in dirty))
+    ring = Ring((oldest, end), shift, leaving=bool(sums)) if oldest < fresh[0] else None
+    return Rows(tuple(sorted((fresh, *dirty))), fresh, ring, sums if ring else (), parts)
+
+
+def _moving_sums(rows: TimeRows, kept: Span, made_rows: int) -> tuple[Op, ...]:
+    """The operators over all rows whose sums a step keeps, where it makes so many rows."""
+    # a step adds the new rows, takes off as many, and adds those that see padding
+    return rows.sums if kept == (rows.start, rows.end) and made_rows + rows.shift < rows.height else ()
+
+
 def _kept(rows: TimeRows, made: tuple[Span, ...], fresh: Span, oldest: int) -> Rows:
     """What keeps the rows from `oldest` to the end of `fresh`."""
-    # a step adds the new rows, takes off as many, and adds those that see padding
-    made_rows = sum(end - start for start, end in made)
-    sums = rows.sums if (oldest, fresh[1]) == (rows.start, rows.end) and made_rows + rows.shift < rows.height else ()
+    sums = _moving_sums(rows, (oldest, fresh[1]), sum(end - start for start, end in made))
     return Rows(made, fresh, Ring((oldest, fresh[1]), rows.shift, rows.phases, bool(sums)), sums)
 
 

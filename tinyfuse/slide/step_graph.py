@@ -9,6 +9,12 @@ after    in %x[1,1,W,C]
 What an operator that makes some rows reads is put together (`_Builder.rows`) of rows that the step made and of rows
 out of rings: slices and concatenations, most of which become views later. Every ring is pushed once, as soon as the
 rows are made; what comes out of it is read after that.
+
+Where the frames come in parts (--feed-rows), a run takes one of them:
+
+         in %x[1,1,W,C];  what moves with the parts, as above
+         AWAIT_ROWS()
+         what is made once a step;  AWAIT_WINDOW()
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.errors import InternalFault
-from tinyfuse.ir import Graph, Op, Tensor, Window
+from tinyfuse.ir import Graph, Op, OwnWindow, Tensor, Window
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
@@ -27,6 +33,7 @@ from tinyfuse.ops.ring_rows import RingRows
 from tinyfuse.ops.slice import slice_of
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.slide.by_row import parts_of, with_outputs
 from tinyfuse.slide.extremes import extremes_by_halves
 from tinyfuse.slide.front import front
 from tinyfuse.slide.needs import Needs, read
@@ -46,13 +53,16 @@ def step_graph(graph: Graph, step: int, axis: int | None = None) -> Graph:
     return step_graphs(graph, step, axis)[-1]
 
 
-def step_graphs(graph: Graph, step: int, axis: int | None = None) -> list[Graph]:
-    """`step_graph`, and before it those of less state and more work that no other one beats."""
+def step_graphs(graph: Graph, step: int, axis: int | None = None, by_row: bool = False) -> list[Graph]:
+    """`step_graph`, and before it those of less state and more work that no other one beats. `by_row`: a step's frames
+    are to be taken one after the other too (`Window.by_row`)."""
     window = _window(graph, step, 1 if axis is None else axis)
     needs = needs_of(window)
     told = (*graph.warnings, *worth(needs, step))
+    if by_row:
+        window = replace(window, rows=parts_of(needs) if window.own is None else window.own.runs)
     windows = [replace(window, again=choice.again) for choice in front(needs)]
-    return [replace(_graph_of(one), warnings=told) for one in windows]
+    return [_graph_of(one, told) for one in windows]
 
 
 def _window(graph: Graph, step: int, axis: int) -> Window:
@@ -64,10 +74,20 @@ def _window(graph: Graph, step: int, axis: int) -> Window:
     return Window(graph, number, given.shape[axis], step, axis, own=own)
 
 
-def _graph_of(window: Window) -> Graph:
-    """The step graph."""
-    graph = _Builder(needs_of(window)).graph(window)
-    return graph if window.own is None else with_front(graph, window.input, window.own)
+def _graph_of(window: Window, told: tuple[str, ...]) -> Graph:
+    """The step graph; `told`: its warnings."""
+    needs = needs_of(replace(window, rows=None))
+    whole = _whole_step(needs, window, told, window.own)
+    if window.rows is None or window.rows == 1:
+        return whole
+    one_run = None if window.own is None else replace(window.own, runs=1)
+    by_row = _whole_step(replace(needs, parts=window.rows), window, told, one_run)
+    return replace(whole, window=replace(window, by_row=with_outputs(replace(by_row, window=None), whole.outputs)))
+
+
+def _whole_step(needs: Needs, window: Window, told: tuple[str, ...], own: OwnWindow | None) -> Graph:
+    graph = replace(_Builder(needs).graph(window), warnings=told)
+    return graph if own is None else with_front(graph, window.input, own)
 
 
 def needs_of(window: Window) -> Needs:
@@ -76,7 +96,7 @@ def needs_of(window: Window) -> Needs:
     shown, frames = upright(one_by_one(dilate(sliding)), number, window.axis)
     shown = extremes_by_halves(fold_pad(shown), frames, window.step)
     again = frozenset(shown.ops[number].output for number in window.again)
-    return Needs(shown, frames, time_rows(shown, frames, window.step), again)
+    return Needs(shown, frames, time_rows(shown, frames, window.step), again, window.rows or 1)
 
 
 class _Builder:
@@ -89,30 +109,44 @@ class _Builder:
         self.sums: dict[Op, Tensor] = {}
 
     def graph(self, window: Window) -> Graph:
-        """The step graph."""
-        whole, frames = self.needs.graph, self.needs.frames
-        brought = replace(frames, shape=(1, window.step, *frames.shape[2:]))
+        """The step graph, of a run that takes one of `needs.parts` of the frames."""
+        whole, frames, parts = self.needs.graph, self.needs.frames, self.needs.parts
+        brought = replace(frames, shape=(1, window.step // parts, *frames.shape[2:]))
         if frames in self.needs.rows:
-            self._keep(frames, [brought], index=-1)
+            self._keep(frames, [(self.needs.rows[frames].fresh, brought)], index=-1)
+        if parts > 1:
+            self._make_of_each_part()
+            self._await("AWAIT_ROWS", "rows to come", parts)
         for op in whole.ops:
             if any(tensor in self.known for tensor in op.outputs):
                 if op.output in self.needs.rows:
-                    self._make(op)
+                    rows = self.needs.rows[op.output]
+                    self._keep(op.output, self._make(op, rows.others), op.index)
             elif op in self.sums:
                 self._make_of_sums(op)
             else:
                 whole_inputs = {t: self._whole(t, op.index) for t in op.activations if t in self.known}
                 self.ops.append(op.reading(whole_inputs))
         outputs = tuple(self._whole(t, -1) if t in self.known else t for t in whole.outputs)
-        awaited = np.array([window.steps_to_fill], np.int32)
-        self.ops.append(Op("AWAIT_WINDOW", (Tensor("steps to come", (1,), "int32", initial=awaited),), ()))
+        self._await("AWAIT_WINDOW", "steps to come", window.steps_to_fill)
         inputs = tuple(brought if t is frames else t for t in whole.inputs)
         return replace(whole, ops=tuple(self.ops), inputs=inputs, outputs=outputs, window=window)
 
-    def _make(self, op: Op) -> None:
+    def _await(self, kind: str, name: str, count: int) -> None:
+        state = Tensor(name, (1,), "int32", initial=np.array([count], np.int32))
+        self.ops.append(Op(kind, (state,), ()))
+
+    def _make_of_each_part(self) -> None:
+        """The rows that are new with a part of the frames."""
+        for op in self.needs.graph.ops:
+            rows = self.needs.rows.get(op.output) if op.outputs else None
+            if rows is not None and rows.parts > 1:
+                self._keep(op.output, self._make(op, (rows.fresh,)), op.index)
+
+    def _make(self, op: Op, spans: tuple[Span, ...]) -> list[tuple[Span, Tensor]]:
         """Some rows of an operator's output, each span by an operator of its own."""
         made = []
-        for span in self.needs.rows[op.output].made:
+        for span in spans:
             output = self._part(op.output, span)
             inputs, above, below = list(op.inputs), 0, 0
             for i, tensor in enumerate(op.inputs):
@@ -124,8 +158,8 @@ class _Builder:
             if partial is None:
                 raise InternalFault("the step graph", f"{op} has no rows")
             self.ops.append(partial)
-            made.append(output)
-        self._keep(op.output, made, op.index)
+            made.append((span, output))
+        return made
 
     def _make_of_sums(self, op: Op) -> None:
         """The output of an operator that adds up all rows, of the sums of the clean ones, which are kept, and of those
@@ -144,11 +178,11 @@ class _Builder:
         if output is not op.output:
             self.ops.append(Op("RESHAPE", (output,), op.outputs, index=op.index))
 
-    def _keep(self, tensor: Tensor, made: list[Tensor], index: int) -> None:
-        """Takes the rows that were made of a tensor, and pushes the new ones into its ring."""
+    def _keep(self, tensor: Tensor, made: list[tuple[Span, Tensor]], index: int) -> None:
+        """Takes the rows that were made of a tensor, and pushes the new ones into its ring, once."""
         rows = self.needs.rows[tensor]
-        self.made[tensor] = list(zip(rows.made, made, strict=True))
-        if rows.ring is None:
+        self.made[tensor] = sorted([*self.made.get(tensor, ()), *made], key=lambda of: of[0])
+        if rows.ring is None or tensor in self.rings:
             return
         fresh, zero = self._of_made(tensor, rows.fresh), _zero(tensor)
         shape = (1, rows.ring.height, *tensor.shape[2:])

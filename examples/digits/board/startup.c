@@ -14,6 +14,7 @@ extern uint32_t stack_top[], data_load[], data_start[], data_end[], bss_start[],
 
 void reset_handler(void) __attribute__((noreturn));
 void fault_handler(void) __attribute__((noreturn));
+void systick_handler(void); /* clock.c has another one */
 
 void reset_handler(void)
 {
@@ -34,10 +35,15 @@ void fault_handler(void)
     _exit(3);
 }
 
-/* The initial stack pointer and the 15 exceptions of the architecture; no interrupt is used. */
+__attribute__((weak)) void systick_handler(void)
+{
+    fault_handler();
+}
+
+/* The initial stack pointer and the 15 exceptions of the architecture; no other interrupt is used. */
 __attribute__((section(".vectors"), used)) static const uintptr_t vectors[16] = {
     (uintptr_t)stack_top,     (uintptr_t)reset_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler,
     (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler,
     (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler,
-    (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler,
+    (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)fault_handler, (uintptr_t)systick_handler,
 };

@@ -143,6 +143,8 @@ def _wide(kind: str, shape=_WIDE, in_scale=2.0**-12, out_scale=2.0**-15, alpha: 
 
 def _real(kind: str, shape=_WIDE, alpha: float | None = None) -> Op:
     attributes = None if alpha is None else LeakyRelu(f32(alpha))
+    if kind == "GELU":
+        attributes = Gelu(bool(alpha))
     return operator(kind, [tensor(shape, None, dtype="float32")], tensor(shape, None, dtype="float32"), attributes)
 
 
@@ -162,6 +164,12 @@ NAMED["LEAKY_RELU"] |= {
     "int16, batch 2": _wide("LEAKY_RELU", (2, 3, 4, 5), 1e-4, 3e-5, 0.01),
     "float32": _real("LEAKY_RELU", alpha=0.2),
     "float32, negative alpha": _real("LEAKY_RELU", alpha=-1.7),
+}
+NAMED["GELU"] |= {
+    "float32": _real("GELU"),
+    "float32, rank 0": _real("GELU", ()),
+    "float32, by tanh": _real("GELU", alpha=1),
+    "float32, by tanh, batch 2": _real("GELU", (2, 3, 4, 5), 1),
 }
 NAMED["ABS"] |= {
     "int16": _wide("ABS", in_scale=1e-4, out_scale=1e-4),
@@ -196,7 +204,8 @@ def _random_wide(draw, kind: str) -> Op:
 
 @st.composite
 def _random_real(draw, kind: str) -> Op:
-    return _real(kind, draw(shapes), draw(st.floats(-3, 3, width=32)) if kind == "LEAKY_RELU" else None)
+    alpha = {"LEAKY_RELU": st.floats(-3, 3, width=32), "GELU": st.integers(0, 1)}.get(kind, st.none())
+    return _real(kind, draw(shapes), draw(alpha))
 
 
 def _strategy(kind: str) -> st.SearchStrategy[Op]:

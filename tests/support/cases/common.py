@@ -107,7 +107,7 @@ def _not_zero(t: Tensor, op: Op, data: np.ndarray) -> np.ndarray:
 
 
 #: kinds that make NaN of infinities, or of what becomes infinite in between: its sign is the machine's
-_BOUNDED = ("L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTMAX")
+_BOUNDED = ("GELU", "L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTMAX")
 
 
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""DIV, FLOOR_DIV, FLOOR_MOD, ADD_N and SELECT_V2."""
+"""DIV, FLOOR_DIV, FLOOR_MOD, POW, ADD_N and SELECT_V2."""
 
 from __future__ import annotations
 
@@ -53,6 +53,12 @@ def _floored(kind: str, a=_IMAGE, b=_IMAGE) -> Op:
     return operator(kind, operands, tensor(np.broadcast_shapes(a, b), None, dtype="float32"))
 
 
+def _power(exponent: float) -> Op:
+    """To a constant power."""
+    operands = [tensor(_IMAGE, None, dtype="float32"), constant(np.array([exponent], np.float32))]
+    return operator("POW", operands, tensor(_IMAGE, None, dtype="float32"))
+
+
 def _add_n(dtype: str, count: int, shape=_IMAGE, source=(0.1, 3), result=(0.3, -5), const=False) -> Op:
     if dtype != "int8":
         source = result = (None, 0)
@@ -95,6 +101,10 @@ NAMED: dict[str, dict[str, Op]] = {
         "float32, relu6": _div("float32", activation="RELU6"),
     },
     **{kind: {name: _floored(kind, *both) for name, both in _FLOATS.items()} for kind in ("FLOOR_DIV", "FLOOR_MOD")},
+    "POW": {
+        **{name: _floored("POW", *both) for name, both in _FLOATS.items()},
+        **{f"to the power of {exponent}": _power(exponent) for exponent in (2.0, 3.0, 0.5, -1.0)},
+    },
     "ADD_N": {
         "int8": _add_n("int8", 3),
         "int8, two": _add_n("int8", 2, result=(0.1, 3)),

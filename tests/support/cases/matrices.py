@@ -86,7 +86,7 @@ def transpose_conv(
         grown = [dim * s for dim, s in zip(shape[1:3], stride, strict=True)]
         beyond = [max(k - s, 0) for k, s in zip(kernel, stride, strict=True)]
         size = grown if padding == "SAME" else [g + b for g, b in zip(grown, beyond, strict=True)]
-    output = tensor((1, *size, filters), *quants[1])
+    output = tensor((shape[0], *size, filters), *quants[1])
     inputs = [constant(np.array(output.shape, np.int32)), weights, tensor(shape, *quants[0])]
     if bias:
         inputs.append(
@@ -98,7 +98,7 @@ def transpose_conv(
 @st.composite
 def _random_transpose_conv(draw) -> Op:
     dims = st.integers(1, 5)
-    shape = (1, draw(dims), draw(dims), draw(st.integers(1, 9)))
+    shape = (draw(st.sampled_from([1, 1, 1, 2])), draw(dims), draw(dims), draw(st.integers(1, 9)))
     kernel, stride = (draw(dims), draw(dims)), (draw(st.integers(1, 3)), draw(st.integers(1, 3)))
     return transpose_conv(
         shape, draw(st.integers(1, 6)), kernel, stride, draw(st.sampled_from(["SAME", "VALID"])),
@@ -153,6 +153,7 @@ NAMED = {
         "relu": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU"),
         "relu6": transpose_conv((1, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU6"),
         "many channels": transpose_conv((1, 2, 3, 33), 5, (2, 2), (2, 2)),
+        "batch 3": transpose_conv((3, 3, 4, 5), 4, (3, 3), (2, 2), activation="RELU"),
         "one pixel": transpose_conv((1, 1, 1, 4), 3, (4, 4), (1, 1), "VALID"),
     },
 }

@@ -23,7 +23,8 @@ from tinyfuse.kernels.cmsis.conv_paths import (
     middle_call,
     whole_call,
 )
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import geometry

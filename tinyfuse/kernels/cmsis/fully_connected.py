@@ -17,7 +17,8 @@ from tinyfuse.kernels.cmsis.common import (
     per_channel,
     weights_constant,
 )
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.ops.convolution import bias_values, channel_multipliers
 
 

@@ -16,7 +16,8 @@ from tinyfuse.kernels.cmsis.conv import Convolution, image_call
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, middle_call, whole_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul_s16 import greatest_sums, has_zero_points
 from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
 

@@ -11,7 +11,8 @@ from tinyfuse.kernels.cmsis.conv import Convolution
 from tinyfuse.kernels.cmsis.conv_paths import ConvCall, all_calls, convolve_exact, convolve_path, middle_call
 from tinyfuse.kernels.cmsis.depthwise import Depthwise, fills_scratch
 from tinyfuse.kernels.cmsis.fully_connected import plain_call
-from tinyfuse.kernels.counts import Counts, layer_counts
+from tinyfuse.kernels.convolution_counts import layer_counts
+from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.int4 import nibbles
 from tinyfuse.ops.convolution import geometry
 

@@ -16,6 +16,7 @@ from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.targets import Target
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
+from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_with
 from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
 from tinyfuse.verify.emulation.elf import group_symbols, linked_sections, symbol_size
@@ -42,13 +43,15 @@ tinyfuse_inputs_end:
 @dataclass(frozen=True)
 class ModuleFiles:
     """A generated module: `sources` are the .c files in `folder`, `name` the prefix of its
-    functions ("kws"), `prefix` that of its macros ("KWS"), `flags` more flags of the compiler."""
+    functions ("kws"), `prefix` that of its macros ("KWS"), `flags` more flags of the compiler, `banks` where its memory
+    banks are on the board."""
 
     name: str
     prefix: str
     folder: Path
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
+    banks: BoardBanks | None = None
 
 
 @dataclass(frozen=True)
@@ -174,14 +177,14 @@ def build_firmware(
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
-    _link(compiler, objects, firmware.elf, target, work)
+    _link(compiler, objects, firmware.elf, target, work, module)
     made = {unit.source: path for unit, path in zip(units, objects, strict=True)}
     sized = firmware.elf
     if interface:
         # without the checks: what they alone call is not in every firmware
         sized = work / "sized.elf"
         unchecked = [path for unit, path in zip(units, objects, strict=True) if unit.part != "interface"]
-        _link(compiler, unchecked, sized, target, work)
+        _link(compiler, unchecked, sized, target, work, module)
     measured = {path for unit, path in zip(units, objects, strict=True) if unit.part in ("module", "library")}
     code_bytes, weight_bytes, static_bytes = linked_sizes(map_of(sized), measured)
     memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
@@ -224,10 +227,18 @@ def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Seque
         return list(pool.map(compile_one, range(len(units)), units))
 
 
-def _link(compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path) -> None:
+def _link(
+    compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target, work: Path, module: ModuleFiles
+) -> None:
+    banks, script = module.banks, _FIRMWARE / "sections.ld"
+    if banks:
+        text = sections_with(script.read_text(encoding="utf-8"), banks)
+        script = work / "sections.ld"
+        script.write_text(text, encoding="utf-8")
     weights = sum(path.stat().st_size for path in objects if _has_weights(path))
-    (work / "memory.ld").write_text(_memory_map(target, weights_memory(target, weights)), encoding="utf-8")
-    layout = ("-nostartfiles", "--specs=nano.specs", "-T", _FIRMWARE / "sections.ld", f"-L{work}")
+    constants = weights_memory(target, 0 if banks and banks.borders else weights)
+    (work / "memory.ld").write_text(memory_map(target, constants, banks), encoding="utf-8")
+    layout = ("-nostartfiles", "--specs=nano.specs", "-T", script, f"-L{work}", f"-L{module.folder.resolve()}")
     unused = ("-Wl,--gc-sections", f"-Wl,-Map={map_of(elf).name}")
     compiler.run([*objects, *layout, *unused, "-lm", "-o", elf], elf.name, work)
 
@@ -235,16 +246,6 @@ def _link(compiler: Compiler, objects: Sequence[Path], elf: Path, target: Target
 def map_of(elf: Path) -> Path:
     """Where the linker writes what it put into an ELF file."""
     return elf.with_suffix(".map")
-
-
-def _memory_map(target: Target, constants: str) -> str:
-    """The text of memory.ld; the weights lie in the memory `constants`."""
-    memories = {"FLASH": target.flash, "RAM": target.ram, "BULK": target.bulk}
-    lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
-    aliases = {"CONSTANTS": constants} | ({} if target.bulk else {"BULK": "RAM"})
-    lines = ["MEMORY", "{", *lines, "}"]
-    # an alias of an alias is none
-    return "\n".join([*lines, *(f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()), ""])
 
 
 def _has_weights(object_file: Path) -> bool:

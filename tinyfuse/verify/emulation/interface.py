@@ -25,7 +25,8 @@ _CODES = {"OK": 0, "ERROR_NULL": 1, "ERROR_SIZE": 2, "ERROR_ALIGNMENT": 3, "ERRO
 _AWAITING_CODES = {"NO_RESULT_YET": 8}
 _STEP_CODES = {"MORE_STEPS": 9, "ERROR_CURSOR": 10}
 _BLOB_CODES = {"ERROR_WEIGHTS": 11}
-_FEED_CODES = {"ERROR_ORDER": 6, "ERROR_ROWS": 7}
+_FED_STEP_CODES = {"ERROR_ROWS": 7}
+_FEED_CODES = {"ERROR_ORDER": 6, **_FED_STEP_CODES}
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,12 @@ class Interface:
 
 def interface(plan: Plan) -> Interface:
     """The checks of the plan's module."""
+    window = plan.source.window
     context = header_context(plan) | {
         "codes": {
             **_CODES,
             **(_FEED_CODES if plan.fed else {}),
+            **(_FED_STEP_CODES if window is not None and window.rows else {}),
             **(_AWAITING_CODES if plan.awaits else {}),
             **(_STEP_CODES if plan.options.step else {}),
         },

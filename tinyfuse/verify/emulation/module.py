@@ -11,6 +11,7 @@ from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.output_folder import write_folder
 from tinyfuse.plan import Plan
 from tinyfuse.toolchain.cmsis_nn import Tree
+from tinyfuse.verify.emulation.banks import board_banks
 from tinyfuse.verify.emulation.board import check_board
 from tinyfuse.verify.emulation.build import ModuleFiles, build_firmware
 from tinyfuse.verify.emulation.interface import interface
@@ -71,6 +72,8 @@ def build_module(
         ram = (2 if plan.options.step else 1) * plan.arena_bytes + 5 * plan.state_bytes
         check_board(plan.context.target, plan.weight_bytes, ram, run_bytes, len(inputs))
     flags = ("-DTINYFUSE_ANY_CPU",) if emulator == "host" else group_hooks(plan)
+    if plan.memory and plan.memory.copied:
+        flags += (f"-D{plan.options.name.upper()}_STAGE",)
     return build_firmware(
         write_module(plan, work / "module", flags),
         inputs,
@@ -97,4 +100,4 @@ def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFile
         weights = f"{name}_weights.S"
         files[weights] = _BLOB.format(name=name).encode()
     write_folder(folder, files, force=False)
-    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", weights), flags)
+    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", weights), flags, board_banks(plan))

@@ -19,8 +19,15 @@
 
 /* sections.ld */
 extern uint32_t bss_start[], bss_end[], stack_limit[], stack_top[], fault_stack_top[], data_start[], data_end[];
-extern uint32_t flash_start[], flash_used[], flash_end[], constants_start[], constants_end[];
-extern uint32_t inputs_start[], inputs_end[], arena_start[], ram_used[], ram_end[], bulk_used[], bulk_end[];
+extern uint32_t flash_start[], code_end[], flash_end[], constants_start[], constants_end[];
+extern uint32_t inputs_start[], inputs_end[], arena_start[], arena_end[], states_start[], states_end[];
+extern uint32_t ram_end[], bulk_used[], bulk_end[];
+
+/* Memory banks that hold weights. */
+struct stretch {
+    uint32_t *start, *end;
+};
+extern const struct stretch bank_table[], bank_table_end[];
 
 /* --- console ---------------------------------------------------------------------------------- */
 
@@ -234,25 +241,34 @@ int __attribute__((noinline)) port_run_for_stack(run_function run, RUN_PARAMETER
 
 /* --- memory that is not the module's ------------------------------------------------------------ */
 
-/* What nobody uses; the stack of the fault handlers only when all is over. */
-static uint32_t *const unused[][2] = {
-    {stack_top, fault_stack_top}, {bss_end, arena_start}, {ram_used, ram_end},
-    {bulk_used, bulk_end}, {flash_used, flash_end},
+/* Memories, of which nobody uses what is in none of the stretches below; the stack of the fault handlers only when all
+   is over. */
+static const struct stretch memories[] = {
+    {stack_top, fault_stack_top}, {bss_end, ram_end}, {bulk_used, bulk_end}, {code_end, flash_end},
+};
+static const struct stretch in_use[] = {
+    {arena_start, arena_end}, {states_start, states_end}, {constants_start, constants_end}, {inputs_start, inputs_end},
 };
 
-/* What nobody may write, though the board would let them: its flash is a RAM. */
+/* What nobody may write, though the board would let them: its flash is a RAM. Weights in banks come behind it. */
 static const struct {
     const char *name;
     const uint32_t *start, *end;
 } fixed[] = {
-    {"the code", flash_start, flash_used},
+    {"the code", flash_start, code_end},
     {"the weights", constants_start, constants_end},
     {"the harness's inputs", inputs_start, inputs_end},
 };
 
-enum { UNUSED = sizeof unused / sizeof *unused, FIXED = sizeof fixed / sizeof *fixed, FILLING = 0x5EED7EA5 };
+enum {
+    MEMORIES = sizeof memories / sizeof *memories,
+    IN_USE = sizeof in_use / sizeof *in_use,
+    FIXED = sizeof fixed / sizeof *fixed,
+    MOST_BANKS = 8,
+    FILLING = 0x5EED7EA5
+};
 
-static uint32_t sums[FIXED];
+static uint32_t sums[FIXED + MOST_BANKS];
 
 /* One changed word changes it: the factor is odd. */
 static uint32_t sum_of(const uint32_t *word, const uint32_t *end)
@@ -263,6 +279,38 @@ static uint32_t sum_of(const uint32_t *word, const uint32_t *end)
         sum = sum * 31u + *word++;
     }
     return sum;
+}
+
+static int bank_count(void)
+{
+    return (int)(((uintptr_t)bank_table_end - (uintptr_t)bank_table) / sizeof *bank_table);
+}
+
+/* The stretches in use, those in banks last. */
+static const struct stretch *used(int number)
+{
+    return number < IN_USE ? &in_use[number] : &bank_table[number - IN_USE];
+}
+
+/* The next stretch of a memory that nobody uses, from `from` on; it ends where it begins when there are no more. */
+static struct stretch unused_from(uint32_t *from, uint32_t *end)
+{
+    const int count = IN_USE + bank_count();
+    struct stretch found = {from, end};
+
+    for (int i = 0; i < count; ++i) {
+        if (used(i)->start <= found.start && found.start < used(i)->end) {
+            found.start = used(i)->end;
+            i = -1; /* it may begin in another one now */
+        }
+    }
+    found.start = found.start < end ? found.start : end;
+    for (int i = 0; i < count; ++i) {
+        if (used(i)->start < used(i)->end && found.start <= used(i)->start && used(i)->start < found.end) {
+            found.end = used(i)->start;
+        }
+    }
+    return found;
 }
 
 /* Megabytes are filled and looked at, eight words a turn: an emulator pays for turns. */
@@ -301,28 +349,42 @@ static const volatile uint32_t *first_changed(const volatile uint32_t *word, con
 
 void port_watch(void)
 {
-    for (int i = 0; i < UNUSED; ++i) {
-        fill(unused[i][0], unused[i][1]);
+    for (int i = 0; i < MEMORIES; ++i) {
+        for (struct stretch gap = unused_from(memories[i].start, memories[i].end); gap.start < gap.end;
+             gap = unused_from(gap.end, memories[i].end)) {
+            fill(gap.start, gap.end);
+        }
     }
     for (int i = 0; i < FIXED; ++i) {
         sums[i] = sum_of(fixed[i].start, fixed[i].end);
+    }
+    for (int i = 0; i < bank_count(); ++i) {
+        sums[FIXED + i] = sum_of(bank_table[i].start, bank_table[i].end);
     }
 }
 
 const char *port_changed(uintptr_t *address)
 {
-    for (int i = 0; i < UNUSED; ++i) {
-        const volatile uint32_t *word = first_changed(unused[i][0], unused[i][1]);
+    for (int i = 0; i < MEMORIES; ++i) {
+        for (struct stretch gap = unused_from(memories[i].start, memories[i].end); gap.start < gap.end;
+             gap = unused_from(gap.end, memories[i].end)) {
+            const volatile uint32_t *word = first_changed(gap.start, gap.end);
 
-        if (word < unused[i][1]) {
-            *address = (uintptr_t)word;
-            return "memory that nothing uses";
+            if (word < gap.end) {
+                *address = (uintptr_t)word;
+                return "memory that nothing uses";
+            }
         }
     }
     *address = 0;
     for (int i = 0; i < FIXED; ++i) {
         if (sums[i] != sum_of(fixed[i].start, fixed[i].end)) {
             return fixed[i].name;
+        }
+    }
+    for (int i = 0; i < bank_count(); ++i) {
+        if (sums[FIXED + i] != sum_of(bank_table[i].start, bank_table[i].end)) {
+            return "the weights in a memory bank";
         }
     }
     return NULL;

@@ -31,6 +31,8 @@
 
    A module with NAME_step makes its untimed inferences in steps, and after each one the arena lies in another place.
 
+   Where weights are copied ahead, every second run has each copy's destination full of junk until it is waited for.
+
    Built with MODULE_HEADER ("kws.h"), MODULE_NAME (kws), MODULE_PREFIX (KWS), RUNS and, for a module
    with state, FRAMES; with SPREAD all inputs are run once more, for their ticks; interface.c and a table of weights may be linked to it. */
 #include "verify.h"
@@ -54,7 +56,8 @@ extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from
    arena has that alignment and no better one. What is in the guards differs from run to run: a module
    that reads beyond its arena computes something else. */
 #define GUARD (513 * ARENA_ALIGN)
-#define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps it from the other variables */
+#define IN_ARENA __attribute__((section(".arena"))) /* sections.ld keeps them from the other variables */
+#define IN_STATES __attribute__((section(".states")))
 /* Of what lies there, size and alignment are multiples of this: no byte between is one that nobody looks at. */
 #ifdef FRAMES
 #define UNIT (2 * ARENA_ALIGN * MODULE_MACRO(STATE_ALIGN))
@@ -76,7 +79,7 @@ enum {
     STATE_GUARD = 33 * MODULE_MACRO(STATE_ALIGN),
     STATES = WHOLE_UNITS(INSTANCES * (STATE_GUARD + STATE_BYTES) + STATE_GUARD)
 };
-static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_ARENA;
+static uint8_t states[STATES] __attribute__((aligned(UNIT))) IN_STATES;
 static uint8_t *state; /* of the run */
 uint8_t tinyfuse_state_bytes[STATE_BYTES];
 #define FIRST_STATE (&states[STATE_GUARD])
@@ -313,9 +316,17 @@ static void check_inside(const char *what, const void *start, size_t bytes)
 
 /* --- one inference ----------------------------------------------------------------------------- */
 
+#if MODULE_MACRO(SLIDE_STEP)
+/* Whether a step's instructions are counted; of the others the stack is measured. */
+static int is_timed(int run)
+{
+    return run % 5 != 0;
+}
+#endif
+
 #if MODULE_MACRO(FEED_ROWS)
 
-/* What infer() is told of the run, and of the input that is fed: all its rows. */
+/* What infer() is told of the run, and of the input that is fed: all its rows, of a sliding window a step's. */
 static int this_run;
 static const uint8_t *fed_rows;
 static size_t fed_index;
@@ -333,10 +344,18 @@ static void refused(int status, int expected, const char *what)
     }
 }
 
+static int feed_from(const void *rows, size_t count)
+{
+#if MODULE_MACRO(SLIDE_STEP)
+    return MODULE(feed_rows)(arena, state, rows, count);
+#else
+    return MODULE(feed_rows)(arena, rows, count);
+#endif
+}
+
 static int feed(size_t row, size_t count)
 {
-    return MODULE(feed_rows)(arena, (const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)),
-                             count);
+    return feed_from((const void *)(fed_rows + row * (MODULE(input_bytes)(fed_index) / FED_ROWS)), count);
 }
 
 /* Between 1 and `most`, in a fixed random order: a linear congruential generator, whose state is the
@@ -346,6 +365,45 @@ static size_t random_count(uint32_t *state, size_t most)
     *state = *state * 1664525u + 1013904223u;
     return 1u + (*state >> 8) % most;
 }
+
+#if MODULE_MACRO(SLIDE_STEP)
+
+/* A step: all rows at once where it is timed, else in random numbers, the first step one by one. Between two calls the
+   arena is free but for what the caller writes for the last of them. */
+static int infer(void *same_arena, void *same_state)
+{
+    uint32_t random = (uint32_t)this_run;
+    size_t row = 0;
+    int status = MODULE_MACRO(NO_RESULT_YET);
+
+    (void)same_arena;
+    (void)same_state;
+    if (is_timed(this_run)) {
+        status = feed(0, FED_ROWS);
+        __asm volatile(""); /* no tail call: `profile` wants to see it return */
+        return status;
+    }
+    while (row < FED_ROWS && status == MODULE_MACRO(NO_RESULT_YET)) {
+        const size_t left = FED_ROWS - row;
+        const size_t count = this_run == 0 ? 1u : random_count(&random, left);
+
+        refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
+        refused(feed(0, (size_t)-1), MODULE_MACRO(ERROR_ROWS), "far too many rows");
+        refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
+        refused(feed_from(NULL, 0), MODULE_MACRO(NO_RESULT_YET), "an empty batch");
+        if (MODULE_MACRO(INPUTS) == 1) {
+            memset(arena, 0x5A ^ (int)row, ARENA_BYTES);
+        }
+        status = feed(row, count);
+        row += count;
+    }
+    if (row < FED_ROWS) {
+        refused(status, MODULE_MACRO(NO_RESULT_YET), "a row before the last of a step");
+    }
+    return status;
+}
+
+#else
 
 static int infer(void *same_arena)
 {
@@ -372,8 +430,8 @@ static int infer(void *same_arena)
             refused(feed(0, left + 1u), MODULE_MACRO(ERROR_ROWS), "too many rows");
             refused(feed(0, (size_t)-1), MODULE_MACRO(ERROR_ROWS), "far too many rows");
             refused(MODULE(finish)(arena), MODULE_MACRO(ERROR_ROWS), "too few rows");
-            refused(MODULE(feed_rows)(arena, NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
-            refused(MODULE(feed_rows)(arena, NULL, 0), MODULE_MACRO(OK), "an empty batch");
+            refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
+            refused(feed_from(NULL, 0), MODULE_MACRO(OK), "an empty batch");
         }
         status = feed(row, count);
         row += count;
@@ -390,6 +448,8 @@ static int infer(void *same_arena)
     }
     return status;
 }
+
+#endif
 
 #define whole_inference infer
 
@@ -470,6 +530,56 @@ static int infer(RUN_PARAMETERS)
 
 #endif
 
+/* --- weights that are copied ahead -------------------------------------------------------------- */
+
+#if MODULE_MACRO(STAGE_COPIES)
+#define STAGED MODULE_MACRO(STAGE_COPIES)
+
+/* A copy that is begun. A DMA may be done at once, as in odd runs, or only when it is waited for. */
+static struct {
+    void *destination;
+    const void *source;
+    size_t bytes;
+} begun[STAGED] IN_ARENA;
+static int begun_count IN_ARENA, copies_wait IN_ARENA;
+
+void MODULE(stage)(void *destination, const void *source, size_t bytes)
+{
+    check_inside("a copy of weights goes outside of the arena, offset ", destination, bytes);
+    if (!copies_wait) {
+        memcpy(destination, source, bytes);
+        return;
+    }
+    if (begun_count == STAGED) {
+        fail("more copies of weights than the header says: ", begun_count + 1);
+    }
+    memset(destination, 0xA5, bytes);
+    begun[begun_count].destination = destination;
+    begun[begun_count].source = source;
+    begun[begun_count].bytes = bytes;
+    ++begun_count;
+}
+
+void MODULE(stage_wait)(void)
+{
+    while (copies_wait && begun_count > 0) {
+        --begun_count;
+        memcpy(begun[begun_count].destination, begun[begun_count].source, begun[begun_count].bytes);
+    }
+}
+
+static void begin_copies(int run)
+{
+    begun_count = 0;
+    copies_wait = run % 2 == 0;
+}
+#else
+static void begin_copies(int run)
+{
+    (void)run;
+}
+#endif
+
 /* --- runs ------------------------------------------------------------------------------------- */
 
 static void put_changed(int run, const char *name, uintptr_t address)
@@ -505,17 +615,17 @@ static const uint8_t *load_inputs(int run, const uint8_t *input)
     for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
         void *destination = MODULE(input)(arena, i);
 
-#if MODULE_MACRO(SLIDE_STEP)
-        if (destination == NULL) {
-            new_frames = input;
-            input += MODULE(input_bytes)(i);
-            continue;
-        }
-#elif MODULE_MACRO(FEED_ROWS)
+#if MODULE_MACRO(FEED_ROWS)
         if (destination == NULL) {
             this_run = run;
             fed_rows = input;
             fed_index = i;
+            input += MODULE(input_bytes)(i);
+            continue;
+        }
+#elif MODULE_MACRO(SLIDE_STEP)
+        if (destination == NULL) {
+            new_frames = input;
             input += MODULE(input_bytes)(i);
             continue;
         }
@@ -549,6 +659,7 @@ static void put_spread(void)
 #ifdef FRAMES
         enter_state(run);
 #endif
+        begin_copies(1);
         next = load_inputs(1, input); /* 1: a module that is fed gets all rows at once */
         status = port_run_for_ticks(whole_inference, RUN_ARGUMENTS, &ticks);
 #ifdef FRAMES
@@ -613,12 +724,13 @@ int main(void)
             }
         }
         input = load_inputs(run, input);
+        begin_copies(run);
 #ifdef FRAMES
         enter_state(run);
 #endif
 #if MODULE_MACRO(SLIDE_STEP)
         (void)timed;
-        if (run % 5 != 0) {
+        if (is_timed(run)) {
             int64_t of_run;
 
             status = port_run_for_ticks(infer, RUN_ARGUMENTS, &of_run);

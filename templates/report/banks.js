@@ -1,0 +1,20 @@
+/* Memory banks, where the module was given some. */
+function bankHolds(bank) {
+  const held = ["arena", "state"].filter((what) => bank[`${what}_bytes`]);
+  if (bank.layers.length) held.push(`weights of ${count(bank.layers.length, "layer")}`);
+  return held.join(", ") || "nothing";
+}
+function drawBanks() {
+  const memory = DATA.figures.memory;
+  if (!memory) return;
+  const titles = ["Bank", "Holds", "Bytes used", "of", "Weight bytes loaded, predicted", "without copies"];
+  const head = make("thead", {}, make("tr", {}, ...titles.map((title, n) => make("th", { scope: "col", class: n > 1 ? "n" : "" }, title))));
+  const rows = memory.banks.map((bank) => make("tr", {}, make("td", {}, `${bank.name}, ${bank.slow ? "slow " : ""}${bank.kind === "ram" ? "RAM" : "flash"}`),
+    make("td", {}, bankHolds(bank)), cell(number(bank.used_bytes)), cell(number(bank.bytes)), cell(number(bank.weight_loads)), cell(number(bank.uncopied_weight_loads))));
+  const copies = memory.copies.length
+    ? `An inference copies ${bytes(memory.copied_bytes)} of weights ahead, for ${count(memory.copies.length, "group")}; without, the arena would take ${bytes(memory.uncopied_arena_bytes)}.`
+    : "No weights are copied ahead.";
+  byId("banks-body").replaceChildren(make("h3", {}, "Memory banks"),
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of memory banks" }, make("table", {}, head, make("tbody", {}, ...rows))),
+    make("p", { class: "lead after" }, copies));
+}

@@ -1,0 +1,151 @@
+"""Whether tinyfuse takes every dtype that TensorFlow Lite Micro's kernels take: each operator's cases with their data in
+every dtype, whether that makes sense or not. What the interpreter runs is compiled to the same bytes, or stands below
+with the reason."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cases import NAMED
+from cases.common import inputs_of, model_of
+
+from tinyfuse.compiler import checked
+from tinyfuse.errors import CompileError
+from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ir import Op, Quant, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.verify import oracle_worker
+from tinyfuse.verify.comparison import same_bits, ulp_distance
+from tinyfuse.verify.oracle import ReferenceOracle
+
+pytest.importorskip("tflite_micro")
+
+_DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint32", "uint64", "float32")
+
+#: (kind, dtype) that the interpreter runs and tinyfuse refuses: why (docs/decisions/18-what-runs-without-meaning.md)
+REFUSED = {
+    ("GREATER", "int16"): "its multipliers are those of int8, which were never set",
+    ("PRELU", "float32"): "of int16 cases, whose alpha stays int8: its bytes would be floats",
+}
+
+#: what is refused for another reason than the dtype: the case's quantization, attributes or constants, made for another
+_OTHER_REASONS = (
+    "scale",
+    "zero point",
+    "fused activation",
+    "no operator is left",
+    "the bias is",
+    "weights are constant",
+)
+
+
+def in_dtype(op: Op, dtype: str) -> Op:
+    """The operator with all tensors of its data's dtype in another one."""
+    known: dict[Tensor, Tensor] = {}
+
+    def other(tensor: Tensor | None) -> Tensor | None:
+        if tensor is None or tensor.dtype != op.activations[0].dtype:
+            return tensor
+        quant = tensor.quant or Quant((0.05,), (0,))
+        if dtype == "int16":
+            quant = replace(quant, zero_point=(0,) * len(quant.zero_point))
+        data = None if tensor.data is None else _converted(tensor.values, dtype)
+        made = replace(tensor, dtype=dtype, quant=quant if dtype in ("int8", "int16") else None, data=data)
+        return known.setdefault(tensor, made)
+
+    return replace(op, inputs=tuple(map(other, op.inputs)), outputs=tuple(map(other, op.outputs)))
+
+
+def _converted(values: np.ndarray, dtype: str) -> np.ndarray:
+    wide = np.asarray(values, np.float64)
+    if dtype == "bool":
+        return np.asarray(wide > 0)
+    if dtype == "float32":
+        return np.asarray(np.clip(wide, -100, 100), np.float32)
+    limits = np.iinfo(dtype)
+    return np.asarray(np.clip(wide, max(limits.min, -(2**40)), min(limits.max, 2**40)), dtype)
+
+
+def _outcomes(models: list[tuple[bytes, list]]) -> list[list | None]:
+    """What the interpreter computes of each model, in a process that it may abort; None where it runs none."""
+    found: list[list | None] = []
+    while len(found) < len(models):
+        reads, writes = os.pipe()
+        child = os.fork()
+        if child == 0:
+            silent = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silent, 1)
+            os.dup2(silent, 2)
+            with os.fdopen(writes, "wb") as pipe:
+                for data, inputs in models[len(found) :]:
+                    signal.alarm(10)
+                    try:
+                        computed = oracle_worker.tflm(data, 1 << 20)(inputs)
+                    except Exception:
+                        computed = None
+                    pickle.dump(computed, pipe)
+                    pipe.flush()
+            os._exit(0)
+        os.close(writes)
+        with os.fdopen(reads, "rb") as pipe:
+            while len(found) < len(models):
+                try:
+                    found.append(pickle.load(pipe))
+                except EOFError:  # it ended at this model
+                    break
+        if os.waitpid(child, 0)[1] != 0:
+            found.append(None)
+    return found
+
+
+def _refusal(data: bytes) -> str | None:
+    try:
+        checked(read_tflite("model.tflite", data))
+    except CompileError as refused:
+        return str(refused)
+    return None
+
+
+#: not those that TFLM has no kernels of, whose junk is tested elsewhere, or that have all pairs of dtypes for cases
+_KINDS = sorted(set(kind for kind in NAMED if FAMILIES[kind].in_tflm and "Detection" not in kind) - {"QUANTIZE"})
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", _KINDS)
+def test_what_the_interpreter_runs_is_compiled(kind: str) -> None:
+    ops: dict[tuple[str | None, ...], list[tuple[str, Op]]] = {}
+    for name, op in NAMED[kind].items():
+        # what are indexes where the data are int32 or int64, the case doesn't say
+        if op.activations and op.activations[0].dtype in ("bool", "int8", "int16", "float32"):
+            ops.setdefault(tuple(t and t.dtype for t in op.inputs), []).append((name, op))
+    tried = [
+        (f"{name} in {dtype}", dtype, in_dtype(op, dtype))
+        for cases in ops.values() for name, op in cases[:3]
+        for dtype in _DTYPES
+    ]  # fmt: skip
+    models = [(model_of(op), inputs_of(op)[3]) for _, _, op in tried]
+    wrong = []
+    for (name, dtype, op), (data, inputs), wanted in zip(tried, models, _outcomes(models), strict=True):
+        refusal = _refusal(data)
+        if wanted is None or (refusal and (kind, dtype) in REFUSED):
+            continue
+        if refusal:
+            if not any(reason in refusal for reason in _OTHER_REASONS):
+                wrong.append(f"{name}: {refusal}")
+            continue
+        family = FAMILIES[kind]
+        (computed,) = ReferenceOracle(read_tflite("model.tflite", data)).run_all([inputs])
+        bound = family.ulp(op)
+        for got, right in zip(computed, wanted, strict=True):
+            good = (
+                same_bits(got, right.reshape(got.shape)).all() if bound is None
+                else ulp_distance(got, right, family.ulp_of).max() <= bound
+            )  # fmt: skip
+            if not good:
+                wrong.append(f"{name}: other results")
+    assert not wrong, "\n".join(wrong)

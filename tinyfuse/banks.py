@@ -1,0 +1,69 @@
+"""Memory banks as a user names them: `--memory dtcm=64K --memory qspi=8M:slow`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tinyfuse.errors import UsageError
+from tinyfuse.options import parse_size
+
+#: what a bank's name has in it where nobody says `:ram` or `:flash` and it is flash
+FLASH_NAMES = ("flash", "rom", "spi", "xip")
+
+#: more than any microcontroller has memories
+MOST_BANKS = 8
+
+_BANK = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,31})=([^:]*)((?::[a-z]+)*)")
+_EXAMPLE = "write NAME=SIZE, as dtcm=64K, and behind it :slow, :ram or :flash, as qspi=8M:slow"
+
+
+@dataclass(frozen=True)
+class Bank:
+    """A piece of a device's memory that the module may have.
+
+    name   as the region is called in the linker script
+    bytes  that are the module's
+    flash  it is read alone, and holds weights; else it holds arena and state
+    slow   what is read often should not lie here
+    """
+
+    name: str
+    bytes: int
+    flash: bool
+    slow: bool
+
+    def __str__(self) -> str:
+        """What is typed for it."""
+        named = any(part in self.name.lower() for part in FLASH_NAMES)
+        kind = "" if named == self.flash else ":flash" if self.flash else ":ram"
+        return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}"
+
+
+def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
+    """The banks that were named, in their order. UsageError for a text that is none, and for two of one name: macros
+    are made of them, so that letters' case doesn't tell them apart."""
+    banks = tuple(map(_bank, texts))
+    seen: set[str] = set()
+    for bank in banks:
+        if bank.name.upper() in seen:
+            raise UsageError(f"--memory {bank.name}: there are two banks of that name; give each its own")
+        seen.add(bank.name.upper())
+    if len(banks) > MOST_BANKS:
+        raise UsageError(f"--memory: {len(banks)} banks are more than the {MOST_BANKS} that there may be")
+    return banks
+
+
+def _bank(text: str) -> Bank:
+    found = _BANK.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--memory {text!a} is no memory bank; {_EXAMPLE}")
+    name, size, words = found[1], parse_size(found[2]), found[3].split(":")[1:]
+    if not size:
+        raise UsageError(f"--memory {text!a}: a bank of no bytes holds nothing; {_EXAMPLE}")
+    unknown = [word for word in words if word not in ("slow", "ram", "flash")]
+    if unknown or len(set(words)) < len(words) or {"ram", "flash"} <= set(words):
+        raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} is not what a bank can be; {_EXAMPLE}")
+    named = any(part in name.lower() for part in FLASH_NAMES)
+    return Bank(name, size, "flash" in words or (named and "ram" not in words), "slow" in words)

@@ -1,0 +1,73 @@
+"""How many bytes of its constants an operator loads in an inference, predicted from shapes: what decides which memory
+they lie in. `tinyfuse profile` measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from tinyfuse.ops import FAMILIES
+from tinyfuse.plan import ConstantKey, Plan, Stage, constant_key
+from tinyfuse.plan.memory import padded
+
+#: output pixels that a convolution's kernels compute with each weight that they load
+_PIXELS_A_LOAD = 2
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Arrays that are placed together: those of a stage, named `what`, that no stage before it has. `bytes`: that they
+    take at most, wherever the linker puts them; `loads`: bytes that an inference loads of them; `group`: that reads
+    them, None for one of a subgraph, and for what a reset of the state reads."""
+
+    what: str
+    group: int | None
+    keys: tuple[ConstantKey, ...]
+    bytes: int
+    loads: int
+
+    @property
+    def density(self) -> float:
+        """Loads of each byte."""
+        return self.loads / self.bytes
+
+
+def layers(plan: Plan) -> Iterator[Layer]:
+    """All constants of a plan, in the order of their use."""
+    inner = [(None, stage) for each in plan.subplans.values() for group in each.groups for stage in group.stages]
+    stages = [*inner, *((group.index, stage) for group in plan.groups for stage in group.stages)]
+    found = [
+        (str(stage.op), group, tuple(map(constant_key, stage.constants)), constant_loads(stage))
+        for group, stage in stages
+    ]
+    found += [(str(state), None, (constant_key(value),), 0) for state, value in plan.initial_values.items()]
+    seen: set[ConstantKey] = set()
+    for what, group, keys, loads in found:
+        new = tuple(key for key in dict.fromkeys(keys) if key not in seen)
+        seen.update(new)
+        if new:
+            yield Layer(what, group, new, sum(padded(len(key[3]), key[1]) for key in new), loads)
+
+
+def constant_bytes(stage: Stage) -> int:
+    """Bytes of a stage's arrays in flash."""
+    return sum(constant.data.nbytes for constant in stage.constants)
+
+
+def constant_loads(stage: Stage) -> int:
+    """Bytes that a stage loads of its constant arrays.
+
+    A convolution loads all of them for every two pixels of a row, a depthwise one (whose weights stay in registers) for
+    every row, another layer for every vector; of what is no layer, tables, an element of the output takes one load.
+    """
+    family, op, size = FAMILIES[stage.op.kind], stage.op, constant_bytes(stage)
+    if not size or not op.outputs:
+        return size
+    shape = op.output.shape
+    if family.data_and_weights is None:
+        return max(size, op.output.bytes)
+    if len(shape) != 4:
+        return size * prod(shape[:-1])
+    vectors = 1 if family.depthwise else max(1, shape[2] // _PIXELS_A_LOAD)
+    return size * shape[0] * shape[1] * vectors

@@ -1,0 +1,57 @@
+"""Memory banks in the generated files: sections of the C, and the fragment of a linker script that places them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tinyfuse.emit.render import render
+from tinyfuse.plan import Memory, Plan
+from tinyfuse.plan.memory import STAGED_ALIGN
+
+
+@dataclass(frozen=True)
+class BankSection:
+    """What lies in a bank: `inputs` are names of the C's sections. They begin as those of a compiler's own, so that a
+    linker script without the fragment puts them where it puts these."""
+
+    name: str
+    bytes: int
+    flash: bool
+    align: int
+    inputs: tuple[str, ...]
+
+
+def memory_context(plan: Plan) -> dict[str, Any]:
+    """What the templates know of banks; without any, all of it empty."""
+    memory = plan.memory or Memory((), None, None)
+    used = set(memory.weights.values())
+    return {
+        "banks": memory.banks,
+        "arena": memory.arena,
+        "state": memory.state,
+        "weights": [bank.name for bank in memory.banks if bank.name in used],
+        "copies": sum(len(staged.arrays) for staged in memory.staged),
+        "copied_bytes": memory.copied_bytes,
+        "align": STAGED_ALIGN,
+        "sections": bank_sections(plan),
+    }
+
+
+def bank_sections(plan: Plan) -> list[BankSection]:
+    """The banks that hold something, in their order."""
+    memory, name, found = plan.memory or Memory((), None, None), plan.options.name, []
+    places = {"arena": memory.arena, "state": memory.state}
+    for bank in memory.banks:
+        inputs = [f".bss.{bank.name}.{name}_{what}" for what, place in places.items() if place == bank.name]
+        if bank.name in memory.weights.values():
+            inputs.append(f".rodata.{bank.name}.{name}_weights")
+        if inputs:
+            found.append(BankSection(bank.name, bank.bytes, bank.flash, plan.arena_align, tuple(inputs)))
+    return found
+
+
+def linker_fragment(plan: Plan, context: Mapping[str, Any]) -> dict[str, str]:
+    """File name -> text of the fragment for GNU ld; none without banks."""
+    return {f"{plan.options.name}_memory.ld": render("memory.ld.j2", context)} if plan.memory else {}

@@ -1,0 +1,296 @@
+"""Counts of convolutions and fully connected layers: part of `tinyfuse.kernels.counts`, which says what counts are.
+
+"words" are four input terms, "pairs" and "quads" two and four output channels, a "block" is the pixels that one pass
+over the weights serves (three in portable code, two with Helium).
+"""
+
+from __future__ import annotations
+
+from tinyfuse.ir import Op
+from tinyfuse.ir.fixedpoint import RANGE
+from tinyfuse.kernels.counts import Counts, calls_of, inside, kept, multiples, narrowed, round_up
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.convolution import clamp_range, geometry, quantized
+
+
+def _signed(op: Op) -> int:
+    """Outputs that may be below the zero point: their requantization takes an instruction more."""
+    return op.output.elements if quantized(op) and clamp_range(op)[0] < op.output.zero_point else 0
+
+
+def _clamped(op: Op) -> int:
+    """Outputs whose clamp is narrower than their dtype: some kernels pass over them once more."""
+    return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
+
+
+@kept
+def layer_counts(op: Op, by_row: bool) -> Counts:
+    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer."""
+    calls, convolution = calls_of(op, by_row), FAMILIES[op.kind].convolution
+    weights = op.operand(1)
+    out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
+    pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
+    kernel_h, kernel_w = weights.shape[1:3] if convolution else (1, 1)
+    taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
+    inner = _inner_taps(op) if convolution else pixels
+    run = kernel_w * in_c  # terms that are neighbours in the input
+    blocks, twos = calls * round_up(pixels // calls, 3), calls * round_up(pixels // calls, 2)
+    pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
+    terms = pixels * depth
+    border_pixels = _border_pixels(op) if convolution else 0
+    odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
+    return {
+        "calls": calls,
+        "pixels": pixels,
+        "tap_rows": tap_rows,
+        "taps": taps,
+        "border_taps": taps - inner,
+        "terms": terms,
+        "border_terms": (taps - inner) * in_c,
+        "border_pixel_rows": border_pixels * kernel_h,
+        "border_pixel_taps": border_pixels * kernel_h * kernel_w,
+        "byte_border_taps": border_pixels * kernel_h * kernel_w * odd_c,
+        "byte_terms": terms * odd_c,
+        "byte_pixels": pixels * odd_c,
+        "byte_words": pixels * words * odd_c,
+        "byte_runs": inner_runs * odd_c,
+        "byte_run_words": inner_runs * (run // 4) * odd_c,
+        "byte_run_rests": inner_runs * (run % 4) * odd_c,
+        "long_byte_runs": inner_runs * odd_c * (run > 16),
+        "outputs": pixels * out_c,
+        "signed_outputs": _signed(op),
+        "clamped_outputs": _clamped(op),
+        "narrowed_outputs": narrowed(op),
+        "macs": terms * out_c,
+        "inner_taps": inner * out_c,
+        "inner_macs": inner * weights.shape[-1] * out_c,
+        "pair_words": pixels * pairs * words,
+        "odd_words": pixels * (out_c % 2) * words,
+        "quads": pixels * quads,
+        "quad_words": pixels * quads * words,
+        "blocks": blocks,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "odd_pixel_words": calls * (pixels // calls % 2) * pairs * words,
+        "four_pair_words": calls * (pixels // calls // 4) * pairs * words,
+        "twos": twos,
+        "two_quads": twos * quads,
+        "two_quad_vectors": twos * quads * (depth // 16),
+        "two_quad_rests": twos * quads * (depth % 16 > 0),
+    }
+
+
+@kept
+def eighth_counts(op: Op, by_row: bool) -> Counts:
+    """Of a layer of int16 for Helium: eight inputs at a time, four such blocks in a turn, of four channels of two
+    pixels; where a call has an odd count of pixels, of the last one alone."""
+    weights, calls = op.operand(1), calls_of(op, by_row)
+    quads, depth = round_up(weights.shape[0], 4), weights.elements // weights.shape[0]
+    a_call = op.output.elements // weights.shape[0] // calls
+    twos, odd = calls * (a_call // 2), calls * (a_call % 2)
+    blocks, turns = divmod(depth // 8, 4)[::-1]
+    return {
+        "calls": calls,
+        "twos": twos,
+        "two_quads": twos * quads,
+        "two_quad_turns": twos * quads * turns,
+        "two_quad_blocks": twos * quads * blocks,
+        "two_quad_rests": twos * quads * (depth % 8 > 0),
+        "odd_pixels": odd,
+        "odd_quads": odd * quads,
+        "odd_quad_blocks": odd * quads * (depth // 8),
+        "odd_quad_rests": odd * quads * (depth % 8 > 0),
+    }
+
+
+#: of `layer_counts`, what is done again for each strip of channels that are looked up together
+_OF_STRIPS = (
+    "pixels tap_rows taps border_taps terms border_terms border_pixel_rows border_pixel_taps byte_border_taps "
+    "byte_terms byte_pixels byte_words byte_runs byte_run_words byte_run_rests long_byte_runs blocks twos"
+).split()
+
+
+#: what looking weights up adds to the counts of a kernel: of each call, and of strips
+OF_LOOKING_UP = ("looked_up_groups", "looked_up_words", "looked_up_vectors", "strips")
+LOOKED_UP = (*OF_LOOKING_UP, "strip_pixels")
+
+
+@kept
+def looked_up_counts(op: Op, by_row: bool, strip: int, step: int = 4, rows: int = 1) -> Counts:
+    """Of a layer whose weights each call, of so many rows, looks up, `step` at once, `strip` channels together."""
+    counts, weights, calls = layer_counts(op, by_row), op.operand(1), round_up(calls_of(op, by_row), rows)
+    out_c = weights.shape[0]
+    strips = round_up(out_c, strip)
+    return {
+        **counts,
+        **{name: strips * counts[name] for name in _OF_STRIPS},
+        **_lookedround_up(calls * out_c, weights.elements // out_c, step),
+        "strips": calls * strips,
+        "strip_pixels": counts["pixels"] * strips * (strips > 1),
+    }
+
+
+def _lookedround_up(groups: int, group_weights: int, step: int) -> Counts:
+    return {
+        "looked_up_groups": groups,
+        "looked_up_words": groups * round_up(group_weights, 4) * (step == 4),
+        "looked_up_vectors": groups * round_up(group_weights, step) * (step > 4),
+    }
+
+
+@kept
+def eight_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution by eight output channels: a kernel row inside the image is one run, else each tap is."""
+    g = geometry(op)
+    eights = g.groups * round_up(g.out_c // g.groups, 8)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    one_piece = g.groups == 1 and g.dilation_w == 1
+    runs = rows * (g.out_w - _border_pixels(op) // g.out_h) if one_piece else 0
+    return {
+        "calls": calls_of(op, by_row),
+        "pixels": g.out_h * g.out_w,
+        "outputs": op.output.elements,
+        "eights": g.out_h * g.out_w * eights,
+        "eight_rows": g.out_h * g.out_w * g.kernel_h * eights,
+        "eight_runs": runs * eights,
+        "eight_taps": (_inner_taps(op) - runs * g.kernel_w) * eights,
+        "eight_asked": (rows * g.out_w - runs) * g.kernel_w * eights,
+        "eight_terms": _inner_taps(op) * (g.in_c // g.groups) * eights,
+    }
+
+
+@kept
+def winograd_counts(op: Op, by_row: bool) -> Counts:
+    """Of a 3x3 convolution by tiles of two rows and columns, two of them a block."""
+    out_h, out_w, out_c = op.output.shape[1:]
+    words = op.input.shape[3] // 4
+    calls = round_up(out_h, 2)
+    blocks, pairs = calls * round_up(out_w, 4), out_c // 2
+    # positions are summed in turns of so many steps, four steps alone without a loop
+    turn = 4 if words % 4 == 0 else 2 if words % 2 == 0 else 1
+    return {
+        "calls": calls,
+        "blocks": blocks,
+        "block_words": blocks * words,
+        "edge_words": 2 * calls * words,
+        "block_pairs": blocks * pairs,
+        "block_pair_words": blocks * pairs * words,
+        "block_pair_turns": blocks * pairs * (words // turn) * (words != 4),
+        "clamped_outputs": _clamped(op),
+    }
+
+
+@kept
+def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
+    """Of a pointwise convolution whose channels go over blocks of pixels."""
+    calls, (out_h, out_w, out_c) = calls_of(op, by_row), op.output.shape[1:]
+    pixels = out_h * out_w
+    blocks = calls * round_up(pixels // calls, block)
+    words = pixels * op.input.shape[3] // 4
+    return {
+        "calls": calls,
+        "words": words,
+        "blocks": blocks,
+        "block_channels": blocks * out_c,
+        "outputs": pixels * out_c,
+        "output_words": words * out_c,
+        "clamped_outputs": _clamped(op),
+    }
+
+
+@kept
+def depthwise_counts(op: Op, by_row: bool) -> Counts:
+    """Of a depthwise convolution."""
+    calls, g = calls_of(op, by_row), geometry(op)
+    taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
+    fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
+    pairs = round_up(taps, 2)
+    return {
+        "calls": calls,
+        "fours": calls * fours,
+        "four_columns": calls * fours * (g.out_w - 1) * g.stride_w + 3 * calls * fours,
+        "pixels": pixels,
+        "tap_rows": pixels * g.kernel_h,
+        "taps": pixels * taps,
+        "pairs": pixels * pairs,
+        "border_taps": pixels * taps - inner,
+        "outputs": pixels * g.out_c,
+        "signed_outputs": _signed(op),
+        "clamped_outputs": _clamped(op),
+        "narrowed_outputs": narrowed(op),
+        "inner_macs": inner * g.out_c,
+        "macs": pixels * taps * g.out_c,
+        "quads": pixels * fours,
+        "quad_pairs": pixels * fours * pairs,
+        "rest_quads": pixels * (g.out_c % 4 > 0),
+        "eights": pixels * eights,
+        "eight_pairs": pixels * eights * pairs,
+        "rests": pixels * (g.out_c % 8 > 0),
+        "rest_pairs": pixels * (g.out_c % 8 > 0) * pairs,
+        "sixteens": pixels * sixteens,
+        "sixteen_taps": pixels * sixteens * taps,
+    }
+
+
+@kept
+def looked_up_depthwise_counts(op: Op, by_row: bool, groups: int, group_bytes: int, step: int) -> Counts:
+    """Of a depthwise convolution whose weights each call looks up, in so many groups, `step` at once."""
+    calls = calls_of(op, by_row)
+    return {**depthwise_counts(op, by_row), **_lookedround_up(calls * groups, group_bytes, step), "strips": calls}
+
+
+@kept
+def runs_counts(op: Op, by_row: bool) -> Counts:
+    """Of a convolution that reads windows kernel row by kernel row, four blocks of sixteen inputs in a turn."""
+    kernel_h, kernel_w, in_c = op.operand(1).shape[1:]
+    calls, (out_w, out_c), blocks = calls_of(op, by_row), op.output.shape[2:], kernel_w * in_c // 16
+    twos, quads = op.output.shape[1] * round_up(out_w, 2), round_up(out_c, 4)
+    border = _border_pixels(op) * kernel_h
+    return {
+        "calls": calls,
+        "call_rows": calls * kernel_h,
+        "twos": twos,
+        "two_rows": twos * kernel_h,
+        "border_pixel_rows": border,
+        "border_pixel_taps": border * kernel_w,
+        "two_quads": twos * quads,
+        "two_quad_runs": twos * quads * kernel_h,
+        "two_quad_turns": twos * quads * kernel_h * round_up(blocks, 4),
+        "two_quad_vectors": twos * quads * kernel_h * blocks,
+    }
+
+
+@kept
+def columns_counts(op: Op, by_row: bool, outputs: int, channels: int) -> Counts:
+    """Of a depthwise convolution that goes through a row by chunks of so many outputs, and so many channels of them at
+    a time, whose columns it regroups plane by plane: columns that lie `stride_w` apart."""
+    calls, g = calls_of(op, by_row), geometry(op)
+    chunks, groups = calls * round_up(g.out_w, outputs), round_up(g.in_c, channels)
+    planes = min(g.stride_w, g.kernel_w)
+    reads = calls * (
+        g.out_w * planes + round_up(g.out_w, outputs) * sum((g.kernel_w - 1 - k) // g.stride_w for k in range(planes))
+    )
+    return {
+        "calls": calls,
+        "chunks": chunks,
+        "chunk_planes": chunks * planes,
+        "chunk_groups": chunks * groups,
+        "group_planes": chunks * groups * planes,
+        "group_columns": reads * groups,
+        "chunk_channels": chunks * g.in_c,
+        "outputs": op.output.elements,
+    }
+
+
+def _inner_taps(op: Op) -> int:
+    """Of all output pixels together: taps that are not in the padding."""
+    g = geometry(op)
+    rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
+    return rows * inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+
+
+def _border_pixels(op: Op) -> int:
+    """Output pixels whose window has columns in the padding."""
+    g = geometry(op)
+    span = (g.kernel_w - 1) * g.dilation_w
+    return g.out_h * (g.out_w - multiples(g.out_w, g.stride_w, g.pad_left, g.in_w + g.pad_left - span))

@@ -1,0 +1,77 @@
+"""An independent check of what lies in which memory bank: sums of bytes, no code of the strategies that chose."""
+
+from __future__ import annotations
+
+from tinyfuse.errors import InternalFault
+from tinyfuse.plan.memory import Memory, Staged
+from tinyfuse.plan.plan import Plan, constant_key
+
+#: a line of the data cache of M7 and M85, which a DMA's bytes may share with nothing
+_LINE = 32
+
+
+def check_memory(plan: Plan) -> None:
+    """InternalFault where something of the plan has no bank, or one that can't hold it, or where a bank holds more than
+    it has, in whatever order the linker puts it there."""
+    memory = plan.memory
+    if memory is None:
+        return
+    held = {bank.name: 0 for bank in memory.banks}
+    ram = any(not bank.flash for bank in memory.banks)
+    for what, name, size, align in (
+        ("the arena", memory.arena, plan.arena_bytes, 1),
+        ("the state", memory.state, plan.state_bytes, _LINE),
+    ):
+        if (name is not None) != (ram and size > 0):
+            raise _fault(f"{what} has {'no' if name is None else 'a needless'} bank")
+        if name is not None:
+            if memory.bank(name).flash:
+                raise _fault(f"{what} lies in flash")
+            # what is behind something else begins at its alignment
+            held[name] += size + (align - 1 if held[name] else 0)
+    flash = {bank.name for bank in memory.banks if bank.flash}
+    if set(memory.weights) != (set(plan.unique_constants) if flash else set()):
+        raise _fault("weights without a bank, or banks without weights")
+    for key, name in memory.weights.items():
+        if name not in flash:
+            raise _fault(f"weights lie in {name}, which is no flash")
+        held[name] += len(key[3]) + key[1] - 1
+    for bank in memory.banks:
+        taken = held[bank.name]
+        if bank.flash:  # the linker rounds its end
+            taken = -(-taken // 4) * 4
+        if taken > bank.bytes:
+            raise _fault(f"{bank.name} holds {taken} bytes and has {bank.bytes}")
+    _check_staged(plan, memory)
+
+
+def _check_staged(plan: Plan, memory: Memory) -> None:
+    """Every copy has bytes of its own in a buffer that lives long enough, and is of weights that its group has."""
+    if len({staged.group for staged in memory.staged}) < len(memory.staged):
+        raise _fault("two copies for one group")
+    if memory.staged and plan.arena_align % _LINE:
+        raise _fault("the arena's start shares a line of the cache")
+    buffers = {buffer.name: buffer for buffer in plan.buffers}
+    for staged in memory.staged:
+        buffer, group = buffers[staged.buffer], plan.groups[staged.group]
+        keys = {constant_key(constant) for stage in group.stages for constant in stage.constants}
+        if not {array.key for array in staged.arrays} <= keys & set(memory.weights):
+            raise _fault(f"group {staged.group}: a copy of what it doesn't read")
+        if not buffer.first_step <= staged.begun <= staged.group <= buffer.last_step:
+            raise _fault(f"{staged.buffer} is not alive from the start of its copy to the end of its group")
+        if plan.placement.offsets[staged.buffer] % _LINE or not _apart(staged, buffer.bytes):
+            raise _fault(f"{staged.buffer}: copies that share bytes, or a line of the cache")
+
+
+def _apart(staged: Staged, size: int) -> bool:
+    """Whether the arrays lie in order, each in lines of its own, inside the buffer."""
+    end = 0
+    for array in staged.arrays:
+        if array.offset % _LINE or array.offset < end:
+            return False
+        end = array.offset + -(-len(array.key[3]) // _LINE) * _LINE
+    return end <= size
+
+
+def _fault(what: str) -> InternalFault:
+    return InternalFault("the check of memory banks", what)

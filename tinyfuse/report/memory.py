@@ -1,0 +1,106 @@
+"""What lies in which memory bank, what an inference reads of it, and what copying weights ahead costs and spares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinyfuse.cost.traffic import Layer, layers
+from tinyfuse.plan import Memory, Plan
+
+
+def memory_json(plan: Plan) -> dict[str, Any] | None:
+    """None where no banks were named. Loads are predicted bytes of an inference; arena's and state's are not known."""
+    memory = plan.memory
+    if memory is None:
+        return None
+    every = list(layers(plan))
+    return {
+        "banks": [_bank(plan, memory, bank.name, every) for bank in memory.banks],
+        "copies": [
+            {
+                "group": staged.group,
+                "begun": staged.begun,
+                "bytes": staged.bytes,
+                "offset": plan.placement.offsets[staged.buffer],
+            }
+            for staged in memory.staged
+        ],
+        "copied_bytes": memory.copied_bytes,
+        "uncopied_arena_bytes": memory.uncopied_arena_bytes,
+    }
+
+
+def _bank(plan: Plan, memory: Memory, name: str, every: list[Layer]) -> dict[str, Any]:
+    bank = memory.bank(name)
+    held = [layer for layer in every if memory.weights.get(layer.keys[0]) == name]
+    weights = sum(len(key[3]) for layer in held for key in layer.keys)
+    arena = plan.arena_bytes if memory.arena == name else 0
+    state = plan.state_bytes if memory.state == name else 0
+    copied = {array.key for staged in memory.staged for array in staged.arrays}
+    left = sum(layer.loads for layer in held if layer.keys[0] not in copied)
+    by_copies = sum(
+        len(array.key[3]) for staged in memory.staged for array in staged.arrays if memory.weights[array.key] == name
+    )
+    return {
+        "name": name,
+        "bytes": bank.bytes,
+        "kind": "flash" if bank.flash else "ram",
+        "slow": bank.slow,
+        "used_bytes": arena + state + weights,
+        "arena_bytes": arena,
+        "state_bytes": state,
+        "weight_bytes": weights,
+        "weight_loads": left + by_copies,
+        "uncopied_weight_loads": sum(layer.loads for layer in held),
+        "layers": [
+            {
+                "operator": layer.what,
+                "bytes": sum(len(key[3]) for key in layer.keys),
+                "loads": layer.loads,
+                "copied": layer.keys[0] in copied,
+            }
+            for layer in held
+        ],
+    }
+
+
+def memory_lines(data: dict[str, Any] | None) -> list[str]:
+    """Of the summary: a line for each bank, and what copies take."""
+    if data is None:
+        return []
+    lines = [_bank_line(bank) for bank in data["banks"]]
+    if data["copies"]:
+        ahead = sum(copy["begun"] < copy["group"] for copy in data["copies"])
+        groups = "1 group" if len(data["copies"]) == 1 else f"{len(data['copies'])} groups"
+        early = f", {ahead} of them while the group before runs" if ahead else ""
+        lines.append(
+            f"copied   {data['copied_bytes']:>11,} bytes   of weights in each inference, for {groups}{early}; without, "
+            f"the arena takes {data['uncopied_arena_bytes']:,}"
+        )
+    return lines
+
+
+def _bank_line(bank: dict[str, Any]) -> str:
+    held = [what for what in ("arena", "state") if bank[f"{what}_bytes"]]
+    if bank["layers"]:
+        held.append(f"weights of {len(bank['layers'])} layers, {bank['weight_loads']:,} bytes loaded, predicted")
+        if bank["weight_loads"] != bank["uncopied_weight_loads"]:
+            held[-1] += f" ({bank['uncopied_weight_loads']:,} without copies)"
+    sort = f"{'slow ' if bank['slow'] else ''}{'flash' if bank['kind'] == 'flash' else 'RAM'}"
+    what = ", ".join(held) or "nothing"
+    return f"{bank['name']:<8} {bank['used_bytes']:>11,} bytes   of {bank['bytes']:,}, {sort}: {what}"
+
+
+def layer_lines(data: dict[str, Any] | None) -> list[str]:
+    """Of report.txt: each layer with its bank."""
+    if data is None:
+        return []
+    width = max(len(bank["name"]) for bank in data["banks"])
+    lines = [f"{'bank':<{width}}  {'bytes':>9}  {'loaded':>11}  weights of"]
+    for bank in data["banks"]:
+        for layer in bank["layers"]:
+            copied = ", copied ahead" if layer["copied"] else ""
+            lines.append(
+                f"{bank['name']:<{width}}  {layer['bytes']:>9,}  {layer['loads']:>11,}  {layer['operator']}{copied}"
+            )
+    return [*lines, ""]

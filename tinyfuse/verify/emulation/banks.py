@@ -1,0 +1,118 @@
+"""Memory banks on an emulated board: cut off the ends of its memories, with bytes between them that nobody touches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tinyfuse.banks import Bank
+from tinyfuse.errors import InternalFault
+from tinyfuse.plan import Plan
+from tinyfuse.plan.memory import Memory
+from tinyfuse.targets import Target
+
+#: bytes between two banks, which are filled and watched
+GAP = 4096
+#: what the harness puts round arena and states: guards, the arena's second place, the other stream's state
+_ROUND_ARENA, _ROUND_STATES = 96 << 10, 16 << 10
+_ARENAS, _STATES = 2, 3
+
+
+@dataclass(frozen=True)
+class Region:
+    """A bank's memory on the board. `section`: of the linked image, where weights lie in it."""
+
+    bank: str
+    start: int
+    bytes: int
+    section: str | None
+
+
+@dataclass(frozen=True)
+class BoardBanks:
+    """regions  of the banks that hold something
+    arena, states  names of the memories that the linker script puts them into
+    script   file of the module's fragment of a linker script
+    borders  symbols of the first byte of each bank of weights, and of the first behind it
+    target   the board with what is left of its memories
+    """
+
+    target: Target
+    regions: tuple[Region, ...]
+    arena: str
+    states: str
+    script: str
+    borders: tuple[tuple[str, str], ...]
+
+
+def board_banks(plan: Plan) -> BoardBanks | None:
+    """Where the banks of a plan lie, None without any: what is slow in the board's largest memory, if it has one, the
+    rest where code and variables are."""
+    target, memory, name = plan.context.target, plan.memory, plan.options.name
+    if memory is None:
+        return None
+    regions = []
+    left = {"flash": target.flash or (0, 0), "ram": target.ram or (0, 0), "bulk": target.bulk or (0, 0)}
+    for bank in memory.banks:
+        size = _bytes(plan, memory, bank.name)
+        if not size:
+            continue
+        place = _place(target, bank, size)
+        start, length = left[place]
+        at = (start + length - size - GAP) // 64 * 64
+        left[place] = (start, at - GAP - start)
+        regions.append(Region(bank.name, at, size, f".{name}.{bank.name}" if bank.flash else None))
+    borders = tuple((f"__{name}_{r.bank}_start", f"__{name}_{r.bank}_end") for r in regions if r.section)
+    arena, states = memory.arena or "RAM", memory.state or "RAM"
+    rest = replace(target, flash=left["flash"], ram=left["ram"], bulk=left["bulk"] if target.bulk else None)
+    return BoardBanks(rest, tuple(regions), arena, states, f"{name}_memory.ld", borders)
+
+
+def _place(target: Target, bank: Bank, size: int) -> str:
+    """The memory of the board that a bank of so many bytes is cut off."""
+    if not bank.flash:
+        return "ram"
+    if bank.slow or 4 * size > (target.flash or (0, 0))[1]:
+        return "bulk" if target.bulk else "ram"
+    return "flash"
+
+
+def _bytes(plan: Plan, memory: Memory, bank: str) -> int:
+    """Bytes that a bank takes of the board: of flash no more than the plan says that its weights take."""
+    size = sum(len(key[3]) + key[1] - 1 for key, place in memory.weights.items() if place == bank)
+    if memory.arena == bank:
+        size += _ARENAS * plan.arena_bytes + _ROUND_ARENA
+    if memory.state == bank:
+        size += _STATES * plan.state_bytes + _ROUND_STATES
+    return -(-size // 64) * 64
+
+
+def memory_map(target: Target, constants: str, banks: BoardBanks | None = None) -> str:
+    """The text of memory.ld; weights without a bank lie in the memory `constants`."""
+    left = banks.target if banks else target
+    memories = {"FLASH": left.flash, "RAM": left.ram, "BULK": left.bulk}
+    lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
+    ends = {}
+    if banks:
+        lines += [f"    {each.bank} : ORIGIN = {each.start:#x}, LENGTH = {each.bytes:#x}" for each in banks.regions]
+        # the memories end where they do on the board: banks, and what lies between them, are watched
+        ends = {"flash_end": target.flash, "ram_end": target.ram, "bulk_end": target.bulk or target.ram}
+    aliases = {"CONSTANTS": constants} | ({} if left.bulk else {"BULK": "RAM"})
+    lines = ["MEMORY", "{", *lines, "}"]
+    # an alias of an alias is none
+    lines += [f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()]
+    return "\n".join([*lines, *(f"{symbol} = {sum(at):#x};" for symbol, at in ends.items() if at), ""])
+
+
+def sections_with(script: str, banks: BoardBanks) -> str:
+    """The text of sections.ld for a module with banks."""
+    table = " ".join(f"LONG({start}) LONG({end})" for start, end in banks.borders)
+    for place, text in (
+        ("/* banks of weights */", table),
+        ("/* the module's fragment */", f"INCLUDE {banks.script}"),
+        ("> RAM /* the arena's bank */", f"> {banks.arena}"),
+        ("> RAM /* the states' bank */", f"> {banks.states}"),
+    ):
+        if script.count(place) != 1:
+            raise InternalFault("the linker script of the emulated board", f"no single place {place}")
+        script = script.replace(place, text)
+    return script
