@@ -246,6 +246,7 @@ _PROFILE = joined(
         emulator=TEXT,
         compiler=TEXT,
         compiler_opt=TEXT,
+        board_cycles=none_or(COUNT),
         groups=items(
             joined(
                 _USAGE,
@@ -254,6 +255,7 @@ _PROFILE = joined(
                     name=TEXT,
                     macs=COUNT,
                     output_elements=COUNT,
+                    board_cycles=none_or(COUNT),
                     stack_bytes=none_or(COUNT),
                     operators=items(
                         joined(
