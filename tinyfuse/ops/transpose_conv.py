@@ -22,6 +22,7 @@ from tinyfuse.ops.convolution import (
     windows_along,
 )
 from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.movement import shape_constant
 from tinyfuse.ops.real import real_outputs
 
 
@@ -101,7 +102,7 @@ class TransposeConvOperator(ImageOperator):
         shape = op.inputs[0] if op.inputs and op.outputs else None
         if shape is None or shape.is_constant or (shape.dtype, shape.elements) != ("int32", len(op.output.shape)):
             return {}
-        return {0: replace(shape, data=np.array(op.output.shape, np.int32), index=-1)}
+        return {0: shape_constant(shape, op.output)}
 
     def attributes(self, options: Mapping[str, Any]) -> TransposeConv:
         return TransposeConv(
