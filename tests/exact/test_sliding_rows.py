@@ -183,9 +183,8 @@ def test_run_says_which_steps_have_no_result() -> None:
     found = module.run({"frames": frames}, emulator="host")
     scores = found.in_order[0]
     assert not scores[:4].any() and scores[4:].any(axis=1).all()
-    assert found.notes == (
-        "zeros stand for the results of the first 4 of 6 steps: 5 steps fill the window of 20 frames",
-    )
+    (note,) = found.notes
+    assert note == "zeros stand for the results of the first 4 of 6 steps: 5 steps fill the window of 20 frames"
 
 
 @pytest.mark.parametrize(

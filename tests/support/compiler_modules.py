@@ -87,7 +87,7 @@ def modules(target: str) -> list[Plan]:
         *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
         plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
         plan_of(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
-        plan_of(_averaged_int16(), target, kernels="tinyfuse", slide=1, optimize="speed"),
+        plan_of(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
         *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
     ])  # fmt: skip
