@@ -39,7 +39,7 @@ def staged(plan: Plan) -> Plan:
     """The plan with copies; as it is where nothing is to be copied, or where an inference may be left halfway: a module
     in steps, or one that is fed rows, may find its arena elsewhere, or long after."""
     memory = plan.memory
-    if memory is None or memory.arena is None or plan.options.step or plan.fed is not None:
+    if memory is None or memory.arena is None or plan.options.step or plan.options.feed_rows:
         return plan
     bank = memory.bank(memory.arena)
     room = bank.bytes - (plan.state_bytes + STAGED_ALIGN if memory.state == memory.arena else 0)
