@@ -106,10 +106,7 @@ TINYFUSE_SHARED void tinyfuse_two_s4(tinyfuse_mve_job *job)
 
 TINYFUSE_SHARED void tinyfuse_one_s4(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE("#48",
-                        "ldr r1, [r7, %[bias]]\n\t"
-                        TINYFUSE_LOAD_SCALES("q2", "q3", "q6", "r1", "#16", "#32") TINYFUSE_SCALE4_LOADED("q0"),
-                        TINYFUSE_LOAD_SCALES("q2", "q3", "q6", "r11", "#16", "#32") TINYFUSE_SCALE4_LOADED("q1"), "");
+    TINYFUSE_MATMUL_ONE("#48", TINYFUSE_SCALE4_FIRST, TINYFUSE_SCALE4_SECOND, "");
 }
 
 #else

@@ -1,7 +1,7 @@
 /* Depthwise convolution with depth multiplier 1 for Helium, int8 NHWC, one output row a call, whose windows have
-   at most three rows and four columns: eight outputs and sixteen channels at a time. Of each column the rows
-   are interleaved, so that a channel's window is four words, one a column, which a gathering load fetches into
-   the vector that one VMLADAV multiplies.
+   at most three rows and four columns: eight outputs and sixteen channels at a time, or eight channels, in half the
+   scratch. Of each column the rows are interleaved, so that a channel's window is four words, one a column, which a
+   gathering load fetches into the vector that one VMLADAV multiplies.
 
    weights  [in_c][4 columns][4 rows], zeros where the window has none
    channels [in_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
@@ -16,13 +16,14 @@ enum { TINYFUSE_COLUMNS_ROWS = 3 };
 enum { TINYFUSE_COLUMNS_WIDTH = 4 };
 /* at most: which columns are `stride_w` apart */
 enum { TINYFUSE_COLUMNS_PLANES = 2 };
-/* at a time: outputs of a row, channels */
+/* at a time: outputs of a row; channels, and fewer of them */
 enum { TINYFUSE_COLUMNS_OUTPUTS = 8 };
 enum { TINYFUSE_COLUMNS_CHANNELS = 16 };
-/* of a column in scratch: of each channel a word of four rows */
-enum { TINYFUSE_COLUMNS_BYTES = 64 };
-/* of a tinyfuse_columns in scratch */
-enum { TINYFUSE_COLUMNS_JOB_BYTES = 148 };
+enum { TINYFUSE_COLUMNS_FEWER = 8 };
+/* in scratch: a tinyfuse_columns without its planes, each plane, and of each column a word of four rows a channel */
+enum { TINYFUSE_COLUMNS_JOB_BYTES = 60 };
+enum { TINYFUSE_COLUMNS_PLANE_BYTES = 32 };
+enum { TINYFUSE_COLUMNS_WORD = 4 };
 
 /* Of a window's columns those that lie `stride_w` apart and in the image. The assembly loads all fields by one LDM. */
 typedef struct {
@@ -44,52 +45,75 @@ typedef struct {
     const int8_t *columns;
     int32_t offsets[TINYFUSE_COLUMNS_WIDTH]; /* of the first window's columns, from `columns` */
     const tinyfuse_columns_plane *planes_end;
-    tinyfuse_columns_plane planes[TINYFUSE_COLUMNS_PLANES];
-    const int8_t *rows[TINYFUSE_COLUMNS_ROWS]; /* of the windows; from a column of a plane to the next */
-    int32_t steps[TINYFUSE_COLUMNS_ROWS];
+    tinyfuse_columns_plane planes[TINYFUSE_COLUMNS_PLANES]; /* in scratch as many as there are */
 } tinyfuse_columns;
 
 #if UINTPTR_MAX <= 0xFFFFFFFFu
-typedef char tinyfuse_check_columns[sizeof(tinyfuse_columns) == TINYFUSE_COLUMNS_JOB_BYTES ? 1 : -1];
+typedef char tinyfuse_check_columns[offsetof(tinyfuse_columns, planes) == TINYFUSE_COLUMNS_JOB_BYTES ? 1 : -1];
+typedef char tinyfuse_check_plane[sizeof(tinyfuse_columns_plane) == TINYFUSE_COLUMNS_PLANE_BYTES ? 1 : -1];
 #endif
 
 #if TINYFUSE_MVE
 
-/* Interleaves the columns of sixteen channels, the r12th and those after. r0: the job; r10 to r11: the planes; r1 to r3:
-   rows; r4 to r6: steps; r7: where columns go. */
-#define TINYFUSE_COLUMNS_INTERLEAVE                                                                \
+/* Interleaves the columns of some channels, the r12th and those after, as many as `predicate` has lanes. r0: the job;
+   r10 to r11: the planes; r1 to r3: rows; r4 to r6: steps; r7: where columns go. */
+#define TINYFUSE_COLUMNS_INTERLEAVE(predicate, column)                                             \
     "ldr r10, [r0, %[channels_left]]\n\t"                                                          \
     "ldr r11, [r0, %[planes_end]]\n\t"                                                             \
-    "vctp.8 r10\n\t"                                                                               \
+    predicate " r10\n\t"                                                                           \
     "add r10, r0, %[planes]\n\t"                                                                   \
     "2:\n\t"                                                                                       \
     "ldm r10!, {r1-r8}\n\t"                                                                        \
-    "cmp r8, #0\n\t"                                                                               \
-    "beq 4f\n\t"                                                                                   \
     "add r1, r12\n\t"                                                                              \
     "add r2, r12\n\t"                                                                              \
     "add r3, r12\n\t"                                                                              \
-    "dls lr, r8\n\t"                                                                               \
-    "3:\n\t"                                                                                       \
-    "vpsttt\n\t"                                                                                   \
-    "vldrbt.8 q0, [r1]\n\t"                                                                        \
-    "vldrbt.8 q1, [r2]\n\t"                                                                        \
-    "vldrbt.8 q2, [r3]\n\t"                                                                        \
-    "add r1, r4\n\t"                                                                               \
-    "vst40.8 {q0, q1, q2, q3}, [r7]\n\t" /* q3: any bytes, times zero */                          \
-    "add r2, r5\n\t"                                                                               \
-    "vst41.8 {q0, q1, q2, q3}, [r7]\n\t"                                                           \
-    "add r3, r6\n\t"                                                                               \
-    "vst42.8 {q0, q1, q2, q3}, [r7]\n\t"                                                           \
-    "vst43.8 {q0, q1, q2, q3}, [r7]!\n\t"                                                          \
+    "wls lr, r8, 4f\n\t"                                                                         \
+    "3:\n\t" column                                                                                \
     "le lr, 3b\n\t"                                                                                \
     "4:\n\t"                                                                                       \
     "cmp r10, r11\n\t"                                                                             \
     "bne 2b\n\t"
 
-#define TINYFUSE_COLUMNS_DOT(v, offset, sum)                                                       \
-    "vldrw.u32 " v ", [q7, #" offset "]\n\t"                                                       \
+/* A column. Of a word's fourth byte any is stored, for its weight is zero. */
+#define TINYFUSE_COLUMN_OF_SIXTEEN                                                                 \
+    "vpsttt\n\t"                                                                                   \
+    "vldrbt.8 q0, [r1]\n\t"                                                                        \
+    "vldrbt.8 q1, [r2]\n\t"                                                                        \
+    "vldrbt.8 q2, [r3]\n\t"                                                                        \
+    "add r1, r4\n\t"                                                                               \
+    "vst40.8 {q0, q1, q2, q3}, [r7]\n\t"                                                           \
+    "add r2, r5\n\t"                                                                               \
+    "vst41.8 {q0, q1, q2, q3}, [r7]\n\t"                                                           \
+    "add r3, r6\n\t"                                                                               \
+    "vst42.8 {q0, q1, q2, q3}, [r7]\n\t"                                                           \
+    "vst43.8 {q0, q1, q2, q3}, [r7]!\n\t"
+#define TINYFUSE_COLUMN_OF_EIGHT                                                                   \
+    "vpsttt\n\t"                                                                                   \
+    "vldrbt.u16 q0, [r1]\n\t"                                                                      \
+    "vldrbt.u16 q2, [r2]\n\t"                                                                      \
+    "vldrbt.u16 q1, [r3]\n\t"                                                                      \
+    "add r1, r4\n\t"                                                                               \
+    "vsli.16 q0, q2, #8\n\t"                                                                       \
+    "add r2, r5\n\t"                                                                               \
+    "vst20.16 {q0, q1}, [r7]\n\t"                                                                  \
+    "add r3, r6\n\t"                                                                               \
+    "vst21.16 {q0, q1}, [r7]!\n\t"
+
+/* A channel's sums of eight outputs, whose first columns lie as far apart as a column of sixteen or eight channels is
+   long. The first output's is the last one, and goes on to the next channel's word. */
+#define TINYFUSE_COLUMNS_DOT(v, at, sum)                                                           \
+    "vldrw.u32 " v ", [q7, #" at "\n\t"                                                            \
     "vmladav.s8 " sum ", " v ", q1\n\t"
+#define TINYFUSE_DOTS_OF_SIXTEEN                                                                   \
+    TINYFUSE_COLUMNS_DOT("q2", "452]", "lr") TINYFUSE_COLUMNS_DOT("q0", "388]", "r12")             \
+    TINYFUSE_COLUMNS_DOT("q2", "324]", "r10") TINYFUSE_COLUMNS_DOT("q0", "260]", "r8")             \
+    TINYFUSE_COLUMNS_DOT("q2", "196]", "r6") TINYFUSE_COLUMNS_DOT("q0", "132]", "r4")              \
+    TINYFUSE_COLUMNS_DOT("q2", "68]", "r2") TINYFUSE_COLUMNS_DOT("q0", "4]!", "r0")
+#define TINYFUSE_DOTS_OF_EIGHT                                                                     \
+    TINYFUSE_COLUMNS_DOT("q2", "228]", "lr") TINYFUSE_COLUMNS_DOT("q0", "196]", "r12")             \
+    TINYFUSE_COLUMNS_DOT("q2", "164]", "r10") TINYFUSE_COLUMNS_DOT("q0", "132]", "r8")             \
+    TINYFUSE_COLUMNS_DOT("q2", "100]", "r6") TINYFUSE_COLUMNS_DOT("q0", "68]", "r4")               \
+    TINYFUSE_COLUMNS_DOT("q2", "36]", "r2") TINYFUSE_COLUMNS_DOT("q0", "4]!", "r0")
 
 /* VRSHL rounds halves up, so that a negative value is first lowered by one. */
 #define TINYFUSE_COLUMNS_ROUND_AWAY                                                                \
@@ -98,33 +122,22 @@ typedef char tinyfuse_check_columns[sizeof(tinyfuse_columns) == TINYFUSE_COLUMNS
     "vshr.s32 q0, q3, #31\n\t"                                                                     \
     "vadd.i32 q3, q3, q0\n\t"
 
-/* The outputs of sixteen channels. r1: 4, from a channel's word to the next's; r3: out; r5: weights; r7: channels; r9: how
-   much of the eight dot products is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's
-   weights; q4: where the outputs lie; q7: where the first window's columns lie. */
-#define TINYFUSE_COLUMNS_SIXTEEN(round, store)                                                     \
+/* The outputs of at most so many channels. r3: out; r5: weights; r7: channels; r9: how much of the eight dot products
+   is left out, in bytes of code; r11: the last channel's weights' end. q1: a channel's weights; q4: where the outputs
+   lie; q7: a word before the first window's columns. */
+#define TINYFUSE_COLUMNS_CHUNK(most, dots, round, store)                                           \
     "ldr r10, [r0, %[outputs]]\n\t"                                                                \
     "ldr r2, [r0, %[channels_left]]\n\t"                                                           \
-    "add r6, r0, %[offsets]\n\t"                                                                   \
-    "ldr r4, [r0, %[columns]]\n\t"                                                                 \
     "ldm r0, {r3, r5, r7}\n\t"                                                                     \
-    "vldrw.u32 q7, [r6]\n\t"                                                                       \
     "vctp.16 r10\n\t"                                                                              \
-    "rsb r9, r10, #8\n\t"                                                                          \
-    "lsls r9, r9, #3\n\t"                                                                          \
-    "cmp r2, #16\n\t"                                                                              \
+    "cmp r2, #" most "\n\t"                                                                        \
     "it gt\n\t"                                                                                    \
-    "movgt r2, #16\n\t"                                                                            \
+    "movgt r2, #" most "\n\t"                                                                      \
     "add r11, r5, r2, lsl #4\n\t"                                                                  \
-    "movs r1, #4\n\t"                                                                              \
-    "vadd.i32 q7, q7, r4\n\t"                                                                      \
     "5:\n\t"                                                                                       \
     "vldrb.8 q1, [r5], #16\n\t"                                                                    \
-    "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                   \
-    "nop\n\t"                                                                                      \
-    TINYFUSE_COLUMNS_DOT("q2", "448", "lr") TINYFUSE_COLUMNS_DOT("q0", "384", "r12")               \
-    TINYFUSE_COLUMNS_DOT("q2", "320", "r10") TINYFUSE_COLUMNS_DOT("q0", "256", "r8")               \
-    TINYFUSE_COLUMNS_DOT("q2", "192", "r6") TINYFUSE_COLUMNS_DOT("q0", "128", "r4")                \
-    TINYFUSE_COLUMNS_DOT("q2", "64", "r2") TINYFUSE_COLUMNS_DOT("q0", "0", "r0")                   \
+    "add pc, r9\n\t" /* eight bytes of code for each output that isn't there */                    \
+    "nop\n\t" dots                                                                                 \
     "vmov q2[2], q2[0], r0, r8\n\t"                                                                \
     "vmov q2[3], q2[1], r4, r12\n\t"                                                               \
     "vmov q3[2], q3[0], r2, r10\n\t"                                                               \
@@ -140,33 +153,41 @@ typedef char tinyfuse_check_columns[sizeof(tinyfuse_columns) == TINYFUSE_COLUMNS
     "vqmovnt.s32 q2, q3\n\t" store                                                                 \
     "vpst\n\t"                                                                                     \
     "vstrbt.16 q2, [r3, q4]\n\t"                                                                   \
-    "vadd.i32 q7, q7, r1\n\t"                                                                      \
     "adds r3, #1\n\t"                                                                              \
     "cmp r5, r11\n\t"                                                                              \
     "bne 5b\n\t"
 
 #define TINYFUSE_COLUMNS_FIELD(field) [field] "i"(offsetof(tinyfuse_columns, field))
 
-/* All channels. `begin` is in front of the loop over them, `round` before the shift, `store` before what is stored, in
-   16 bits. On the stack: the zero point, the channels that are done, the job. */
-#define TINYFUSE_COLUMNS_ALL(begin, round, store)                                                  \
+/* All channels, `most`, whose words take `column_bytes`, at a time. `begin` is in front of the loop over them,
+   `round` before the shift, `store` before what is stored, in 16 bits. On the stack: the zero point, the channels that
+   are done, the job. */
+#define TINYFUSE_COLUMNS_ALL(most, column_bytes, interleave, dots, begin, round, store)            \
     __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
                    "ldr r4, [r0, %[in_c]]\n\t"                                                     \
                    "movs r2, #0\n\t"                                                               \
                    "vidup.u16 q4, r2, #1\n\t"                                                      \
                    "vmul.i16 q4, q4, r4\n\t"                                                       \
+                   "ldr r4, [r0, %[columns]]\n\t"                                                  \
+                   "add r6, r0, %[offsets]\n\t"                                                    \
+                   "vldrw.u32 q7, [r6]\n\t"                                                        \
+                   "subs r4, #4\n\t"                                                               \
+                   "vadd.i32 q7, q7, r4\n\t"                                                       \
+                   "ldr r9, [r0, %[outputs]]\n\t"                                                  \
+                   "rsb r9, r9, #8\n\t"                                                            \
+                   "lsls r9, r9, #3\n\t"                                                           \
                    "ldr r2, [r0, %[out_zero_point]]\n\t"                                           \
                    "movs r12, #0\n\t" begin                                                        \
                    "push {r2, r12}\n\t"                                                            \
-                   "1:\n\t"                                                                        \
-                   TINYFUSE_COLUMNS_INTERLEAVE                                                     \
-                   TINYFUSE_COLUMNS_SIXTEEN(round, store)                                          \
+                   "1:\n\t" interleave TINYFUSE_COLUMNS_CHUNK(most, dots, round, store)            \
                    "ldrd r12, r0, [sp, #4]\n\t"                                                    \
                    "ldr r1, [r0, %[channels_left]]\n\t"                                            \
+                   "movs r2, #" column_bytes "\n\t"                                                \
                    "stm r0, {r3, r5, r7}\n\t"                                                      \
-                   "adds r12, #16\n\t"                                                             \
+                   "vsub.i32 q7, q7, r2\n\t"                                                       \
+                   "adds r12, #" most "\n\t"                                                       \
                    "str r12, [sp, #4]\n\t"                                                         \
-                   "subs r1, #16\n\t"                                                              \
+                   "subs r1, #" most "\n\t"                                                        \
                    "str r1, [r0, %[channels_left]]\n\t"                                            \
                    "bgt 1b\n\t"                                                                    \
                    "pop {r2, r12}\n\t" TINYFUSE_ASM_END                                            \
@@ -177,101 +198,154 @@ typedef char tinyfuse_check_columns[sizeof(tinyfuse_columns) == TINYFUSE_COLUMNS
                      TINYFUSE_COLUMNS_FIELD(columns), TINYFUSE_COLUMNS_FIELD(planes),              \
                      TINYFUSE_COLUMNS_FIELD(planes_end)                                            \
                    : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7")
+#define TINYFUSE_COLUMNS_BY_SIXTEEN(begin, round, store)                                           \
+    TINYFUSE_COLUMNS_ALL("16", "64", TINYFUSE_COLUMNS_INTERLEAVE("vctp.8", TINYFUSE_COLUMN_OF_SIXTEEN),\
+                         TINYFUSE_DOTS_OF_SIXTEEN, begin, round, store)
+#define TINYFUSE_COLUMNS_BY_EIGHT(begin, round, store)                                             \
+    TINYFUSE_COLUMNS_ALL("8", "32", TINYFUSE_COLUMNS_INTERLEAVE("vctp.16", TINYFUSE_COLUMN_OF_EIGHT),\
+                         TINYFUSE_DOTS_OF_EIGHT, begin, round, store)
 
 /* All of int8 from the zero point on, which saturating clamps to: what is rounded otherwise is below it. */
+#define TINYFUSE_COLUMNS_RECTIFIED(by)                                                             \
+    by("vdup.16 q5, r2\n\t", "",                                                                   \
+       "vqadd.s16 q2, q2, q5\n\t"                                                                  \
+       "vqmovnb.s16 q2, q2\n\t")
+
+/* Any outputs. */
+#define TINYFUSE_COLUMNS_CLAMPED(by)                                                               \
+    by("ldrd r3, r4, [r0, %[act_min]]\n\t"                                                         \
+       "vdup.16 q5, r3\n\t"                                                                        \
+       "vdup.16 q6, r4\n\t",                                                                       \
+       TINYFUSE_COLUMNS_ROUND_AWAY,                                                                \
+       "ldr r0, [sp]\n\t"                                                                          \
+       "vqadd.s16 q2, q2, r0\n\t"                                                                  \
+       "vmax.s16 q2, q2, q5\n\t"                                                                   \
+       "vmin.s16 q2, q2, q6\n\t")
+
 TINYFUSE_SHARED void tinyfuse_columns_rectified(tinyfuse_columns *chunk)
 {
     TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
-    TINYFUSE_COLUMNS_ALL("vdup.16 q5, r2\n\t", "",
-                         "vqadd.s16 q2, q2, q5\n\t"
-                         "vqmovnb.s16 q2, q2\n\t");
+    TINYFUSE_COLUMNS_RECTIFIED(TINYFUSE_COLUMNS_BY_SIXTEEN);
 }
 
-/* Any outputs. */
 TINYFUSE_SHARED void tinyfuse_columns_clamped(tinyfuse_columns *chunk)
 {
     TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
-    TINYFUSE_COLUMNS_ALL("ldrd r3, r4, [r0, %[act_min]]\n\t"
-                         "vdup.16 q5, r3\n\t"
-                         "vdup.16 q6, r4\n\t",
-                         TINYFUSE_COLUMNS_ROUND_AWAY,
-                         "ldr r0, [sp]\n\t"
-                         "vqadd.s16 q2, q2, r0\n\t"
-                         "vmax.s16 q2, q2, q5\n\t"
-                         "vmin.s16 q2, q2, q6\n\t");
+    TINYFUSE_COLUMNS_CLAMPED(TINYFUSE_COLUMNS_BY_SIXTEEN);
+}
+
+TINYFUSE_SHARED void tinyfuse_fewer_columns_rectified(tinyfuse_columns *chunk)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
+    TINYFUSE_COLUMNS_RECTIFIED(TINYFUSE_COLUMNS_BY_EIGHT);
+}
+
+TINYFUSE_SHARED void tinyfuse_fewer_columns_clamped(tinyfuse_columns *chunk)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_columns *, job, chunk);
+    TINYFUSE_COLUMNS_CLAMPED(TINYFUSE_COLUMNS_BY_EIGHT);
+}
+
+TINYFUSE_INLINE void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int rectified)
+{
+    if (at_once == TINYFUSE_COLUMNS_CHANNELS) {
+        (rectified ? tinyfuse_columns_rectified : tinyfuse_columns_clamped)(job);
+    } else {
+        (rectified ? tinyfuse_fewer_columns_rectified : tinyfuse_fewer_columns_clamped)(job);
+    }
+}
+
+/* Fills so many columns. */
+TINYFUSE_INLINE void tinyfuse_columns_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
+{
+    int32_t left = count * column_bytes;
+    if (left > 0) {
+        __asm volatile("vdup.8 q0, %[value]\n\t"
+                       "wlstp.8 lr, %[left], 2f\n\t"
+                       "1:\n\t"
+                       "vstrb.8 q0, [%[columns]], #16\n\t"
+                       "letp lr, 1b\n\t"
+                       "2:\n\t"
+                       : [columns] "+r"(columns)
+                       : [value] "r"(value), [left] "r"(left)
+                       : "lr", "cc", "memory", "q0");
+    }
 }
 
 #else
 
 /* Interleaves the columns of a plane: of `channels`, the c-th and those after. */
-TINYFUSE_INLINE void tinyfuse_columns_interleave(const tinyfuse_columns_plane *plane, int32_t c, int32_t channels)
+TINYFUSE_INLINE void tinyfuse_columns_interleave(const tinyfuse_columns_plane *plane, int32_t c, int32_t channels,
+                                                 int32_t column_bytes)
 {
     int32_t x, i, r;
     for (x = 0; x < plane->count; ++x) {
         for (i = 0; i < channels; ++i) {
             for (r = 0; r < TINYFUSE_COLUMNS_ROWS; ++r) {
-                plane->to[x * TINYFUSE_COLUMNS_BYTES + 4 * i + r] = plane->rows[r][x * plane->steps[r] + c + i];
+                plane->to[x * column_bytes + TINYFUSE_COLUMNS_WORD * i + r] =
+                    plane->rows[r][x * plane->steps[r] + c + i];
             }
         }
     }
 }
 
-TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, int32_t x, int32_t i)
+TINYFUSE_INLINE int8_t tinyfuse_columns_output(const tinyfuse_columns *job, int32_t x, int32_t i,
+                                               int32_t column_bytes)
 {
-    const int8_t *const weights = job->weights + TINYFUSE_COLUMNS_WIDTH * 4 * i;
+    const int8_t *const weights = job->weights + TINYFUSE_COLUMNS_WIDTH * TINYFUSE_COLUMNS_WORD * i;
     const int32_t *const channel = job->channels + 3 * i;
     uint32_t sum = (uint32_t)channel[0]; /* wraps */
     int32_t k, r;
     for (k = 0; k < TINYFUSE_COLUMNS_WIDTH; ++k) {
-        const int8_t *const column = job->columns + job->offsets[k] + x * TINYFUSE_COLUMNS_BYTES + 4 * i;
+        const int8_t *const column =
+            job->columns + job->offsets[k] + x * column_bytes + TINYFUSE_COLUMNS_WORD * i;
         for (r = 0; r < TINYFUSE_COLUMNS_ROWS; ++r) {
-            sum += (uint32_t)(column[r] * weights[4 * k + r]);
+            sum += (uint32_t)(column[r] * weights[TINYFUSE_COLUMNS_WORD * k + r]);
         }
     }
     return (int8_t)tinyfuse_clamp(tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point,
                                   job->act_min, job->act_max);
 }
 
-TINYFUSE_SHARED void tinyfuse_columns_clamped(tinyfuse_columns *job)
+TINYFUSE_SHARED void tinyfuse_columns_chunk(tinyfuse_columns *job, int32_t at_once, int rectified)
 {
+    const int32_t column_bytes = TINYFUSE_COLUMNS_WORD * at_once;
     const tinyfuse_columns_plane *plane;
     int32_t c, i, x;
-    for (c = 0; job->channels_left > 0; c += TINYFUSE_COLUMNS_CHANNELS) {
-        const int32_t channels = tinyfuse_min(job->channels_left, TINYFUSE_COLUMNS_CHANNELS);
+    (void)rectified;
+    for (c = 0; job->channels_left > 0; c += at_once) {
+        const int32_t channels = tinyfuse_min(job->channels_left, at_once);
         for (plane = job->planes; plane != job->planes_end; ++plane) {
-            tinyfuse_columns_interleave(plane, c, channels);
+            tinyfuse_columns_interleave(plane, c, channels, column_bytes);
         }
         for (i = 0; i < channels; ++i) {
             for (x = 0; x < job->outputs; ++x) {
-                job->out[x * job->in_c + i] = tinyfuse_columns_output(job, x, i);
+                job->out[x * job->in_c + i] = tinyfuse_columns_output(job, x, i, column_bytes);
             }
         }
         job->out += channels;
-        job->weights += TINYFUSE_COLUMNS_WIDTH * 4 * channels;
+        job->weights += TINYFUSE_COLUMNS_WIDTH * TINYFUSE_COLUMNS_WORD * channels;
         job->channels += 3 * channels;
-        job->channels_left -= TINYFUSE_COLUMNS_CHANNELS;
+        job->channels_left -= at_once;
     }
 }
 
-TINYFUSE_SHARED void tinyfuse_columns_rectified(tinyfuse_columns *job)
+/* Fills so many columns. */
+TINYFUSE_INLINE void tinyfuse_columns_pad(int8_t *columns, int32_t value, int32_t count, int32_t column_bytes)
 {
-    tinyfuse_columns_clamped(job);
+    if (count > 0) {
+        memset(columns, value, (size_t)(count * column_bytes));
+    }
 }
 
 #endif
 
-/* Fills so many columns. */
-TINYFUSE_INLINE void tinyfuse_columns_pad(int8_t *columns, int32_t value, int32_t count)
-{
-    if (count > 0) {
-        memset(columns, value, (size_t)(count * TINYFUSE_COLUMNS_BYTES));
-    }
-}
-
 /* Of the columns that the windows of `outputs` output columns from x on read, those `number` after a multiple of
-   stride_w: says which lie in the image, and pads the others. `columns`: where they go. */
+   stride_w: says which lie in the image, and pads the others. `columns`: where they go; `stood`: at which column the
+   plane's rows are. */
 TINYFUSE_INLINE void tinyfuse_columns_place(const tinyfuse_conv *p, int32_t x, int32_t outputs, int32_t number,
-                                            int8_t *columns, tinyfuse_columns *job)
+                                            int8_t *columns, int32_t column_bytes, tinyfuse_columns_plane *plane,
+                                            int32_t *stood)
 {
     const int32_t stride = p->stride_w, column = x * stride - p->pad_left + number;
     const int32_t all = outputs + (p->kernel_w - 1 - number) / stride;
@@ -279,37 +353,38 @@ TINYFUSE_INLINE void tinyfuse_columns_place(const tinyfuse_conv *p, int32_t x, i
     const int32_t first = column >= 0 ? 0 : tinyfuse_min(all, (stride - 1 - column) / stride);
     const int32_t inside = p->in_w - column, after = inside <= 0 ? 0 : (inside + stride - 1) / stride;
     const int32_t last = tinyfuse_max(first, tinyfuse_min(all, after));
-    tinyfuse_columns_plane *const plane = job->planes + number;
     int32_t r;
-    tinyfuse_columns_pad(columns, p->in_zero_point, first);
-    tinyfuse_columns_pad(columns + last * TINYFUSE_COLUMNS_BYTES, p->in_zero_point, all - last);
-    for (r = 0; r < TINYFUSE_COLUMNS_ROWS; ++r) {
-        plane->steps[r] = job->steps[r];
-        plane->rows[r] = job->rows[r];
-        if (job->steps[r] != 0 && last > first) {
-            plane->rows[r] += (column + first * stride) * p->in_c;
+    tinyfuse_columns_pad(columns, p->in_zero_point, first, column_bytes);
+    tinyfuse_columns_pad(columns + last * column_bytes, p->in_zero_point, all - last, column_bytes);
+    if (last > first) {
+        const int32_t start = column + first * stride;
+        for (r = 0; r < TINYFUSE_COLUMNS_ROWS; ++r) {
+            if (plane->steps[r] != 0) {
+                plane->rows[r] += (start - *stood) * p->in_c;
+            }
         }
+        *stood = start;
     }
-    plane->to = columns + first * TINYFUSE_COLUMNS_BYTES;
+    plane->to = columns + first * column_bytes;
     plane->count = last - first;
 }
 
-/* The rows of output row y's window, `padding` for those that the image doesn't have, and from a column to the next. */
-TINYFUSE_INLINE void tinyfuse_columns_rows(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *padding,
-                                           tinyfuse_columns *job)
+/* The rows of output row y's window from column 0 on, `padding` for those that the image doesn't have. */
+TINYFUSE_INLINE void tinyfuse_columns_window(const tinyfuse_conv *p, const int8_t *in, int32_t y, int8_t *padding,
+                                             tinyfuse_columns_plane *plane)
 {
     int32_t r, outside = 0;
     for (r = 0; r < TINYFUSE_COLUMNS_ROWS; ++r) {
         const int32_t iy = y * p->stride_h - p->pad_top + r * p->dilation_h;
         const int inside = iy >= 0 && iy < p->in_h;
-        job->rows[r] = padding;
-        job->steps[r] = 0;
+        plane->rows[r] = padding;
+        plane->steps[r] = 0;
         if (r >= p->kernel_h) { /* any bytes, times zero */
-            job->rows[r] = job->rows[0];
-            job->steps[r] = job->steps[0];
+            plane->rows[r] = plane->rows[0];
+            plane->steps[r] = plane->steps[0];
         } else if (inside) {
-            job->rows[r] = tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c);
-            job->steps[r] = p->stride_w * p->in_c;
+            plane->rows[r] = tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c);
+            plane->steps[r] = p->stride_w * p->in_c;
         } else {
             ++outside;
         }
@@ -319,25 +394,35 @@ TINYFUSE_INLINE void tinyfuse_columns_rows(const tinyfuse_conv *p, const int8_t 
     }
 }
 
-/* Output row y. Reads only the input rows of y's own window, writes only out_row. `rectified`, a constant: the clamp
-   is all of int8 from the zero point on; else no channel's shift is 0. scratch, aligned to 4: a tinyfuse_columns, then the
-   columns that a chunk of outputs reads: of the `stride_w`, at most `kernel_w` and two, planes of columns that lie so
-   far apart each as many as outputs + (kernel_w - 1) / stride_w; then in_c bytes where any window has rows in the
-   padding. */
+/* Output row y. Reads only the input rows of y's own window, writes only out_row, which must not overlap them.
+   `at_once`, a constant: the channels at a time. `rectified`, a constant: the clamp is all of int8 from the zero point
+   on; else no channel's shift is 0. scratch, aligned to 4: a tinyfuse_columns with its planes, of which there are
+   `stride_w`, at most `kernel_w` and two; then the columns that a chunk of outputs reads: each plane, columns that lie
+   stride_w apart, has outputs + (kernel_w - 1) / stride_w of them, a word for each of `at_once` channels. */
 TINYFUSE_SHARED void tinyfuse_depthwise_columns_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                        int8_t *out_row, const int8_t *weights,
-                                                       const int32_t *channels, void *scratch, int rectified)
+                                                       const int32_t *channels, void *scratch, int32_t at_once,
+                                                       int rectified)
 {
     tinyfuse_columns *const job = (tinyfuse_columns *)TINYFUSE_WITH_POINTERS(scratch, sizeof *job);
-    int8_t *const columns = (int8_t *)scratch + TINYFUSE_COLUMNS_JOB_BYTES;
     const int32_t stride = p->stride_w, planes = tinyfuse_min(stride, p->kernel_w);
+    int8_t *const columns =
+        (int8_t *)scratch + TINYFUSE_COLUMNS_JOB_BYTES + planes * TINYFUSE_COLUMNS_PLANE_BYTES;
     const int32_t plane_columns = tinyfuse_min(TINYFUSE_COLUMNS_OUTPUTS, p->out_w) + (p->kernel_w - 1) / stride;
-    const int32_t plane_bytes = plane_columns * TINYFUSE_COLUMNS_BYTES;
-    int32_t x, k;
-    tinyfuse_columns_rows(p, in, y, columns + planes * plane_bytes, job);
-    for (k = 0; k < TINYFUSE_COLUMNS_WIDTH; ++k) { /* columns beyond the window: any, times zero */
-        const int32_t column = k < p->kernel_w ? k : 0;
-        job->offsets[k] = column % stride * plane_bytes + column / stride * TINYFUSE_COLUMNS_BYTES;
+    const int32_t column_bytes = TINYFUSE_COLUMNS_WORD * at_once, plane_bytes = plane_columns * column_bytes;
+    int32_t stood[TINYFUSE_COLUMNS_PLANES] = {0, 0};
+    int32_t x, k, at;
+    /* the last output's place serves for padding: what is there of a channel is read before its output is written */
+    tinyfuse_columns_window(p, in, y, out_row + (p->out_w - 1) * p->in_c, job->planes);
+    if (planes > 1) {
+        job->planes[1] = job->planes[0];
+    }
+    for (k = 0, x = 0, at = 0; k < TINYFUSE_COLUMNS_WIDTH; ++k) {
+        job->offsets[k] = k < p->kernel_w ? x * plane_bytes + at : 0; /* beyond the window: any, times zero */
+        if (++x == stride) {
+            x = 0;
+            at += column_bytes;
+        }
     }
     job->columns = columns;
     job->planes_end = job->planes + planes;
@@ -352,9 +437,10 @@ TINYFUSE_SHARED void tinyfuse_depthwise_columns_row_s8(const tinyfuse_conv *p, c
         job->channels_left = p->in_c;
         job->outputs = tinyfuse_min(TINYFUSE_COLUMNS_OUTPUTS, p->out_w - x);
         for (k = 0; k < planes; ++k) {
-            tinyfuse_columns_place(p, x, job->outputs, k, columns + k * plane_bytes, job);
+            tinyfuse_columns_place(p, x, job->outputs, k, columns + k * plane_bytes, column_bytes, job->planes + k,
+                                   stood + k);
         }
-        (rectified ? tinyfuse_columns_rectified : tinyfuse_columns_clamped)(job);
+        tinyfuse_columns_chunk(job, at_once, rectified);
     }
 }
 

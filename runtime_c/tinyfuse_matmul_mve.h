@@ -89,6 +89,18 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vldrw.s32 " shift ", [" at ", " shifts "]\n\t"                                                \
     "vshr.s32 " lower ", " shift ", #31\n\t"
 
+/* The same with the multipliers and shifts of four channels whose biases lie at `at`. */
+#define TINYFUSE_SCALE4_AT(v, at)                                                                  \
+    "vldrw.s32 q2, [" at ", #16]\n\t"                                                              \
+    "vldrw.s32 q3, [" at ", #32]\n\t"                                                              \
+    "vqrdmulh.s32 " v ", " v ", q2\n\t"                                                            \
+    "vshr.s32 q2, q3, #31\n\t"                                                                     \
+    "vpt.s32 lt, " v ", zr\n\t"                                                                    \
+    "vaddt.i32 " v ", " v ", q2\n\t"                                                               \
+    "vrshl.s32 " v ", " v ", q3\n\t"
+#define TINYFUSE_SCALE4_FIRST "ldr r1, [r7, %[bias]]\n\t" TINYFUSE_SCALE4_AT("q0", "r1")
+#define TINYFUSE_SCALE4_SECOND TINYFUSE_SCALE4_AT("q1", "r11")
+
 /* Scaled sums, as they are stored: with the zero point, clamped. */
 #define TINYFUSE_CLAMP4_BOTH                                                                       \
     "vadd.i32 q0, q0, r6\n\t"                                                                      \
@@ -195,14 +207,14 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
     "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
     "vmov q1[3], q1[1], r10, lr\n\t"
 
-/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp. */
-#define TINYFUSE_MATMUL_BEGIN                                                                      \
+/* r7: the job, which may come in any register; r5: the weights; q4 and q5: the clamp, in lanes of so many bits. */
+#define TINYFUSE_MATMUL_BEGIN(bits)                                                                \
     TINYFUSE_ASM_BEGIN                                                                             \
     "mov r7, %[job]\n\t"                                                                           \
     "ldr r5, [r7, %[weights]]\n\t"                                                                 \
     "ldrd r0, r2, [r7, %[act_min]]\n\t"                                                            \
-    "vdup.32 q4, r0\n\t"                                                                           \
-    "vdup.32 q5, r2\n\t"
+    "vdup." bits " q4, r0\n\t"                                                                     \
+    "vdup." bits " q5, r2\n\t"
 
 /* What the statements name: the job, and where its fields lie in it. */
 #define TINYFUSE_MVE_JOB(field) [field] "i"(offsetof(tinyfuse_mve_job, field))
@@ -215,7 +227,7 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
 
 /* All channels of the inputs x0 to out0 and of x1 to out1. */
 #define TINYFUSE_MATMUL_TWO(scales, scale, values)                                                 \
-    __asm volatile(TINYFUSE_MATMUL_BEGIN                                                           \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN("32")                                                     \
                    "ldr r11, [r7, %[bias]]\n\t"                                                    \
                    "1:\n\t"                                                                        \
                    "ldrd r1, r3, [r7, %[x0]]\n\t"                                                  \
@@ -238,11 +250,18 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    : TINYFUSE_MATMUL_OPERANDS)
 
 /* All channels of the inputs x0 to out0, eight at a time; the job's biases are used up. Where four or fewer
-   are left, both halves compute the same. `next`: from one group's biases to the next. */
+   are left, both halves compute the same. `next`: from one group's biases to the next. q6: where the
+   eight lie, the halves in turn. */
 #define TINYFUSE_MATMUL_ONE(next, first, second, values)                                           \
-    __asm volatile(TINYFUSE_MATMUL_BEGIN                                                           \
-                   "1:\n\t"                                                                        \
+    __asm volatile(TINYFUSE_MATMUL_BEGIN("16")                                                     \
+                   "movs r2, #0\n\t"                                                               \
+                   "mov.w r3, #0x00010001\n\t"                                                     \
+                   "mov.w r4, #0x00040000\n\t"                                                     \
+                   "vidup.u32 q6, r2, #1\n\t"                                                      \
+                   "vmul.i32 q6, q6, r3\n\t"                                                       \
+                   "vadd.i32 q6, q6, r4\n\t"                                                       \
                    "ldr r11, [r7, %[bias]]\n\t"                                                    \
+                   "1:\n\t"                                                                        \
                    "ldr r9, [r7, %[channels_left]]\n\t"                                            \
                    "ldr r1, [r7, %[group_bytes]]\n\t"                                              \
                    "ldm r11, {r0, r2, r4, r6}\n\t"                                                 \
@@ -259,19 +278,18 @@ TINYFUSE_INLINE void tinyfuse_mve_start(tinyfuse_mve_job *job, const tinyfuse_ma
                    first second                                                                    \
                    "add r11, " next "\n\t"                                                         \
                    "str r11, [r7, %[bias]]\n\t"                                                    \
-                   TINYFUSE_CLAMP4_BOTH                                                            \
-                   "vctp.32 r4\n\t"                                                                \
-                   "vpst\n\t"                                                                      \
-                   "vstrbt.32 q0, [r0], #4\n\t"                                                    \
-                   "subs r4, #4\n\t"                                                               \
-                   "ble 5f\n\t"                                                                    \
-                   "vctp.32 r4\n\t"                                                                \
-                   "vpst\n\t"                                                                      \
-                   "vstrbt.32 q1, [r0], #4\n\t"                                                    \
-                   "subs r4, #4\n\t"                                                               \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "vqadd.s16 q0, q0, r6\n\t"                                                      \
+                   "vmax.s16 q0, q0, q4\n\t"                                                       \
+                   "vmin.s16 q0, q0, q5\n\t"                                                       \
+                   "ssat r6, #16, r4\n\t"                                                          \
+                   "vpt.s16 lt, q6, r6\n\t"                                                        \
+                   "vstrbt.16 q0, [r0, q6]\n\t"                                                    \
+                   "adds r0, #8\n\t"                                                               \
+                   "subs r4, #8\n\t"                                                               \
                    "stm r7, {r0, r2, r4}\n\t"                                                      \
                    "bgt 1b\n\t"                                                                    \
-                   "5:\n\t"                                                                        \
                    TINYFUSE_ASM_END                                                                \
                    :                                                                               \
                    : TINYFUSE_MATMUL_OPERANDS)
@@ -395,16 +413,12 @@ TINYFUSE_SHARED void tinyfuse_one_scale_two(tinyfuse_mve_job *job)
 
 TINYFUSE_SHARED void tinyfuse_matmul_one(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE("#48",
-                        "ldr r1, [r7, %[bias]]\n\t"
-                        TINYFUSE_LOAD_SCALES("q2", "q3", "q6", "r1", "#16", "#32") TINYFUSE_SCALE4_LOADED("q0"),
-                        TINYFUSE_LOAD_SCALES("q2", "q3", "q6", "r11", "#16", "#32") TINYFUSE_SCALE4_LOADED("q1"), "");
+    TINYFUSE_MATMUL_ONE("#48", TINYFUSE_SCALE4_FIRST, TINYFUSE_SCALE4_SECOND, "");
 }
 
 TINYFUSE_SHARED void tinyfuse_one_scale_one(tinyfuse_mve_job *job)
 {
-    TINYFUSE_MATMUL_ONE("#16", TINYFUSE_SCALE4_SHARED("q0"), TINYFUSE_SCALE4_SHARED("q1"),
-                        ", r8, r10, r12");
+    TINYFUSE_MATMUL_ONE("#16", TINYFUSE_SCALE4_SHARED("q0"), TINYFUSE_SCALE4_SHARED("q1"), ", r8, r10, r12");
 }
 
 #else
@@ -543,6 +557,41 @@ TINYFUSE_INLINE void tinyfuse_pointwise_mve_s8(const tinyfuse_matmul_mve *p, con
         tinyfuse_rectified_all(p, in, pixels, out, weights, channels);
     } else {
         tinyfuse_matmul_all(p, in, pixels, out, weights, channels);
+    }
+}
+
+TINYFUSE_INLINE void tinyfuse_mve_copy(int8_t *to, const int8_t *from, int32_t bytes)
+{
+#if TINYFUSE_MVE
+    __asm volatile("wlstp.8 lr, %[bytes], 2f\n\t"
+                   "1:\n\t"
+                   "vldrb.8 q0, [%[from]], #16\n\t"
+                   "vstrb.8 q0, [%[to]], #16\n\t"
+                   "letp lr, 1b\n\t"
+                   "2:\n\t"
+                   : [to] "+r"(to), [from] "+r"(from)
+                   : [bytes] "r"(bytes)
+                   : "lr", "cc", "memory", "q0");
+#else
+    memcpy(to, from, (size_t)bytes);
+#endif
+}
+
+/* The same, but two pixels are copied to scratch, 2 * depth bytes, before their outputs are written: these may lie over
+   them, but not over later ones. */
+TINYFUSE_SHARED void tinyfuse_pointwise_buffered_mve_s8(const tinyfuse_matmul_mve *p, const int8_t *in,
+                                                        int32_t pixels, int8_t *out, const int8_t *weights,
+                                                        const int32_t *channels, void *scratch, int form)
+{
+    int8_t *const copy = (int8_t *)scratch;
+    tinyfuse_mve_job job;
+    tinyfuse_mve_start(&job, p, weights, channels, form == TINYFUSE_MVE_ONE_SCALE);
+    for (; pixels > 0; pixels -= 2) {
+        const int32_t some = tinyfuse_min(pixels, 2);
+        tinyfuse_mve_copy(copy, in, some * p->depth);
+        tinyfuse_mve_pixels(&job, p, copy, some, out, form);
+        in += 2 * p->depth;
+        out += 2 * p->out_c;
     }
 }
 

@@ -15,6 +15,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -237,7 +238,7 @@ COLUMNS_SHAPES = tuple(
 
 
 def columns_cases(target: Target) -> list[Case]:
-    """Layers of both forms, whole and from rings."""
+    """Layers of both forms, by sixteen and by eight channels, whole and from rings."""
     rng = np.random.default_rng(6)
     context = Context(target, kernels="tinyfuse")
     cases: list[Case] = []
@@ -246,8 +247,8 @@ def columns_cases(target: Target) -> list[Case]:
             plain = make_op(replace(shape, activation=activation), rng)
             output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
             op = replace(plain, outputs=(output,))
-            for kernel in kernels_for(op):
-                if kernel.name == "tinyfuse_depthwise_columns_row_s8" and kernel.accepts(op, context):
+            if ColumnsDepthwiseRow().accepts(op, context):
+                for kernel in (ColumnsDepthwiseRow(), FewerColumnsDepthwiseRow()):
                     extreme = bool(rng.random() < 0.5)
                     cases.append(case_of(op, kernel, random_input(op, rng, extreme), extreme, int(rng.integers(0, 4))))
     return cases
@@ -258,7 +259,7 @@ def test_depthwise_by_columns(target: str, tmp_path: Path) -> None:
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = columns_cases(TARGETS[target])
-    assert len(cases) == 3 * len(COLUMNS_SHAPES)
+    assert len(cases) == 2 * 3 * len(COLUMNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
     assert_exact(cases, TARGETS[target], tmp_path, "-O2")
 

@@ -145,8 +145,8 @@ def test_copies_are_begun_ahead_where_there_is_room() -> None:
     assert counts == sorted(counts) and len(set(counts)) > 1, "more copies where there is more room"
 
 
-@pytest.mark.parametrize("options", [{"step": True}, {"feed_rows": True}])
-def test_an_inference_that_may_be_left_copies_nothing(options: dict[str, bool]) -> None:
+@pytest.mark.parametrize("options", [{"step": True}, {"feed_rows": True}, {"feed_rows": True, "slide": 2}])
+def test_an_inference_that_may_be_left_copies_nothing(options: dict[str, int]) -> None:
     assert places(plan_of(small(), "cortex-m4", memory=PLENTY, **options)).staged == ()
 
 

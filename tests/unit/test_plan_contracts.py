@@ -31,6 +31,7 @@ from tinyfuse.plan.contracts import _OF_ELEMENTS, _ROWS, rows_read
 from tinyfuse.plan.scratch_contracts import (
     _SCRATCH,
     COLUMNS_BYTES,
+    COLUMNS_PLANE_BYTES,
     POINTER_BYTES,
     QUAD_BYTES,
     RUN_BYTES,
@@ -164,6 +165,7 @@ def test_the_structure_in_scratch_has_its_size(tmp_path: Path, compiler: str, wo
     source.write_text(
         '#include "tinyfuse_depthwise_3x3.h"\n#include "tinyfuse_depthwise_columns.h"\n#include "tinyfuse_conv_runs_mve.h"\n'
         f"typedef char columns_are[TINYFUSE_COLUMNS_JOB_BYTES == {COLUMNS_BYTES} ? 1 : -1];\n"
+        f"typedef char planes_are[TINYFUSE_COLUMNS_PLANE_BYTES == {COLUMNS_PLANE_BYTES} ? 1 : -1];\n"
         f"typedef char runs_are[TINYFUSE_RUN_BYTES == {RUN_BYTES} ? 1 : -1];\n"
         f"typedef char pointer_is[sizeof(void *) == {word} ? 1 : -1];\n"
         f"typedef char quad_is[TINYFUSE_QUAD_BYTES == {QUAD_BYTES} ? 1 : -1];\n"

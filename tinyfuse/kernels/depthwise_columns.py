@@ -13,8 +13,8 @@ from tinyfuse.kernels.packing import channel_weights, conv_row_call, folded_bias
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry
 
 _HEADER = "tinyfuse_depthwise_columns.h"
-_NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "CHANNELS", "BYTES", "JOB_BYTES")
-_ROWS, _WIDTH, _PLANES, _OUTPUTS, _CHANNELS, _BYTES, _JOB_BYTES = (
+_NAMES = ("ROWS", "WIDTH", "PLANES", "OUTPUTS", "JOB_BYTES", "PLANE_BYTES", "WORD")
+_ROWS, _WIDTH, _PLANES, _OUTPUTS, _JOB_BYTES, _PLANE_BYTES, _WORD = (
     c_constant(_HEADER, f"TINYFUSE_COLUMNS_{x}") for x in _NAMES
 )
 
@@ -33,6 +33,7 @@ class ColumnsDepthwiseRow(Kernel):
     name = "tinyfuse_depthwise_columns_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings = True, False, True
+    at_once = "TINYFUSE_COLUMNS_CHANNELS"
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -49,17 +50,33 @@ class ColumnsDepthwiseRow(Kernel):
 
     def scratch(self, op: Op, context: Context) -> int:
         g = geometry(op)
-        padding = g.in_c if g.pads_rows else 0
-        return _JOB_BYTES + _BYTES * _planes(g) * _plane_columns(g) + padding
+        column = _WORD * c_constant(_HEADER, self.at_once)
+        return _JOB_BYTES + _planes(g) * (_PLANE_BYTES + column * _plane_columns(g))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return "rectified" if rectified(op) else "clamped"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return columns_counts(op, by_row, _OUTPUTS, _CHANNELS)
+        return columns_counts(op, by_row, _OUTPUTS, c_constant(_HEADER, self.at_once))
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return conv_row_call(self, op, site, site.scratch, int(rectified(op)))
+        return conv_row_call(self, op, site, site.scratch, self.at_once, int(rectified(op)))
+
+
+class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
+    """The same with fewer channels at a time, whose columns take half the scratch: where that is no more than a row of the
+    input, it often finds room in a ring whose oldest row is used up."""
+
+    at_once = "TINYFUSE_COLUMNS_FEWER"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        if context.optimize != "ram" or not super().accepts(op, context):
+            return False
+        g = geometry(op)
+        return self.scratch(op, context) <= g.in_w * g.in_c
+
+    def path(self, op: Op, by_row: bool, context: Context) -> str:
+        return f"{super().path(op, by_row, context)} fewer"
 
 
 def _planes(g: ConvGeometry) -> int:

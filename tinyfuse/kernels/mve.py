@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -131,6 +132,37 @@ class MvePointwise(Kernel):
             ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
              site.constant("channels"), _form(op)),
         )  # fmt: skip
+
+
+#: pixels from which on copies of two of them are a small part of an input
+_MANY_PIXELS = 8
+
+
+class MveBufferedPointwise(MvePointwise):
+    """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over what
+    was just read. Where outputs are shorter than inputs, the copy takes more than that saves."""
+
+    name = "tinyfuse_pointwise_buffered_mve_s8"
+    costs_as = MvePointwise.name
+    by_row = False
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        out_c, in_c = op.operand(1).shape[::3]
+        many = op.input.elements >= _MANY_PIXELS * in_c
+        return many and out_c >= in_c and super().accepts(op, context)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        return {0: replace(super().access_orders(op)[0], buffered=True)}
+
+    def scratch(self, op: Op, context: Context) -> int:
+        in_c: int = op.operand(1).shape[3]
+        return 2 * in_c
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        fields, call = super().call(op, site, context)
+        assert isinstance(call, Call)
+        *args, form = call.args
+        return fields, Call(self.name, (*args, site.scratch, form))
 
 
 class MveDense(Kernel):

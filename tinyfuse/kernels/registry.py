@@ -55,7 +55,7 @@ from tinyfuse.kernels.conv import (
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
 from tinyfuse.kernels.depthwise import Depthwise3x3Row, DepthwiseRow, PackedDepthwiseRow
-from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
@@ -94,7 +94,14 @@ from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvR
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
-from tinyfuse.kernels.mve import MveConvRow, MveDense, MveDepthwiseRow, MvePointwise, MveRunsConvRow
+from tinyfuse.kernels.mve import (
+    MveBufferedPointwise,
+    MveConvRow,
+    MveDense,
+    MveDepthwiseRow,
+    MvePointwise,
+    MveRunsConvRow,
+)
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
@@ -112,7 +119,7 @@ from tinyfuse.kernels.pool import PoolRow, WidePoolRow
 from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
-from tinyfuse.kernels.row_sum import AverageOfSumRow, RowSumRow
+from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
 from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
     EnergyKernel,
@@ -225,7 +232,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
-            MvePointwise(), MveRunsConvRow(), MveConvRow(),
+            MveBufferedPointwise(), MvePointwise(), MveRunsConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),
@@ -238,7 +245,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
-            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE, MveDepthwiseRow(), ColumnsDepthwiseRow(),
+            *INT4_DEPTHWISE, *COMPRESSED_DEPTHWISE,
+            FewerColumnsDepthwiseRow(), MveDepthwiseRow(), ColumnsDepthwiseRow(),
             Depthwise3x3Row(), PackedDepthwiseRow(), DepthwiseRow(),
             CmsisDepthwiseS4(), CmsisDepthwise(),
         ),
@@ -379,7 +387,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
     "WHILE": (While(),),
-    "ROW_SUM": (RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
+    "ROW_SUM": (MveRowSumRow(), RowSumRow("int8"), RowSumRow("int16"), RowSumRow("float32")),
     "AVERAGE_OF_SUM": (AverageOfSumRow("int8"), AverageOfSumRow("int16"), AverageOfSumRow("float32")),
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),

@@ -33,6 +33,17 @@ class RowSumRow(Kernel):
         return (Call(self.name, (source, previous, view.pointer, width, channels)),)
 
 
+class MveRowSumRow(RowSumRow):
+    """The same for Helium, eight channels at a time."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.headers, self.name = ("tinyfuse_row_sum_mve.h",), "tinyfuse_row_sum_mve_s8"
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.mve and op.input.shape[3] % 8 == 0 and super().accepts(op, context)
+
+
 class AverageOfSumRow(Kernel):
     """The one row behind the last sums, divided and clamped."""
 

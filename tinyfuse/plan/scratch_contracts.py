@@ -254,17 +254,21 @@ def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
 def _of_runs(p: _Fields, args: _Arguments) -> int:
     """RUN_BYTES for each kernel row, then as many windows of kernel_h * kernel_w * in_c bytes as of two pixels side by
     side have columns in the padding; at least one where any window has rows there."""
-    starts = [x * p["stride_w"] - p["pad_left"] for x in range(p["out_w"])]
+    left, outputs = p["pad_left"], p["out_w"]
+    if isinstance(left, str):  # of some rows of one column each: those of all, of which a call makes an even number
+        left, outputs, p = int(left.partition(" ")[0]), p["out_h"], {**p, "out_h": 1}
+    starts = [x * p["stride_w"] - left for x in range(outputs)]
     outside = [int(not 0 <= start <= p["in_w"] - p["kernel_w"]) for start in starts] + [0]
     windows = max(int(_leaves(p, "h", "top")), *(a + b for a, b in zip(outside[::2], outside[1::2], strict=False)))
     return int(p["kernel_h"] * (RUN_BYTES + windows * p["kernel_w"] * p["in_c"]))
 
 
 def _of_columns(p: _Fields, args: _Arguments) -> int:
-    """A tinyfuse_columns; of each plane of columns stride_w apart 64 bytes for each that eight outputs read; in_c bytes
-    where any window has rows in the padding."""
+    """A tinyfuse_columns, a plane of which takes as much as COLUMNS_PLANE_BYTES; of each plane of columns stride_w apart a
+    word of each channel of those at a time for each column that eight outputs read."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
-    return int(COLUMNS_BYTES + 64 * planes * columns + (p["in_c"] if _leaves(p, "h", "top") else 0))
+    at_once = {"TINYFUSE_COLUMNS_CHANNELS": 16, "TINYFUSE_COLUMNS_FEWER": 8}[args[-2]]
+    return int(COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * at_once * columns))
 
 
 def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
@@ -286,14 +290,15 @@ def _leaves(p: _Fields, axis: str, side: str) -> bool:
 
 
 #: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), for a tinyfuse_quad, for a
-#: tinyfuse_columns, and for a tinyfuse_mve_run with a pointer
-POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, RUN_BYTES = 4, 156, 148, 20
+#: tinyfuse_columns without planes and for each of these, and for a tinyfuse_mve_run with a pointer
+POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES = 4, 156, 60, 32, 20
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
     "tinyfuse_conv_row_s4": _of_packed_conv,
     "tinyfuse_winograd_rows_s8": _of_winograd,
     "tinyfuse_pointwise_s8": _of_pointwise,
+    "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,

@@ -1,7 +1,8 @@
 """Which partition `--optimize` and `--max-ram` ask for, of those the search found.
 
 speed     the fewest predicted instructions that --max-ram allows
-balanced  the least RAM within 7 % of the fewest instructions; where that exceeds --max-ram, as speed
+balanced  the least RAM within 8 % of the fewest instructions, of which the last 2 % must save 1 % of RAM; where that
+          exceeds --max-ram, as speed
 ram       the least RAM
 
 Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment,
@@ -17,8 +18,11 @@ from tinyfuse.schedule.search import Candidate
 from tinyfuse.thinning import evenly
 
 #: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
-#: fixed work of a row weighs more: with 0.05, default arenas grew when the kernels' assembly became faster.
-SLOWER = 0.07
+#: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
+SLOWER = 0.08
+
+#: what it spends for any RAM, and the share of RAM that more than this must save
+FOR_ANY, WORTH_MORE = 0.06, 0.01
 
 #: how many candidates are planned to find the smallest arena: the one with the least estimate may
 #: not be the one with the least arena
@@ -78,14 +82,20 @@ class Choices:
             plans = self._smallest(self._by_speed), self.choose("balanced", None)
             return min(plans, key=lambda plan: plan.arena_bytes)
         if optimize == "balanced":
-            most = self._by_speed[0].instructions * (1 + SLOWER)
-            plan = self._smallest([c for c in self._by_speed if c.instructions <= most])
+            plan, faster = self._smallest(self._within(SLOWER)), self._smallest(self._within(FOR_ANY))
+            if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes:
+                plan = faster
             if max_ram is None or plan.ram_bytes <= max_ram:
                 return plan
         for candidate in self._by_speed:
             if max_ram is None or (candidate.ram <= max_ram and self._plans.of(candidate).ram_bytes <= max_ram):
                 return self._plans.of(candidate)
         return self._smallest(self._by_speed)
+
+    def _within(self, slower: float) -> list[Candidate]:
+        """Those that take at most so large a share more instructions than the fewest."""
+        most = self._by_speed[0].instructions * (1 + slower)
+        return [c for c in self._by_speed if c.instructions <= most]
 
     def _smallest(self, candidates: Sequence[Candidate]) -> Plan:
         """The least arena; of equal ones the faster. Where another order than the file's seems best, the
