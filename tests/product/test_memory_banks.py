@@ -379,6 +379,18 @@ def test_the_c_is_c_plus_plus_and_the_firmware_may_copy(unfused: Plan, tmp_path:
         assert {"net_stage", "net_stage_wait"} & set(wanted) == ({"net_stage", "net_stage_wait"} if hook else set())
 
 
+def test_no_copy_goes_on_when_an_inference_ends_early() -> None:
+    """A DMA would write to an arena that is the application's again. Kernels of CMSIS-NN may refuse what they get."""
+    text = emit(plan_of(small(), "cortex-m4", memory=PLENTY, fusion="none", kernels="cmsis-nn"))["net.c"]
+    body = text[text.index("int net_run(void *arena)") :]
+    ends = re.findall(r"if \(status != NET_OK\) \{\n((?: {8}.*\n)+)", body)
+    assert ends and all(end.split() == ["net_stage_wait();", "return", "status;"] for end in ends)
+    assert any(
+        staged.begun < staged.group
+        for staged in places(plan_of(small(), "cortex-m4", memory=PLENTY, fusion="none")).staged
+    )
+
+
 def test_files_are_the_same_each_time_and_stand_beside_forms() -> None:
     plan = plan_of(small(), "cortex-m4", memory=PLENTY, kernels="tinyfuse")
     assert emit(plan) == emit(plan_of(small(), "cortex-m4", memory=PLENTY, kernels="tinyfuse"))

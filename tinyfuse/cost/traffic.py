@@ -36,9 +36,14 @@ class Layer:
 def layers(plan: Plan) -> Iterator[Layer]:
     """All constants of a plan, in the order of their use."""
     inner = [(None, stage) for each in plan.subplans.values() for group in each.groups for stage in group.stages]
-    stages = [*inner, *((group.index, stage) for group in plan.groups for stage in group.stages)]
+    stages = [*inner, *((group, stage) for group in plan.groups for stage in group.stages)]
     found = [
-        (str(stage.op), group, tuple(map(constant_key, stage.constants)), constant_loads(stage))
+        (
+            str(stage.op),
+            group.index if group else None,
+            tuple(map(constant_key, stage.constants)),
+            constant_loads(stage) * (plan.runs(group) if group else 1),
+        )
         for group, stage in stages
     ]
     found += [(str(state), None, (constant_key(value),), 0) for state, value in plan.initial_values.items()]

@@ -27,9 +27,9 @@ from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import FEED_STATE, Group, Plan, Stage, Staged
+from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
 from tinyfuse.plan.contracts import rows_read
-from tinyfuse.plan.memory_check import check_memory
+from tinyfuse.plan.memory_check import begin_copies, check_memory, keep_copies
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
 
 #: bytes of a row that are stamped at a time, or iterations of a call that are looked at: each takes eight bytes
@@ -37,9 +37,6 @@ _PART = 1 << 20
 
 #: what a call leaves in its scratch: no value's number, nor what feed states carry
 _SCRATCH = -9
-
-#: and weights that are copied ahead for group 0; for group n, less n
-_STAGED = -10
 
 
 def verify_plan(plan: Plan) -> None:
@@ -130,14 +127,14 @@ class _Player:
             self._write_whole(tensor)
         for group in self.plan.groups:
             self._check_scratch(group)
-            self._stage(group.index)
+            begin_copies(self.plan, group.index, self.bytes)
             self._play_feed_state(group, start=group is self.plan.fed_group)
             if group.stages[0].by_row:
                 self._play_rows(group)
             else:
                 self._play_call(group)
             self._play_feed_state(group)
-            self._keep_staged(group.index)
+            keep_copies(self.plan, group.index, self.bytes)
         for tensor in self.plan.graph.outputs:
             self._read_whole(tensor, "the caller")
 
@@ -242,22 +239,6 @@ class _Player:
                 raise _fault(f"{stage.op}: {stage.kernel.name} needs {needed} bytes of scratch and has {there}")
             if name and self.plan.placement.offsets[name] % 16:
                 raise _fault(f"{stage.op}: its scratch is not aligned to 16")
-
-    def _stage(self, group: int) -> None:
-        """The copies that begin before a group: their bytes may change from here on. Those for the group are whole."""
-        for staged in self.plan.memory.staged if self.plan.memory else ():
-            if staged.begun == group:
-                self._staged_bytes(staged)[:] = _STAGED - staged.group
-        self._keep_staged(group)
-
-    def _keep_staged(self, group: int) -> None:
-        staged = self.plan.memory.staged_for(group) if self.plan.memory else None
-        if staged is not None and (self._staged_bytes(staged) != _STAGED - group).any():
-            raise _fault(f"group {group}: {staged.buffer} was overwritten")
-
-    def _staged_bytes(self, staged: Staged) -> np.ndarray:
-        start = self.plan.placement.offsets[staged.buffer]
-        return self.bytes[start : start + self.size[staged.buffer]]
 
     def _scribble_scratch(self, group: Group, stage: int) -> None:
         name = group.scratch[stage]

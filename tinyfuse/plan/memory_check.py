@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from tinyfuse.errors import InternalFault
+from tinyfuse.ir import Array
 from tinyfuse.plan.memory import Memory, Staged
 from tinyfuse.plan.plan import Plan, constant_key
 
 #: a line of the data cache of M7 and M85, which a DMA's bytes may share with nothing
 _LINE = 32
+
+#: what the checker of plans is told that a copy for group 0 leaves, no value's number; for group n, less n
+_COPY = -10
 
 
 def check_memory(plan: Plan) -> None:
@@ -61,6 +65,27 @@ def _check_staged(plan: Plan, memory: Memory) -> None:
             raise _fault(f"{staged.buffer} is not alive from the start of its copy to the end of its group")
         if plan.placement.offsets[staged.buffer] % _LINE or not _apart(staged, buffer.bytes):
             raise _fault(f"{staged.buffer}: copies that share bytes, or a line of the cache")
+
+
+def begin_copies(plan: Plan, group: int, found: Array) -> None:
+    """The copies that begin before a group, played on what the bytes of the arena hold: they may change from here on.
+    InternalFault where those for the group are not whole any more."""
+    for staged in plan.memory.staged if plan.memory else ():
+        if staged.begun == group:
+            found[_bytes(plan, staged)] = _COPY - staged.group
+    keep_copies(plan, group, found)
+
+
+def keep_copies(plan: Plan, group: int, found: Array) -> None:
+    """InternalFault where something was written over the copies for a group."""
+    staged = plan.memory.staged_for(group) if plan.memory else None
+    if staged is not None and (found[_bytes(plan, staged)] != _COPY - group).any():
+        raise _fault(f"group {group}: {staged.buffer} was overwritten")
+
+
+def _bytes(plan: Plan, staged: Staged) -> slice:
+    start = plan.placement.offsets[staged.buffer]
+    return slice(start, start + next(buffer.bytes for buffer in plan.buffers if buffer.name == staged.buffer))
 
 
 def _apart(staged: Staged, size: int) -> bool:

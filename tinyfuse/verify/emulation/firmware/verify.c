@@ -573,10 +573,20 @@ static void begin_copies(int run)
     begun_count = 0;
     copies_wait = run % 2 == 0;
 }
+
+/* A DMA that goes on when the inference has ended would write to what is the application's. */
+static void end_copies(void)
+{
+    PROMISE(begun_count == 0);
+}
 #else
 static void begin_copies(int run)
 {
     (void)run;
+}
+
+static void end_copies(void)
+{
 }
 #endif
 
@@ -749,6 +759,7 @@ int main(void)
             status = run_for_stack(run, RUN_ARGUMENTS, &stack);
         }
 #endif
+        end_copies();
 #ifdef AWAITS
         if (status == MODULE_MACRO(NO_RESULT_YET)) {
 #if !MODULE_MACRO(SLIDE_STEP)
