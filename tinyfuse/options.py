@@ -200,7 +200,7 @@ class Options:
     memory: tuple[str, ...] = option(
         "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
         "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead "
-        "(docs/memories.md).",
+        "(docs/memories.md). `device`: those that the pack of --device names.",
         (),
         metavar="NAME=SIZE[:slow]",
     )

@@ -31,6 +31,11 @@ _DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint32", "uint64", "float
 REFUSED = {
     ("GREATER", "int16"): "its multipliers are those of int8, which were never set",
     ("PRELU", "float32"): "of int16 cases, whose alpha stays int8: its bytes would be floats",
+    **{
+        (kind, dtype): "it takes each byte for a bool"
+        for kind in ("LOGICAL_AND", "LOGICAL_OR")
+        for dtype in _DTYPES[1:]
+    },
 }
 
 #: what is refused for another reason than the dtype: the case's quantization, attributes or constants, made for another
@@ -41,6 +46,7 @@ _OTHER_REASONS = (
     "no operator is left",
     "the bias is",
     "weights are constant",
+    "the output is bool",
 )
 
 

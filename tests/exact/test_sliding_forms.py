@@ -265,7 +265,7 @@ REASONS = {
     "max": (lambda s, x: mean_over(s, x, [1, 2], False, "REDUCE_MAX"), "REDUCE_MAX", "it needs all rows"),
     "gate": (lambda s, x: s.gate(x), "MUL", "which follows from all rows"),
     "constants": (lambda s, x: s.with_constant(x, "MUL", (20, 1, 1)), "MUL", "it has other constants for each row"),
-    "resize": (lambda s, x: s.resize(x, (40, 4)), "RESIZE_BILINEAR", "it makes no rows of its output alone"),
+    "resize": (lambda s, x: s.resize(x, (3 * x.shape[1], 4)), "RESIZE_BILINEAR", "no rows of its output alone"),
     "flat": (lambda s, x: s.fully_connected(x, 2), "FULLY_CONNECTED", "it weighs each row by its place in the window"),
     "cut": (lambda s, x: s.conv(s.reshape(x, (1, 40, 2, 3)), 2, (3, 1)), "CONV_2D", "no frames any more"),
     "pad": (lambda s, x: s.relu(s.pad(x, 2, 0, 0, 0)), "PAD", "a row of its output sees padding alone"),

@@ -6,11 +6,12 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from executors import plan_of
 from random_graphs import Sketch
-from slide_program import assert_all_slide
 from sliding_models import assert_slides, dense_first, gesture, mean_over, padded, step_of, wake_word
+from stream_program import assert_all_stream
 from test_selftest import frames_and_gain, generate, run
 from test_sliding_own_window import joined, sounds, streaming
 
@@ -140,7 +141,7 @@ def test_the_contract(tmp_path: Path) -> None:
     drawn += [(frames_and_gain(), 2, {}), (frames_and_gain(), 1, {}), (wake_word(dtype="float32"), 2, {})]
     drawn += [(joined(tmp_path, stride=2), 2, {"optimize": "speed"})]
     plans = [plan_of(data, slide=step, feed_rows=True, **options) for data, step, options in drawn]
-    assert_all_slide(plans)
+    assert_all_stream(plans)
 
 
 @emulated
@@ -173,6 +174,18 @@ def test_the_selftest_feeds_rows(tmp_path: Path) -> None:
     assert run(made) == ["0", "0", "2", "no error\n"]
     header = (made / "net.h").read_text()
     assert "#define NET_FEED_ROWS 2\n" in header and "#define NET_INPUT_SAMPLES_ROW_ELEMENTS 40\n" in header
+
+
+def test_run_says_which_steps_have_no_result() -> None:
+    """What a person feeds is a stream: zeros are no scores until the window is full."""
+    module = tinyfuse.compile(wake_word(), "host", name="net", slide=4, feed_rows=True)
+    frames = np.arange(6 * 4 * 6, dtype=np.int8).reshape(6, 4, 1, 6)
+    found = module.run({"frames": frames}, emulator="host")
+    scores = found.in_order[0]
+    assert not scores[:4].any() and scores[4:].any(axis=1).all()
+    assert found.notes == (
+        "zeros stand for the results of the first 4 of 6 steps: 5 steps fill the window of 20 frames",
+    )
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ SORTS: dict[str, tuple[Callable[[], bytes], dict[str, object]]] = {
     "steps": (small, {"step": True}),
     "blob": (small, {"weights_blob": True}),
     "slid": (padded, {"slide": 2}),
+    "slid_rows": (padded, {"slide": 2, "feed_rows": True}),
+    "banks": (small, {"memory": ("sram=64K", "qspi=64K:slow")}),
     "state": (lambda: STREAM_MODELS["every kind of state"], {}),
 }
 
@@ -102,7 +104,7 @@ def test_modules_of_every_sort_are_exact(sort: str, server: Path) -> None:
     with on_a_terminal([server, str([*SORTS].index(sort))]) as port:
         found = validated(asked, SORTS[sort][0](), port, runs=12)
     assert found.exact and found.mismatches == 0 and found.runs == 12
-    assert found.elements == 12 * sum(t.elements for t in asked.source.outputs) or sort == "slid"
+    assert found.elements == 12 * sum(t.elements for t in asked.source.outputs) or "slid" in sort
     # ten a look: one from each group's begin to its end but that of an empty one, so none is left
     figures = found.figures
     assert found.counter == "the firmware's own" and found.overhead_cycles == 10 and figures is not None
@@ -203,6 +205,7 @@ def test_a_module_without_it_is_as_it_was_and_forms_take_it() -> None:
     assert "plain_board.c" in beside["CMakeLists.txt"]
     single = emit(asked, delivery=delivery_of(["single-file"], {}, board=True))
     assert "plain_board.c" not in single and "int plain_board_serve(" in single["plain.c"]
+    assert "plain_board_serve" in single["README.md"]
     arduino = emit(plan_of(small(), "generic32", name="plain"), delivery=delivery_of(["arduino"], {}, board=True))
     assert "src/plain/plain_board.c" in arduino
 

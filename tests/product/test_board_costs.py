@@ -6,21 +6,30 @@ from __future__ import annotations
 import json
 import tomllib
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from executors import plan_of
 from families import mobilenet_v2, two_inputs
 from random_graphs import Sketch
+from rich.console import Console
 from test_board import ran, small
 from test_schemas import meets
 
 from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
 from tinyfuse.cli.board import validation_json
+from tinyfuse.cli.board_costs import read_validation
 from tinyfuse.cost.calibrate import Sample, rates
 from tinyfuse.cost.predict import plan_stages
 from tinyfuse.cost.table import cost_table, entry_name, read_table
+from tinyfuse.errors import UsageError
 from tinyfuse.plan import Plan
+from tinyfuse.profile.profile_json import Measured, profile_json, with_board
+from tinyfuse.profile.text import profile_text
+from tinyfuse.report.report_json import JsonObject, plan_envelope
+from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation import Firmware, Outcome
 
 TARGET = "cortex-m4"
 
@@ -93,6 +102,43 @@ def test_cycles_of_models_that_were_not_on_the_board(folder: Path) -> None:
     assert abs(estimated["cycles"] / really - 1) < abs(by_the_mean / really - 1) / 2, "one rate for all would do"
     text = ran(*words)
     assert text.exit_code == 0 and text.stdout.startswith(f"about {estimated['cycles']:,} cycles")
+
+
+def profiled(data: bytes, **options: object) -> JsonObject:
+    """A profile without what an emulator counts, as its JSON has it."""
+    plan = plan_of(data, TARGET, kernels="tinyfuse", **options)
+    firmware = Firmware(Path("x.elf"), load_target(TARGET), "qemu", 1, "gcc", "O2")
+    build = profile_json(Measured(plan, firmware, Outcome([], 5000, 100, [], ""), None, None))
+    about = {"emulator": "qemu", "compiler": "gcc", "compiler_opt": "O2", "unfused": None}
+    found: JsonObject = json.loads(json.dumps(plan_envelope(plan) | about | build, default=list))
+    meets("profile", found)
+    return found
+
+
+def test_a_profile_shows_a_boards_cycles(folder: Path) -> None:
+    data, counted = profiled(dense()), read_validation("dense.json")
+    beside = with_board(data, counted, "dense.json")
+    meets("profile", beside)
+    assert beside["board_cycles"] == counted["cycles"]
+    assert [g["board_cycles"] for g in beside["groups"]] == [g["cycles"] for g in counted["groups"]]
+    for width in (90, 140):
+        console = Console(width=width, record=True, file=StringIO())
+        console.print(profile_text(beside, width))
+        text = console.export_text()
+        assert "cycles, on the board" in text and all(f"{g['cycles']:,}" in text for g in counted["groups"])
+        console.print(profile_text(data, width))
+        assert "on the board" not in console.export_text()
+    for other, message in (
+        (profiled(small()), "of another model"),
+        (profiled(dense(), fusion="none"), "of another model, target or options"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            with_board(other, counted, "dense.json")
+    with pytest.raises(UsageError, match="has no cycles"):
+        with_board(data, counted | {"cycles": None}, "dense.json")
+    Path("bad.json").write_text("[]")
+    refused = ran("profile", "dense.tflite", "--target", TARGET, "--board", "bad.json")
+    assert refused.exit_code == 2 and "no answer of tinyfuse" in refused.stderr
 
 
 def test_the_table_has_the_format_of_ours(folder: Path) -> None:

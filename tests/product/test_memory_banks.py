@@ -145,8 +145,8 @@ def test_copies_are_begun_ahead_where_there_is_room() -> None:
     assert counts == sorted(counts) and len(set(counts)) > 1, "more copies where there is more room"
 
 
-@pytest.mark.parametrize("options", [{"step": True}, {"feed_rows": True}])
-def test_an_inference_that_may_be_left_copies_nothing(options: dict[str, bool]) -> None:
+@pytest.mark.parametrize("options", [{"step": True}, {"feed_rows": True}, {"feed_rows": True, "slide": 2}])
+def test_an_inference_that_may_be_left_copies_nothing(options: dict[str, int]) -> None:
     assert places(plan_of(small(), "cortex-m4", memory=PLENTY, **options)).staged == ()
 
 
@@ -258,7 +258,7 @@ def test_the_checker_finds_a_copy_over_what_is_still_read(unfused: Plan) -> None
 
 WAYS = {
     "unfused": (small, {"memory": PLENTY, "fusion": "none"}),
-    "two flashes": (small, {"memory": ("dtcm=8K", "flash=700", "qspi=64K:slow"), "fusion": "none"}),
+    "two flashes": (small, {"memory": ("RAM=8K", "FLASH=700", "bulk=64K:flash:slow"), "fusion": "none"}),
     "state": (lambda: STREAM_MODELS["every kind of state"], {"memory": PLENTY}),
     "state apart": (lambda: STREAM_MODELS["every kind of state"], {"memory": ("a=64K:slow", "b=64K", "qspi=1M:slow")}),
 }  # fmt: skip
@@ -385,6 +385,7 @@ def test_files_are_the_same_each_time_and_stand_beside_forms() -> None:
     for form in ("zephyr", "single-file"):
         files = emit(plan, None, delivery_of([form], {}))
         assert "> qspi" in files["net_memory.ld"] and "*(.bss.dtcm.net_arena)" in files["net_memory.ld"]
+        assert files["net_memory.ld"].startswith("/* SPDX-License-Identifier: ")
         assert any("NET_WEIGHTS_QSPI_ATTR NET_ALIGNED" in text for text in files.values())
     assert "net_memory.ld" not in emit(plan_of(small(), "cortex-m4", kernels="tinyfuse"))
 

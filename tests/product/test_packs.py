@@ -220,6 +220,11 @@ def test_the_device_gives_target_and_limits(server_once, monkeypatch) -> None:
     assert data["target"] == "cortex-m4"
     assert (data["options"]["max_ram"], data["options"]["max_flash"]) == (0xA0000, 0x100000)
     assert json.loads(tinyfuse_(*command, "ACM4R5ZG", "--max-ram", "1M").stdout)["options"]["max_ram"] == 1 << 20
+    data = json.loads(tinyfuse_(*command, "ACM4R5ZG", "--memory", "device", "--memory", "sdram=8M:slow").stdout)
+    held = {bank["name"]: bank["used_bytes"] > 0 for bank in data["memory"]["banks"]}
+    assert held == {"IROM1": True, "IRAM2": True, "IRAM1": False, "IRAM3": False, "sdram": False}
+    alone = tinyfuse_("report", "net.tflite", "--target", "cortex-m4", "--memory", "device")
+    assert alone.exit_code == 2 and "of a --device" in alone.stderr
     server_once.close()  # all of it came out of the cache, and does again
     assert tinyfuse_(*command, "ACM33N").exit_code == 0
     both = tinyfuse_("report", "net.tflite", "--device", "ACM3", "--target", "host")
@@ -248,7 +253,8 @@ def test_listing_and_updating(server_once) -> None:
     assert tinyfuse_("devices", "ACNEW").stdout == ""
     (found,) = json.loads(tinyfuse_("devices", "ACNEW", "--update", "--json").stdout)["devices"]
     assert found == {"name": "ACNEW", "target": "cortex-m3", "ram": 0xA0000, "flash": 0x200000,
-                     "pack": "Acme::New_DFP 1.0.0"}  # fmt: skip
+                     "pack": "Acme::New_DFP 1.0.0",
+                     "memories": ["IROM1=2097152", "IRAM2=65536", "IRAM1=196608", "IRAM3=458752"]}  # fmt: skip
 
 
 def test_an_update_that_fails_keeps_what_was_there(server_once) -> None:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from documented import ROOT
 from host_program import SANITIZERS, WARNINGS
 
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import Delivery
 from tinyfuse.plan import Plan
 from tinyfuse.targets import Target
-from tinyfuse.verify.emulation import build
+
+_BOARD = ROOT / "examples" / "digits" / "board"
 
 #: `program INDEX` serves the module of that number, and counts the looks at its clock as cycles
 _MAIN = """\
@@ -67,10 +69,10 @@ def host_server(folder: Path, plans: Sequence[Plan], changed: Callable[[Path], N
         "bind": " ".join(f"(void){name}_bind({name}_blob, sizeof {name}_blob);" for name in blobs),
     }
     (folder / "main.c").write_text(_MAIN.format(**parts))
-    flags = ["-std=gnu99", "-O1", "-DTINYFUSE_ANY_CPU", *(flag for flag in WARNINGS if flag != "-Wpedantic")]
+    flags = ["-std=gnu99", "-DTINYFUSE_ANY_CPU", *(flag for flag in WARNINGS if flag != "-Wpedantic")]
     modules = [path for path in sources if not path.stem.endswith("_board")]
     servers = [path for path in sources if path not in modules]
-    # kernels have sanitizers in tests of their own, and take most of the compiler's time under them
+    # kernels have sanitizers and levels of optimization in tests of their own, and would take most of the time here
     _gcc(folder, [*flags, "-c", *modules])
     objects = [path.with_suffix(".o") for path in modules]
     _gcc(folder, [*flags, *SANITIZERS, *servers, folder / "main.c", *objects, "-lm", "-o", folder / "server"])
@@ -97,14 +99,22 @@ def on_a_terminal(command: Sequence[str | Path]) -> Iterator[str]:
 
 
 def firmware(folder: Path, main: str, plan: Plan) -> Path:
-    """An ELF file for the emulated board of the plan's target: the module, `main`, and the port of `verify`."""
-    target, port = plan.context.target, build._FIRMWARE / "port_cortex_m.c"
+    """An ELF file for the emulated board of the plan's target: the module, `main`, and the digits example's startup."""
     sources = write_board_modules(folder, [plan])
     (folder / "main.c").write_text(main)
-    compiler = build.find_compiler(target, "qemu", "O2")
-    flags = ("-std=gnu99", *build._WARNINGS, f"-I{folder}", f"-I{build._FIRMWARE}")
-    units = [build.Unit("module", path, flags) for path in (*sources, folder / "main.c", port)]
-    build._link(compiler, build.compile_units(compiler, units, [], folder), folder / "board.elf", target, folder)
+    flags = [
+        "-std=gnu99",
+        "-O2",
+        *plan.context.target.flags,
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Werror",
+        f"-I{folder}",
+    ]
+    layout = ["-nostartfiles", "--specs=nano.specs", "--specs=rdimon.specs", "-T", _BOARD / "mps2-an386.ld"]
+    command = ["arm-none-eabi-gcc", *flags, *sources, folder / "main.c", _BOARD / "startup.c", *layout, "-lm"]
+    subprocess.run([*map(str, command), "-o", str(folder / "board.elf")], check=True)
     return folder / "board.elf"
 
 

@@ -90,9 +90,8 @@ def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     """A layer whose rows may move with the window."""
     _, height, width, _ = x.shape
     twins = [v for v in older[:-1] if v.shape == x.shape]
-    kind = draw(
-        st.sampled_from(["conv", "depthwise", "pool", "unary", "concat", "pad", "block"] + ["add"] * 3 * bool(twins))
-    )
+    kinds = ["conv", "depthwise", "pool", "unary", "concat", "pad", "block"] + ["up"] * (height < 40)
+    kind = draw(st.sampled_from(kinds + ["add"] * 3 * bool(twins)))
     kernel = (draw(st.integers(1, 4)), draw(st.integers(1, 3)))
     stride = (draw(st.sampled_from([1, 1, 1, 2])), draw(st.sampled_from([1, 1, 2])))
     dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 1)])) if stride == (1, 1) else (1, 1)
@@ -115,6 +114,12 @@ def _draw_sliding(draw, sketch: Sketch, x: Value, older: list[Value]) -> Value:
     if kind == "block":  # branches of different depth
         y = sketch.depthwise(sketch.depthwise(x, (kernel[0], 1)), (3, 1))
         return sketch.add(x, y)
+    if kind == "up":
+        factor = draw(st.sampled_from([1, 2, 2, 3]))
+        if draw(st.booleans()):
+            return sketch.transpose_conv(x, draw(st.integers(1, 5)), kernel, (factor, 1))
+        which = draw(st.sampled_from(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"]))
+        return sketch.resize(x, (height * factor, width), which, half_pixel_centers=draw(st.booleans()))
     return sketch.concatenate([x, sketch.relu(x)], 3)
 
 

@@ -92,7 +92,8 @@ def check_module(plan: Plan, hello: Hello) -> None:
 
 def _infer(plan: Plan, device: Device, inputs: list[np.ndarray], first: bool, timeout: float) -> _Inference:
     """One inference; `first` of a stream."""
-    fed = plan.source.inputs.index(plan.fed) if plan.fed is not None else None
+    # the server takes the rows of a sliding window's step as one
+    fed = plan.source.inputs.index(plan.fed) if plan.fed is not None and plan.source.window is None else None
     for index, array in enumerate(inputs):
         if index != fed:
             device.write(index, _stored(array))

@@ -198,12 +198,21 @@ def run_plan(
     return Outputs(
         arrays={tensor.name: array for tensor, array in zip(tensors, arrays, strict=True)},
         in_order=arrays,
-        notes=tuple(i.note for i in given if i.note),
+        notes=(*(i.note for i in given if i.note), *_without_result(plan, runs)),
         instructions=outcome.instructions,
         emulator=f"{machine.name} {machine.version}".strip(),
         compiler=firmware.compiler,
         compiler_opt=firmware.opt,
     )
+
+
+def _without_result(plan: Plan, steps: int) -> list[str]:
+    """Of a sliding window: which of a stream's steps have no result."""
+    window = plan.source.window
+    if window is None or window.steps_to_fill == 1:
+        return []
+    count, filled = min(steps, window.steps_to_fill - 1), f"{window.steps_to_fill} steps fill the window"
+    return [f"zeros stand for the results of the first {count} of {steps} steps: {filled} of {window.frames} frames"]
 
 
 def _build_and_run(

@@ -75,7 +75,7 @@ def profile_plan(
     unfused = None
     if plan.options.fusion != "none":
         unfused = profile_json(_measure(make_unfused(), counting, how, progress))
-        del unfused["groups"], unfused["outside_groups"]
+        del unfused["groups"], unfused["outside_groups"], unfused["board_cycles"]
     return plan_envelope(plan) | {
         "warnings": [*plan.warnings, *counting.warnings],
         "emulator": f"{machine.name} {machine.version}".strip(),

@@ -121,7 +121,8 @@ class Outputs:
     arrays        by output name: the tensor's dtype (stored integers, not real values) and shape; for several runs
                   these are the batch. Of several outputs of one name, the last
     in_order      every output's array, in the order of `Module.outputs`
-    notes         what was done to the inputs beyond taking them: a sentence for each that was quantized
+    notes         what was done to the inputs beyond taking them: a sentence for each that was quantized; and which
+                  steps of a sliding window have no result
     instructions  of one inference, counted; None where they can't be
     emulator, compiler, compiler_opt   what ran and built it, with versions
     """

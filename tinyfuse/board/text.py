@@ -42,8 +42,9 @@ def _totals(data: JsonObject) -> list[Text]:
     lines = [
         f"cycles        {data['cycles']:,}, {data['least_cycles']:,} to {data['most_cycles']:,} over all inputs; "
         f"{data['outside_cycles']:,} between groups ({data['counter']})",
-        f"predicted     {figure(data['predicted_instructions'])} instructions, {_each(data)} cycles each",
     ]
+    if data["predicted_instructions"] is not None:
+        lines.append(f"predicted     {data['predicted_instructions']:,} instructions, {_each(data)} cycles each")
     if data["longest_step_cycles"] is not None:
         lines.insert(1, f"longest step  {data['longest_step_cycles']:,} cycles")
     return [Text(line) for line in lines]

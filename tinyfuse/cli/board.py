@@ -116,10 +116,11 @@ def _cycles(spread: Spread | None) -> JsonObject:
 
 def _group(plan: Plan, group: Group, predicted: list[float | None], figures: BoardFigures | None) -> JsonObject:
     """The keys of `profile`'s groups that are known without an emulator, and the cycles."""
+    runs = plan.runs(group)
     return {
         "name": f"{plan.options.name}_group_{group.index}",
-        "macs": group.macs,
-        "output_elements": sum(tensor.elements for tensor in group.outputs),
+        "macs": group.macs * runs,
+        "output_elements": sum(tensor.elements for tensor in group.outputs) * runs,
         **_cycles(figures.groups[group.index] if figures else None),
         "predicted_instructions": known_total(predicted),
         "operators": [
@@ -128,8 +129,8 @@ def _group(plan: Plan, group: Group, predicted: list[float | None], figures: Boa
                 "index": stage.op.index,
                 "name": op_name(stage.op),
                 "kernel": stage.kernel.name,
-                "macs": stage.macs,
-                "output_elements": sum(tensor.elements for tensor in stage.op.outputs),
+                "macs": stage.macs * runs,
+                "output_elements": sum(tensor.elements for tensor in stage.op.outputs) * runs,
                 "entry": entry_name(stage.op, stage.kernel, stage.by_row, plan.context),
                 "predicted_instructions": known_total([instructions]),
             }

@@ -50,7 +50,7 @@ def calibrate_command(runs: tuple[str, ...], output: str, as_json: bool) -> int:
 
 def calibrate(runs: Sequence[str], output: str) -> Answer:
     """Writes the table. UsageError for files that are no such answers, or don't go together."""
-    answers = [_answer(name) for name in runs]
+    answers = [read_validation(name) for name in runs]
     targets = {str(answer["target"]) for answer in answers}
     if len(targets) > 1:
         raise UsageError(f"the answers are of different targets, {', '.join(sorted(targets))}: give those of one board")
@@ -99,8 +99,8 @@ def calibrate(runs: Sequence[str], output: str) -> Answer:
     return Answer(data, [*lines, *(f"warning: {warning}" for warning in data["warnings"])])
 
 
-def _answer(name: str) -> JsonObject:
-    """The answer of `board validate` in a file."""
+def read_validation(name: str) -> JsonObject:
+    """The answer of `board validate` in a file. UsageError where there is none, or its board computed wrong."""
     answer = read_answer(name, _text(name))
     if not isinstance(answer.get("groups"), list) or not {"counter", "exact", "target", "model"} <= answer.keys():
         raise UsageError(f"{name}: no answer of `tinyfuse board validate --json`")

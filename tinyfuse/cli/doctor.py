@@ -77,6 +77,7 @@ def examine() -> list[Check]:
         _cmsis_nn(),
         _package("cmsis-pack-manager", "cmsis_pack_manager", "cmsis-nn install: downloads packs",
                  "pip install 'tinyfuse[packs]'"),
+        _package("pyserial", "serial", "board validate: the serial line to a board", "pip install 'tinyfuse[board]'"),
         _host_compiler(),
         _program("cmake", "tinyfuse_add_model in a CMake project"),
     ]  # fmt: skip

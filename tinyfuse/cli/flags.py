@@ -19,6 +19,9 @@ from tinyfuse.targets import all_targets
 from tinyfuse.toolchain.csolution import ENDING, read_request
 from tinyfuse.toolchain.devices import find_device
 
+#: what --memory takes in a bank's place: all memories that a device's pack names
+OF_DEVICE = "device"
+
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]
 
@@ -133,6 +136,8 @@ def _chosen_target(target: str | None, device: str | None, given: dict[str, Any]
     if device is None:
         if target is None:
             raise UsageError("Missing option '--target' (or '--device')")
+        if OF_DEVICE in given["memory"]:
+            raise UsageError(f"--memory {OF_DEVICE} names the memories of a --device; give one, or banks as dtcm=64K")
         return target
     if target is not None:
         raise UsageError("give --target or --device, not both")
@@ -142,4 +147,6 @@ def _chosen_target(target: str | None, device: str | None, given: dict[str, Any]
     for option, limit in (("max_ram", found.ram), ("max_flash", found.flash)):
         if given[option] is None and limit:
             given[option] = str(limit)
+    banks = [found.memories if text == OF_DEVICE else (text,) for text in given["memory"]]
+    given["memory"] = tuple(bank for some in banks for bank in some)
     return found.target

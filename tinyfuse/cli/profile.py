@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from tinyfuse.api.profiling import Planned, find_counting, profile_plan
+from tinyfuse.cli.board_costs import read_validation
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
@@ -15,6 +16,7 @@ from tinyfuse.cli.terminal import Answer, progress, show
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.options import ProfileOptions
 from tinyfuse.profile.picture import profile_svg
+from tinyfuse.profile.profile_json import with_board
 from tinyfuse.profile.text import profile_text
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.schedule.progress import Progress
@@ -25,6 +27,7 @@ Examples:
   tinyfuse profile kws.tflite --target cortex-m4
   tinyfuse profile kws.tflite --target cortex-m55 --svg kws.svg
   tinyfuse profile kws.tflite --target cortex-m4 --json | jq .groups[0].operators
+  tinyfuse profile kws.tflite --target cortex-m4 --board kws.json     beside the cycles of your board
 """
 
 
@@ -32,13 +35,22 @@ Examples:
 @generation_flags
 @flags_of(ProfileOptions)
 @click.option("--svg", type=click.Path(), metavar="FILE", help="Also draw it, for a README.")
-def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | None) -> int:
+@click.option(
+    "--board",
+    type=click.Path(),
+    metavar="FILE",
+    help="Show the cycles of a board beside: what `tinyfuse board validate --json` printed, with the same options.",
+)
+def command(request: Request, as_json: bool, how: ProfileOptions, svg: str | None, board: str | None) -> int:
     """Say where the instructions and bytes of one inference go: by group, operator and function.
 
     Measures the inference that `verify` measures, beside the --fusion none build. Cycles are an
     estimate from the core's published timings.
     """
+    answer = None if board is None else read_validation(board)
     data = profile(request, progress, how)
+    if board is not None and answer is not None:
+        data = with_board(data, answer, board)
     if svg:
         write_file(Path(svg), profile_svg(data))
     if as_json:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tinyfuse.emit.blob import blob_bytes, blob_of, code_digest, hexadecimal
 from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
+from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
 from tinyfuse.emit.memory import linker_fragment
@@ -32,6 +33,8 @@ def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAI
     if delivery.board:
         context["board_digests"] = hexadecimal(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
     fragment = linker_fragment(plan, context)
+    if delivery.forms:
+        fragment = {file: with_licence(file, text, delivery.about.license) for file, text in fragment.items()}
     return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragment
 
 

@@ -21,10 +21,8 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.control_flow import Calls, ControlFlow, called_graphs, with_states
-from tinyfuse.ops.variables import CallOnce, VarHandle
+from tinyfuse.ops.variables import CallOnce, Resolved, VarHandle
 
-#: kinds that are gone once variables are resolved
-_GONE = ("VAR_HANDLE", "CALL_ONCE")
 _HINT_ASSIGN = "give the variable an initial value, or assign it in the model"
 _HINT_INITIALIZE = "initialize variables with constants alone"
 
@@ -33,6 +31,11 @@ def _initializes(op: Op) -> bool:
     """Whether an initialization may do this besides assigning constants."""
     family = FAMILIES.get(op.kind)
     return family is not None and (family.elementwise or family.alias)
+
+
+def _is_gone(op: Op) -> bool:
+    """Whether an operator is there no more once variables are resolved."""
+    return isinstance(FAMILIES.get(op.kind), Resolved)
 
 
 def plain_outputs(ops: tuple[Op, ...], outputs: list[Tensor]) -> tuple[tuple[Op, ...], list[Tensor]]:
@@ -106,7 +109,7 @@ class _Resolver:
             self._initialize(op)
         for _, variable, value in sorted(self.assigned, key=lambda each: each[0]):
             variable.value = variable.value or value
-        return tuple(self._resolved(op) for op in ops if op.kind not in _GONE)
+        return tuple(self._resolved(op) for op in ops if not _is_gone(op))
 
     # --- what stands for which variable ------------------------------------------------------
 
@@ -245,7 +248,7 @@ class _Resolver:
     def _rebuilt(self, graph: Graph) -> Graph:
         """A graph that operators run, each of its states lent, for its caller has it among its inputs."""
         if graph not in self.rebuilt:
-            ops = [self._resolved(op) for op in graph.ops if op.kind not in _GONE]
+            ops = [self._resolved(op) for op in graph.ops if not _is_gone(op)]
             for state in (t for op in ops for t in op.states if not t.lent):
                 self.lent.setdefault(state, replace(state, lent=True))
             lent = tuple(op.reading(self.lent) for op in ops)

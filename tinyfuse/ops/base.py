@@ -74,6 +74,12 @@ class RowWindow:
         """How many input rows, from row 0, must exist before output row y can be computed."""
         return min(height, self._rows_before(y, self.kernel))
 
+    def reach(self, y: int) -> tuple[int, int]:
+        """The input rows that output row y's window takes, from the first to before the second, as if the image went on
+        at both ends."""
+        start, end = (y * self.stride + self._round_up(place) for place in (0, self.kernel))
+        return start // self.spread, end // self.spread
+
     def first_c(self, row: str) -> str:
         """`first` as a C expression, of an int32_t expression that is not negative."""
         first = self._rows_before_c(row, 0)
@@ -291,10 +297,13 @@ class OpFamily(ABC):
         """Whether each vector along the last dimension of the output follows from the one at its place of input 0."""
         return False
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         """The operator that computes some neighbouring rows of the output alone: `output` [1, n, W, C] from `inputs`
-        that hold just the rows which these read. `above` and `below`: of these rows' windows, how many input rows lie
-        outside the image. None where that is no operator, or where rows differ in more than their place."""
+        that hold just the rows which these read. `first`: the number of its first row; `above` and `below`: of these
+        rows' windows, how many input rows lie outside the image. None where that is no operator, or where rows differ
+        in more than their place."""
         if above or below:
             return None
         if self.alias:

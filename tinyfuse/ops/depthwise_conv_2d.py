@@ -88,7 +88,9 @@ class DepthwiseConv2DOperator(ImageOperator):
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         return conv_of_rows(op, inputs, output, above, below)
 
     def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:

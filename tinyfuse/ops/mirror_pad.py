@@ -117,7 +117,9 @@ class MirrorPadOperator(OpFamily):
             result = result if index is None else result.take(index, axis)
         return (result,)
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         beside = op.input.is_image and amounts(op)[:2] == [(0, 0), (0, 0)]
         return replace(op, inputs=inputs, outputs=(output,)) if beside else None
 

@@ -8,6 +8,7 @@ file says once, in numpy, where its elements come from.
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from itertools import accumulate
 from math import prod
 
@@ -88,6 +89,13 @@ def ranks(low: int, high: int, data_input: int = 0) -> Rule:
     """The rank of input `data_input`."""
     text = f"the input has rank {low}" if low == high else f"the input has rank {low} to {high}"
     return Rule(text, lambda op: None if low <= len(op.operand(data_input).shape) <= high else op.operand(data_input))
+
+
+def shape_constant(computed: Tensor, result: Tensor) -> Tensor:
+    """The shape of a result, for a shape that is computed at run time and that TFLM never looks at."""
+    data = np.array(result.shape, np.int32)
+    data.setflags(write=False)
+    return replace(computed, dtype="int32", shape=data.shape, quant=None, data=data, index=-1)
 
 
 def constant_vector(tensor: Tensor, length: int, dtypes: tuple[str, ...] = ("int32",)) -> bool:

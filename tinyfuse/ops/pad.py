@@ -117,7 +117,9 @@ class PadOperator(OpFamily):
     def permuted(self, op: Op, order: Order) -> Op | None:
         return with_rows_permuted(op, order, 1)
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         if not op.input.is_image or amounts(op)[0] != (0, 0):
             return None
         around = np.array([(0, 0), (above, below), *amounts(op)[2:]], np.int32)

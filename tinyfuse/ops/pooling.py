@@ -144,7 +144,9 @@ class _Pool(ImageOperator):
         pool = op.attributes_as(Pool2D)
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         _, (columns, left) = pool_extents(op)
         pool, (_, _, width, _) = op.attributes_as(Pool2D), op.input.shape
         right = max(0, (columns - 1) * pool.stride[1] + pool.filter[1] - width - left)

@@ -109,7 +109,9 @@ class _Reduce(OpFamily):
         images = op.input.is_image and op.output.is_image
         return SAME_ROW if index == 0 and images and 1 not in reduced_axes(op) else None
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         return replace(op, inputs=inputs, outputs=(output,)) if self.slide_window(op, 0) is not None else None
 
     def function(self, op: Op, terms: Array) -> Array:

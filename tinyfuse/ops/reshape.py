@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-
-import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.movement import shape_constant
 
 
 class ReshapeOperator(OpFamily):
@@ -38,8 +36,7 @@ class ReshapeOperator(OpFamily):
         shape = op.inputs[1] if len(op.inputs) == 2 and op.outputs else None
         if shape is None or shape.is_constant:
             return {}
-        data = np.array(op.output.shape, np.int32)
-        return {1: replace(shape, dtype="int32", shape=data.shape, data=data, index=-1)}
+        return {1: shape_constant(shape, op.output)}
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (given(inputs[0]).reshape(op.output.shape),)

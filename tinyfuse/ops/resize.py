@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
@@ -16,12 +16,34 @@ from tinyfuse.ops.movement import constant_vector, ends, one_dtype, ranks
 
 
 @dataclass(frozen=True)
+class Excerpt:
+    """Rows of a larger image: of its input and output `in_height` and `out_height`, the rows from `first_in` and from
+    `first_out` on are those of the operator."""
+
+    in_height: int
+    out_height: int
+    first_in: int
+    first_out: int
+
+
+@dataclass(frozen=True)
 class Resize:
     """align_corners: the outermost rows of input and output are the same; half_pixel_centers: a row's
-    place is its middle. Columns likewise."""
+    place is its middle. Columns likewise. excerpt: where rewrites left the operator some of its rows."""
 
     align_corners: bool = False
     half_pixel_centers: bool = False
+    excerpt: Excerpt | None = None
+
+    def sizes(self, op: Op, axis: int) -> tuple[int, int]:
+        """Of the whole image, indexes of an input dimension and of the output's."""
+        if self.excerpt is not None and axis == 1:
+            return self.excerpt.in_height, self.excerpt.out_height
+        return op.input.shape[axis], op.output.shape[axis]
+
+    def firsts(self, axis: int) -> tuple[int, int]:
+        """The first index of either that the operator has."""
+        return (self.excerpt.first_in, self.excerpt.first_out) if self.excerpt is not None and axis == 1 else (0, 0)
 
 
 def _bad_size(op: Op) -> Tensor | None:
@@ -48,8 +70,9 @@ class _Resize(OpFamily):
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or op.output.shape[0] != 1:
             return None
-        height, rows = op.input.shape[1], op.output.shape[1]
-        if op.attributes_as(Resize).align_corners and rows > 1:
+        a = op.attributes_as(Resize)
+        height, rows = a.sizes(op, 1)
+        if a.align_corners and rows > 1:
             height, rows = height - 1, rows - 1
         common = gcd(height, rows)
         return RowWindow.over(self.rows_read(op), height // common, rows // common)
@@ -57,6 +80,35 @@ class _Resize(OpFamily):
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
         """(first, last) input row of every output row."""
         raise NotImplementedError
+
+    def weights_of_rows(self, op: Op) -> list[float]:
+        """How near every output row is to the second of these two."""
+        raise NotImplementedError
+
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
+        window = self.row_window(op, 0)
+        if window is None or not self._repeats(op, window):
+            return None
+        (height, rows), size = op.attributes_as(Resize).sizes(op, 1), np.array(output.shape[1:3], np.int32)
+        excerpt = Excerpt(height, rows, max(0, window.reach(first)[0]), first)
+        size_tensor = replace(op.operand(1), shape=(2,), data=size, index=-1)
+        attributes = replace(op.attributes_as(Resize), excerpt=excerpt)
+        return replace(op, inputs=(inputs[0], size_tensor), outputs=(output,), attributes=attributes)
+
+    def _repeats(self, op: Op, window: RowWindow) -> bool:
+        """Whether rows are made as those of a period before, wherever they see rows of the image alone, and there are
+        such rows: places are rounded, and then they may drift."""
+        if 2 * window.stride > op.input.shape[1]:
+            return False
+        places = list(zip(self.rows_read(op), self.weights_of_rows(op), strict=True))
+        inside = [y for y in range(len(places)) if (rows := window.reach(y))[0] >= 0 and rows[1] <= op.input.shape[1]]
+        for y in inside[: max(0, len(inside) - window.spread)]:
+            (start, end), weight = places[y]
+            if places[y + window.spread] != ((start + window.stride, end + window.stride), weight):
+                return False
+        return True
 
 
 # --- RESIZE_NEAREST_NEIGHBOR -----------------------------------------------------------------
@@ -77,8 +129,15 @@ def _nearest(dim: int, count: int, resize: Resize) -> Int64s:
 
 def nearest_rows_and_columns(op: Op) -> tuple[Int64s, Int64s]:
     """The input row (column) that every output row (column) repeats."""
-    resize, (_, height, width, _), (_, rows, columns, _) = op.attributes_as(Resize), op.input.shape, op.output.shape
-    return _nearest(height, rows, resize), _nearest(width, columns, resize)
+    resize = op.attributes_as(Resize)
+    rows, columns = (_own(op, axis, _nearest(*resize.sizes(op, axis), resize)) for axis in (1, 2))
+    return rows - resize.firsts(1)[0], columns
+
+
+def _own(op: Op, axis: int, of_all: Array) -> Array:
+    """Of what is known of all indexes of the whole image's output, that of the operator's."""
+    first = op.attributes_as(Resize).firsts(axis)[1]
+    return of_all[first : first + op.output.shape[axis]]
 
 
 def nearest_indexes(op: Op) -> tuple[Array | None, ...]:
@@ -102,6 +161,9 @@ class ResizeNearestNeighborOperator(_Resize):
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
         return [(row, row) for row in nearest_rows_and_columns(op)[0].tolist()]
 
+    def weights_of_rows(self, op: Op) -> list[float]:
+        return [0.0] * op.output.shape[1]
+
 
 # --- RESIZE_BILINEAR -------------------------------------------------------------------------
 
@@ -109,7 +171,8 @@ class ResizeNearestNeighborOperator(_Resize):
 def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     """(lower, upper, fraction) of every index of an output dimension: the two input indexes that it lies
     between, and its distance from the lower one in 1024ths (below 0 and beyond both, at the borders)."""
-    dim, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes_as(Resize)
+    a = op.attributes_as(Resize)
+    dim, count = a.sizes(op, axis)
     scale = ((dim << 10) + count // 2) // count
     if a.align_corners and count > 1:
         scale = (((dim - 1) << 10) + (count - 1) // 2) // (count - 1)
@@ -119,12 +182,13 @@ def bilinear_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     # C's division, towards zero: it differs from the floor below zero, where the maximum is 0 anyhow
     lower = np.maximum(place >> 10, 0)
     upper = np.minimum(np.maximum(place + 1023, 0) >> 10, dim - 1)
-    return lower, upper, place - (lower << 10)
+    return _own_places(op, axis, lower, upper, place - (lower << 10))
 
 
 def real_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     """The same of floats: the distance is a float32, in input indexes, and so is every step on the way to it."""
-    dim, count, a = op.input.shape[axis], op.output.shape[axis], op.attributes_as(Resize)
+    a = op.attributes_as(Resize)
+    dim, count = a.sizes(op, axis)
     scale = np.float32(dim) / np.float32(count)
     if a.align_corners and count > 1:
         scale = np.float32(dim - 1) / np.float32(count - 1)
@@ -133,7 +197,12 @@ def real_places(op: Op, axis: int) -> tuple[Array, Array, Array]:
     place = (place + half) * scale - half if a.half_pixel_centers else place * scale
     lower = np.maximum(np.floor(place).astype(np.int64), 0)
     upper = np.minimum(np.ceil(place).astype(np.int64), dim - 1)
-    return lower, upper, place - lower.astype(np.float32)
+    return _own_places(op, axis, lower, upper, place - lower.astype(np.float32))
+
+
+def _own_places(op: Op, axis: int, lower: Array, upper: Array, fraction: Array) -> tuple[Array, Array, Array]:
+    first = op.attributes_as(Resize).firsts(axis)[0]
+    return _own(op, axis, lower) - first, _own(op, axis, upper) - first, _own(op, axis, fraction)
 
 
 def places_of(op: Op, axis: int) -> tuple[Array, Array, Array]:
@@ -191,3 +260,6 @@ class ResizeBilinearOperator(_Resize):
     def rows_read(self, op: Op) -> list[tuple[int, int]]:
         lower, upper, _ = places_of(op, 1)
         return [(min(pair), max(pair)) for pair in zip(lower.tolist(), upper.tolist(), strict=True)]
+
+    def weights_of_rows(self, op: Op) -> list[float]:
+        return [float(weight) for weight in places_of(op, 1)[2]]

@@ -93,7 +93,9 @@ class SliceOperator(Movement):
     def slide_window(self, op: Op, index: int) -> RowWindow | None:
         return RowWindow(1, 1, -_slice_spans(op)[1].start) if index == 0 and op.input.is_image else None
 
-    def of_rows(self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, above: int, below: int) -> Op | None:
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
         if above or below or not op.input.is_image:
             return None
         begin = [0, 0, *(span.start for span in _slice_spans(op)[2:])]

@@ -22,15 +22,17 @@ from tinyfuse.ops.convolution import (
     windows_along,
 )
 from tinyfuse.ops.images import ImageOperator
+from tinyfuse.ops.movement import shape_constant
 from tinyfuse.ops.real import real_outputs
 
 
 @dataclass(frozen=True)
 class TransposeConv(Clamped):
-    """padding: "SAME" or "VALID"; stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low,
-    high) in stored units where a rewrite narrowed it."""
+    """padding: "SAME" or "VALID", or where rewrites left it some of its rows what is cut off (on top, on the left);
+    stride: (rows, columns); activation: one of ACTIVATIONS; clamp: (low, high) in stored units where a rewrite narrowed
+    it."""
 
-    padding: str = "SAME"
+    padding: str | tuple[int, int] = "SAME"
     stride: tuple[int, int] = (0, 0)
     activation: str = "NONE"
     clamp: tuple[int, int] | tuple[float, float] | None = None
@@ -50,6 +52,8 @@ def paddings(op: Op) -> tuple[int, int]:
         op.output.shape,
         op.operand(1).shape,
     )
+    if isinstance(a.padding, tuple):
+        return a.padding
     rows = windows_along(height, kernel_h, a.stride[0], 1, a.padding)
     columns = windows_along(width, kernel_w, a.stride[1], 1, a.padding)
     return rows[1], columns[1]
@@ -98,7 +102,7 @@ class TransposeConvOperator(ImageOperator):
         shape = op.inputs[0] if op.inputs and op.outputs else None
         if shape is None or shape.is_constant or (shape.dtype, shape.elements) != ("int32", len(op.output.shape)):
             return {}
-        return {0: replace(shape, data=np.array(op.output.shape, np.int32), index=-1)}
+        return {0: shape_constant(shape, op.output)}
 
     def attributes(self, options: Mapping[str, Any]) -> TransposeConv:
         return TransposeConv(
@@ -139,11 +143,25 @@ class TransposeConvOperator(ImageOperator):
         kernel = op.operand(1).shape[1]
         return RowWindow(kernel, 1, kernel - 1 - paddings(op)[0], op.attributes_as(TransposeConv).stride[0])
 
+    def of_rows(
+        self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
+    ) -> Op | None:
+        top, left = paddings(op)
+        a, window = op.attributes_as(TransposeConv), self.row_window(op, 2)
+        if window is None:
+            return None
+        before = max(0, window.reach(first)[0]) * a.stride[0]  # rows of the output that the first input row begins with
+        shape = replace(op.operand(0), shape=(4,), data=np.array(output.shape, np.int32), index=-1)
+        attributes = replace(a, padding=(first + top - before, left))
+        return replace(op, inputs=(shape, *inputs[1:]), outputs=(output,), attributes=attributes)
+
     def turned(self, op: Op, inputs: tuple[Tensor | None, ...]) -> Op | None:
         weights, shape = op.operand(1), op.operand(0)
         data, (batch, height, width, channels) = weights.values.swapaxes(1, 2), op.output.shape
         new_shape = replace(shape, shape=(4,), data=np.array([batch, width, height, channels], np.int32), index=-1)
-        attributes = replace(op.attributes_as(TransposeConv), stride=op.attributes_as(TransposeConv).stride[::-1])
+        a = op.attributes_as(TransposeConv)
+        padding = a.padding if isinstance(a.padding, str) else a.padding[::-1]
+        attributes = replace(a, stride=a.stride[::-1], padding=padding)
         filters = replace(weights, shape=data.shape, data=data)
         return replace(op, inputs=(new_shape, filters, inputs[2], *op.inputs[3:]), attributes=attributes)
 

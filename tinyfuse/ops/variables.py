@@ -27,14 +27,14 @@ class CallOnce:
     init_subgraph_index: int = 0
 
 
-class _Resolved(OpFamily):
+class Resolved(OpFamily):
     """An operator that is gone when the file has been read."""
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         raise AssertionError(f"{op} is in a graph")
 
 
-class VarHandleOperator(_Resolved):
+class VarHandleOperator(Resolved):
     """Its output, a resource, stands for the variable of that name."""
 
     kind = "VAR_HANDLE"
@@ -45,7 +45,7 @@ class VarHandleOperator(_Resolved):
         return VarHandle(options.get("shared_name", ""), options.get("container", ""))
 
 
-class CallOnceOperator(_Resolved):
+class CallOnceOperator(Resolved):
     """No inputs and no outputs: what it does is done when the file is read."""
 
     kind = "CALL_ONCE"

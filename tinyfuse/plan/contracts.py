@@ -84,16 +84,18 @@ def _rows_of_transposed(op: Op, height: int, y: int) -> tuple[int, int]:
 
 def _rows_of_bilinear(op: Op, height: int, y: int) -> tuple[int, int]:
     """The two rows about y's place, which counts in 1024ths of an input row; of floats in float32 rows."""
-    a, rows = op.attributes_as(Resize), op.output.shape[1]
+    a, rows, before = op.attributes_as(Resize), op.output.shape[1], 0
+    if a.excerpt is not None:
+        height, rows, before, y = a.excerpt.in_height, a.excerpt.out_height, a.excerpt.first_in, a.excerpt.first_out + y
     over, under = (height - 1, rows - 1) if a.align_corners and rows > 1 else (height, rows)
     if op.output.dtype == "float32":
         slant, shift = np.float32(over) / np.float32(under), np.float32(0.5 if a.half_pixel_centers else 0)
         at = float((np.float32(y) + shift) * slant - shift)
-        return max(math.floor(at), 0), min(math.ceil(at), height - 1) + 1
+        return max(math.floor(at), 0) - before, min(math.ceil(at), height - 1) + 1 - before
     slope = (1024 * over + under // 2) // under
     place = y * slope + (slope // 2 - 512 if a.half_pixel_centers else 0)
     above, below = max(place // 1024, 0), min(max(-(-place // 1024), 0), height - 1)
-    return min(above, below), max(above, below) + 1
+    return min(above, below) - before, max(above, below) + 1 - before
 
 
 def _rows_of_moved(op: Op, height: int, y: int) -> tuple[int, int]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
 from tinyfuse.profile.measure import Profile, Usage
@@ -41,6 +43,7 @@ def profile_json(measured: Measured) -> JsonObject:
         "state_bytes": plan.state_bytes,
         "ram_bytes": measured.firmware.ram_bytes,
         "stack_bytes": outcome.stack_bytes,
+        "board_cycles": None,
         "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],
         "outside_groups": _usage(plan.memory, profile.outside if profile else None, None, None),
     }
@@ -57,6 +60,7 @@ def _group(measured: Measured, group: Group, predicted: list[float | None]) -> J
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total(predicted),
+        "board_cycles": None,
         "stack_bytes": _stack(measured, usage),
         "operators": [
             _operator(measured, group, stage, instructions)
@@ -91,6 +95,21 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
         "predicted_instructions": known_total([predicted]),
         "functions": functions,
     }
+
+
+def with_board(data: JsonObject, answer: JsonObject, name: str) -> JsonObject:
+    """A profile with the cycles of the answer of `board validate` in the file `name`. UsageError where that is of
+    another module."""
+    same = all(answer.get(key) == json.loads(json.dumps(data[key])) for key in ("model_sha256", "target", "options"))
+    names = [group["name"] for group in data["groups"]]
+    cycles = {group.get("name"): group.get("cycles") for group in answer["groups"] if isinstance(group, dict)}
+    if not same or [*cycles] != names:
+        raise UsageError(f"--board {name}: of another model, target or options than this profile")
+    counted = [answer.get("cycles"), *cycles.values()]
+    if not all(type(each) is int and each >= 0 for each in counted):
+        raise UsageError(f"--board {name}: has no cycles of every group; did the board have a counter?")
+    groups = [group | {"board_cycles": cycles[group["name"]]} for group in data["groups"]]
+    return data | {"board_cycles": answer["cycles"], "groups": groups}
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -56,6 +56,7 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
         ("instructions, predicted", build["predicted_instructions"]),
         ("instructions / MAC", build["instructions_per_mac"]),
         ("cycles, estimated", build["estimated_cycles"]),
+        *([("cycles, on the board", cycles)] if (cycles := build.get("board_cycles")) is not None else []),
         ("calls", build["calls"]),
     ]
     for way, label in (("loaded_bytes", "bytes loaded"), ("stored_bytes", "bytes stored")):
@@ -79,20 +80,22 @@ def _saved(value: float | None, plain: float | None) -> str:
 
 
 def _operators(data: JsonObject, width: int) -> Table:
-    wide = width >= _WIDE
-    length = 24 if wide else max(8, width - 77)
+    wide, on_board = width >= _WIDE, data["board_cycles"] is not None
+    length = 24 - 14 * on_board if wide else max(8, width - 77 - 6 * on_board)
     table = Table(box=None, pad_edge=False)
     table.add_column("group, operator", no_wrap=True)
     if wide:
         table.add_column("kernel", no_wrap=True, overflow="ellipsis", style="dim")
-    for title in ("instructions", "%", "predicted", "/MAC", *(["/output"] if wide else []), "cycles"):
-        table.add_column(title, justify="right", no_wrap=True)
+    # what a narrow terminal has no room for
+    hidden = {"/MAC", "/output"} if on_board else {"board"} if wide else {"board", "/output"}
+    for title in _COLUMNS:
+        if title not in hidden:
+            table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", width=length, no_wrap=True)
 
     def row(label: str, kernel: str, usage: JsonObject, bar: str, style: str | None) -> None:
-        figures = _figures(usage, data["instructions"])
-        if not wide:
-            del figures[4]
+        shown = zip(_COLUMNS, _figures(usage, data["instructions"]), strict=True)
+        figures = [text for title, text in shown if title not in hidden]
         table.add_row(label, *([kernel] if wide else []), *figures, Text(bar, "cyan"), style=style)
 
     used = [op["instructions"] or 0 for group in data["groups"] for op in group["operators"]]
@@ -104,11 +107,16 @@ def _operators(data: JsonObject, width: int) -> Table:
             row(f"{number} together", stack, group, "", "bold")
         for op in group["operators"]:
             bar = bar_of(op["instructions"], largest, length)
-            row(f"  {op['kind']}" if several else f"{number} {op['kind']}", op["kernel"], op, bar, None)
+            usage = op if several else op | {"board_cycles": group["board_cycles"]}  # boards count groups
+            row(f"  {op['kind']}" if several else f"{number} {op['kind']}", op["kernel"], usage, bar, None)
     return table
 
 
+_COLUMNS = ("instructions", "%", "predicted", "/MAC", "/output", "cycles", "board")
+
+
 def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
+    """The texts of _COLUMNS."""
     share = usage["instructions"] is not None and all_of_them
     return [
         figure(usage["instructions"]),
@@ -117,6 +125,7 @@ def _figures(usage: JsonObject, all_of_them: int | None) -> list[str]:
         figure(usage["instructions_per_mac"], 2),
         figure(usage["instructions_per_output"], 1),
         figure(usage["estimated_cycles"]),
+        figure(usage.get("board_cycles")),
     ]
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tinyfuse.arena import Buffer, plan_arena
 from tinyfuse.cost.traffic import constant_bytes, constant_loads
+from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
 from tinyfuse.plan.memory import STAGED_ALIGN
 from tinyfuse.plan.plan import WORD_ALIGN
@@ -37,9 +38,10 @@ class _Layer:
 
 def staged(plan: Plan) -> Plan:
     """The plan with copies; as it is where nothing is to be copied, or where an inference may be left halfway: a module
-    in steps, or one that is fed rows, may find its arena elsewhere, or long after."""
+    in steps, or one that is fed rows, may find its arena elsewhere, or long after; a run that ends without a result
+    would leave a copy under way."""
     memory = plan.memory
-    if memory is None or memory.arena is None or plan.options.step or plan.fed is not None:
+    if memory is None or memory.arena is None or _left_halfway(plan):
         return plan
     bank = memory.bank(memory.arena)
     room = bank.bytes - (plan.state_bytes + STAGED_ALIGN if memory.state == memory.arena else 0)
@@ -73,6 +75,11 @@ def _as_many_as_fit(items: Sequence[_T], trial: Callable[[Sequence[_T]], Plan | 
         if found is not None:
             kept, best = more, found
     return kept, best
+
+
+def _left_halfway(plan: Plan) -> bool:
+    ends = any(FAMILIES[op.kind].awaits(op) for group in plan.groups[:-1] for op in group.ops)
+    return plan.options.step or plan.fed is not None or ends
 
 
 def _worthwhile(plan: Plan, memory: Memory) -> Iterable[_Layer]:

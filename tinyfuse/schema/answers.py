@@ -246,6 +246,7 @@ _PROFILE = joined(
         emulator=TEXT,
         compiler=TEXT,
         compiler_opt=TEXT,
+        board_cycles=none_or(COUNT),
         groups=items(
             joined(
                 _USAGE,
@@ -254,6 +255,7 @@ _PROFILE = joined(
                     name=TEXT,
                     macs=COUNT,
                     output_elements=COUNT,
+                    board_cycles=none_or(COUNT),
                     stack_bytes=none_or(COUNT),
                     operators=items(
                         joined(
@@ -389,7 +391,13 @@ ANSWERS: dict[str, Schema] = {
     "operators": joined(_VERSIONS, record(operators=items(_KIND))),
     "devices": joined(
         _VERSIONS,
-        record(devices=items(record(name=TEXT, target=TEXT, ram=none_or(COUNT), flash=none_or(COUNT), pack=TEXT))),
+        record(
+            devices=items(
+                record(
+                    name=TEXT, target=TEXT, ram=none_or(COUNT), flash=none_or(COUNT), pack=TEXT, memories=items(TEXT)
+                )
+            )
+        ),
     ),
     "cmsis-nn": joined(
         _VERSIONS,

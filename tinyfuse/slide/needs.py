@@ -229,8 +229,7 @@ def read(op: Op, index: int, span: Span) -> Window:
     window, height = FAMILIES[op.kind].slide_window(op, index), op.operand(index).shape[1]
     if window is None:
         raise InternalFault("the step graph", f"{op} has no rows")
-    start = span[0] * window.stride - window.pad_top
-    end = (span[1] - 1) * window.stride - window.pad_top + window.kernel
+    (start, _), (_, end) = window.reach(span[0]), window.reach(span[1] - 1)
     return Window((max(0, start), min(height, end)), max(0, -start), max(0, end - height))
 
 

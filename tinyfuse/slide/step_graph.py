@@ -154,7 +154,7 @@ class _Builder:
                     seen = read(op, i, span)
                     inputs[i] = self._rows(tensor, seen.rows, op.index)
                     above, below = max(above, seen.above), max(below, seen.below)
-            partial = FAMILIES[op.kind].of_rows(op, tuple(inputs), output, above, below)
+            partial = FAMILIES[op.kind].of_rows(op, tuple(inputs), output, span[0], above, below)
             if partial is None:
                 raise InternalFault("the step graph", f"{op} has no rows")
             self.ops.append(partial)

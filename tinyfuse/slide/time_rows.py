@@ -6,7 +6,8 @@ row r of this window is row r + shift of the window before, if that is clean too
 window of an operator's rows (`OpFamily.slide_window`):
 
     clean rows of the output   those that read clean rows alone, of every input
-    shift of the output        the inputs' over the stride
+    shift of the output        the inputs' over the stride, times the rows that an operator makes of one
+                               (`RowWindow.spread`: upsampling, transposed convolutions)
 
 Where that is no whole number, the rows move in several steps: row r is row r + shift of the window `phases` steps
 before, and none of the windows between has that row.
@@ -131,10 +132,14 @@ def _whole(op: Op) -> End:
     return _ROWS_TOGETHER if len(op.outputs) == 1 and op.output.is_image else _NO_ROWS
 
 
+def _within(rows: tuple[int, int], source: TimeRows) -> bool:
+    return source.start <= rows[0] and rows[1] <= source.end
+
+
 def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], behind: Collection[Tensor]) -> TimeRows | End:
     """What is known of the operator's output, or why nothing is."""
     family = FAMILIES[op.kind]
-    if len(op.outputs) != 1 or not op.output.is_image or family.of_rows(op, op.inputs, op.output, 0, 0) is None:
+    if len(op.outputs) != 1 or not op.output.is_image or family.of_rows(op, op.inputs, op.output, 0, 0, 0) is None:
         return _whole(op)
     start, end = 0, op.output.shape[1]
     moves: list[Fraction] = []  # rows a step
@@ -145,15 +150,17 @@ def _rows_of_output(op: Op, rows: dict[Tensor, TimeRows], behind: Collection[Ten
         if tensor not in rows:
             return End(f"it reads {tensor}, which follows from all rows", None) if tensor in behind else _other(tensor)
         window = family.slide_window(op, i)
-        if window is None or window.stride < 1 or window.spread != 1:
+        if window is None or window.stride < 1 or window.kernel < window.spread:
             return End(f"a row of its output needs more than the rows about it of {tensor}", _NO_ROWS.hint)
         source = rows[tensor]
         if window.needed(0, source.height) < 1 or window.first(op.output.shape[1] - 1) >= source.height:
             return End("a row of its output sees padding alone", _PADDING)
-        moves.append(Fraction(source.shift, source.phases * window.stride))
-        phases = lcm(phases, source.phases, moves[-1].denominator)
-        start = max(start, -(-(source.start + window.pad_top) // window.stride))
-        end = min(end, (source.end - window.kernel + window.pad_top) // window.stride + 1)
+        # `spread` rows of the output follow from `stride` rows more of the input
+        periods = Fraction(source.shift, source.phases * window.stride)
+        moves.append(periods * window.spread)
+        phases = lcm(phases, source.phases, periods.denominator)
+        clean = [y for y in range(start, end) if _within(window.reach(y), source)]
+        start, end = (clean[0], clean[-1] + 1) if clean else (0, 0)
     if len(set(moves)) > 1:
         return End("its inputs move by different numbers of rows", "the same strides along time in both branches")
     if end <= start:

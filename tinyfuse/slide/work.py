@@ -19,7 +19,7 @@ def work_of(op: Op, rows: Rows, analysis: Analysis) -> int:
 def _elements_a_row(op: Op, index: int) -> int:
     """What a row of the output goes through of an input."""
     window, tensor = FAMILIES[op.kind].slide_window(op, index), op.operand(index)
-    return 0 if window is None else tensor.elements // tensor.shape[1] * window.kernel
+    return 0 if window is None else tensor.elements // tensor.shape[1] * -(-window.kernel // window.spread)
 
 
 def work_of_sums(tensor: Tensor, rows: Rows, analysis: Analysis) -> int:

@@ -6,12 +6,14 @@ Cortex-M33 has DSP, a Cortex-M55 MVE) is read from the descriptions themselves.
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as xml
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tinyfuse.banks import MOST_BANKS, Bank
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.targets import all_targets, target_of_core
 from tinyfuse.toolchain.pack_manager import Entry, Progress, index_url, open_cache, update_descriptions
@@ -30,6 +32,7 @@ class Device:
     target  a name of `tinyfuse targets`
     ram, flash  bytes of the largest stretch of memory of each sort
     pack    "Keil::STM32L4xx_DFP 2.6.1"
+    memories  the core's memories as memory banks, as --memory takes them
     """
 
     name: str
@@ -37,6 +40,7 @@ class Device:
     ram: int
     flash: int
     pack: str
+    memories: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}: {self.target}, {self.ram:,} bytes RAM, {self.flash:,} bytes flash ({self.pack})"
@@ -100,7 +104,8 @@ def _devices(entry: Entry) -> list[Device]:
         if processor.get("unit", 0) > 0:  # the same core again
             continue
         core = processor.get("name")
-        regions = [m for m in entry["memories"].values() if m.get("p_name") in (None, core)]
+        named = {name: m for name, m in entry["memories"].items() if m.get("p_name") in (None, core)}
+        regions = list(named.values())
         devices.append(
             Device(
                 name=entry["name"] if len(processors) == 1 or not core else f"{entry['name']}:{core}",
@@ -108,9 +113,21 @@ def _devices(entry: Entry) -> list[Device]:
                 ram=_largest(m for m in regions if m["access"]["read"] and m["access"]["write"]),
                 flash=_largest(m for m in regions if m["access"]["read"] and not m["access"]["write"]),
                 pack=f"{pack['vendor']}::{pack['pack']} {pack['version']}",
+                memories=_banks(named),
             )
         )
     return devices
+
+
+def _banks(memories: Mapping[str, Entry]) -> tuple[str, ...]:
+    """Memory banks of these names, by their addresses; without what can't be read, and what is nothing."""
+    found: dict[str, str] = {}
+    for name, memory in sorted(memories.items(), key=lambda named: (named[1]["start"], named[0])):
+        safe = re.sub(r"\W", "_", name, flags=re.ASCII)[:32]
+        if memory["access"]["read"] and memory["size"] and safe[:1].isalpha():
+            flash = not memory["access"]["write"]
+            found.setdefault(safe.upper(), str(Bank(safe, memory["size"], flash, slow=False)))
+    return tuple(found.values())[:MOST_BANKS]
 
 
 def _largest(regions: Iterable[Entry]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from tinyfuse.banks import Bank
@@ -62,7 +63,7 @@ def board_banks(plan: Plan) -> BoardBanks | None:
         left[place] = (start, at - GAP - start)
         regions.append(Region(bank.name, at, size, f".{name}.{bank.name}" if bank.flash else None))
     borders = tuple((f"__{name}_{r.bank}_start", f"__{name}_{r.bank}_end") for r in regions if r.section)
-    arena, states = memory.arena or "RAM", memory.state or "RAM"
+    arena, states = (place or "tinyfuse_RAM" for place in (memory.arena, memory.state))
     rest = replace(target, flash=left["flash"], ram=left["ram"], bulk=left["bulk"] if target.bulk else None)
     return BoardBanks(rest, tuple(regions), arena, states, f"{name}_memory.ld", borders)
 
@@ -87,30 +88,38 @@ def _bytes(plan: Plan, memory: Memory, bank: str) -> int:
 
 
 def memory_map(target: Target, constants: str, banks: BoardBanks | None = None) -> str:
-    """The text of memory.ld; weights without a bank lie in the memory `constants`."""
+    """The text of memory.ld; weights without a bank lie in the memory `constants`. Where there are banks, whose names
+    may be any, the board's own memories have other names than without."""
     left = banks.target if banks else target
     memories = {"FLASH": left.flash, "RAM": left.ram, "BULK": left.bulk}
     lines = [f"    {name} : ORIGIN = {at[0]:#x}, LENGTH = {at[1]:#x}" for name, at in memories.items() if at]
-    ends = {}
-    if banks:
-        lines += [f"    {each.bank} : ORIGIN = {each.start:#x}, LENGTH = {each.bytes:#x}" for each in banks.regions]
-        # the memories end where they do on the board: banks, and what lies between them, are watched
-        ends = {"flash_end": target.flash, "ram_end": target.ram, "bulk_end": target.bulk or target.ram}
     aliases = {"CONSTANTS": constants} | ({} if left.bulk else {"BULK": "RAM"})
-    lines = ["MEMORY", "{", *lines, "}"]
     # an alias of an alias is none
-    lines += [f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()]
-    return "\n".join([*lines, *(f"{symbol} = {sum(at):#x};" for symbol, at in ends.items() if at), ""])
+    names = [f'REGION_ALIAS("{a}", {aliases.get(b, b)})' for a, b in aliases.items()]
+    if banks is None:
+        return "\n".join(["MEMORY", "{", *lines, "}", *names, ""])
+    lines, names = [_board_names(line) for line in lines], [_board_names(line) for line in names]
+    lines += [f"    {each.bank} : ORIGIN = {each.start:#x}, LENGTH = {each.bytes:#x}" for each in banks.regions]
+    # the memories end where they do on the board: banks, and what lies between them, are watched
+    ends = {"flash_end": target.flash, "ram_end": target.ram, "bulk_end": target.bulk or target.ram}
+    symbols = [f"{symbol} = {sum(at):#x};" for symbol, at in ends.items() if at]
+    return "\n".join(["MEMORY", "{", *lines, "}", *names, *symbols, ""])
+
+
+def _board_names(script: str) -> str:
+    """A linker script with other names for the board's own memories."""
+    return re.sub(r"\b(FLASH|RAM|BULK|CONSTANTS)\b", r"tinyfuse_\1", script)
 
 
 def sections_with(script: str, banks: BoardBanks) -> str:
     """The text of sections.ld for a module with banks."""
+    script = _board_names(script)
     table = " ".join(f"LONG({start}) LONG({end})" for start, end in banks.borders)
     for place, text in (
         ("/* banks of weights */", table),
         ("/* the module's fragment */", f"INCLUDE {banks.script}"),
-        ("> RAM /* the arena's bank */", f"> {banks.arena}"),
-        ("> RAM /* the states' bank */", f"> {banks.states}"),
+        ("> tinyfuse_RAM /* the arena's bank */", f"> {banks.arena}"),
+        ("> tinyfuse_RAM /* the states' bank */", f"> {banks.states}"),
     ):
         if script.count(place) != 1:
             raise InternalFault("the linker script of the emulated board", f"no single place {place}")
