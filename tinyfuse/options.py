@@ -140,7 +140,7 @@ class Options:
     )
     optimize: str = option(
         "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 7 % of the fewest instructions. With --kernels cmsis-nn, balanced and ram fuse every "
+        "least RAM within 8 % of the fewest instructions. With --kernels cmsis-nn, balanced and ram fuse every "
         "depthwise and pointwise pair.",
         "balanced",
         choices=OPTIMIZE,

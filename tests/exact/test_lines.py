@@ -62,8 +62,8 @@ def test_blocks_of_other_dtypes_are_exact() -> None:
 
 
 def test_windows_that_lie_as_runs_are_exact_in_blocks() -> None:
-    """Helium reads windows of a multiple of sixteen inputs where they lie, and copies those that reach into the padding:
-    of a pair of pixels one or both."""
+    """Helium reads windows of a multiple of sixteen inputs where they lie, and copies those that reach into the
+    padding: of a pair of pixels one or both."""
     plans = []
     for length, kernel, stride, padding in ((29, 3, 1, "SAME"), (40, 5, 1, "SAME"), (31, 2, 2, "VALID")):
         s = Sketch(4)

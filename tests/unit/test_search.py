@@ -99,9 +99,15 @@ def test_arenas_decide_and_estimates_only_order() -> None:
     assert [plan.arena_bytes for _, plan in offered.front()] == [35, 60, 100]
 
 
-def test_balanced_spends_seven_percent() -> None:
-    offered = choices((100, 100, 1000), (50, 50, 1070), (40, 40, 1071))
+def test_balanced_spends_eight_percent() -> None:
+    offered = choices((100, 100, 1000), (50, 50, 1080), (40, 40, 1081))
     assert offered.choose("balanced", None).arena_bytes == 50
+
+
+def test_the_last_two_percent_must_save_one_of_ram() -> None:
+    assert choices((1000, 1000, 1000), (991, 991, 1070)).choose("balanced", None).arena_bytes == 1000
+    assert choices((1000, 1000, 1000), (991, 991, 1060)).choose("balanced", None).arena_bytes == 991
+    assert choices((1000, 1000, 1000), (989, 989, 1070)).choose("balanced", None).arena_bytes == 989
 
 
 def long_network(blocks: int) -> bytes:

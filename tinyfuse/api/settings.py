@@ -28,7 +28,7 @@ class Settings(TypedDict, total=False):
     kernels           "auto" (default): the faster one; "cmsis-nn": wherever it has one; "tinyfuse": ours alone
     fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
                       that stream rows
-    optimize          "speed", "balanced" (default: the least RAM within 7 % of the fewest instructions), "ram"
+    optimize          "speed", "balanced" (default: the least RAM within 8 % of the fewest instructions), "ram"
     weights           how layers' weights lie in flash: "packed" (default unless for speed); "compressed": as indexes
                       of values, where these are few; on cores with DSP extension, "unpacked": int16, and "winograd":
                       transformed, where windows are 3x3 with stride 1; "auto" (default for speed): whatever saves

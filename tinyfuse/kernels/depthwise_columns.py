@@ -64,8 +64,8 @@ class ColumnsDepthwiseRow(Kernel):
 
 
 class FewerColumnsDepthwiseRow(ColumnsDepthwiseRow):
-    """The same with fewer channels at a time, whose columns take half the scratch: where that is no more than a row of the
-    input, it often finds room in a ring whose oldest row is used up."""
+    """The same with fewer channels at a time, whose columns take half the scratch: where that is no more than a row of
+    the input, it often finds room in a ring whose oldest row is used up."""
 
     at_once = "TINYFUSE_COLUMNS_FEWER"
 

@@ -139,8 +139,8 @@ _MANY_PIXELS = 8
 
 
 class MveBufferedPointwise(MvePointwise):
-    """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over what
-    was just read. Where outputs are shorter than inputs, the copy takes more than that saves."""
+    """The same of all rows at once, two pixels a time from a copy of theirs in scratch, so that outputs may lie over
+    what was just read. Where outputs are shorter than inputs, the copy takes more than that saves."""
 
     name = "tinyfuse_pointwise_buffered_mve_s8"
     costs_as = MvePointwise.name

@@ -264,8 +264,8 @@ def _of_runs(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_columns(p: _Fields, args: _Arguments) -> int:
-    """A tinyfuse_columns, a plane of which takes as much as COLUMNS_PLANE_BYTES; of each plane of columns stride_w apart a
-    word of each channel of those at a time for each column that eight outputs read."""
+    """A tinyfuse_columns, a plane of which takes COLUMNS_PLANE_BYTES; of each plane of columns stride_w apart a word of
+    each channel of those at a time for each column that eight outputs read."""
     planes, columns = min(p["stride_w"], p["kernel_w"]), min(8, p["out_w"]) + (p["kernel_w"] - 1) // p["stride_w"]
     at_once = {"TINYFUSE_COLUMNS_CHANNELS": 16, "TINYFUSE_COLUMNS_FEWER": 8}[args[-2]]
     return int(COLUMNS_BYTES + planes * (COLUMNS_PLANE_BYTES + 4 * at_once * columns))
