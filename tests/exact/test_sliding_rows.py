@@ -149,7 +149,14 @@ def test_emulated() -> None:
     module = tinyfuse.compile(padded(), "cortex-m4", name="net", slide=4, feed_rows=True)
     found = module.verify(oracle="tflm", runs=16)
     assert found.exact and found.runs == 16, found
-    profiled = module.profile()
+
+
+@emulated
+@pytest.mark.campaign
+def test_profile_counts_a_step() -> None:
+    """Of all its rows, in the groups that run for each of them too."""
+    module = tinyfuse.compile(padded(), "cortex-m4", name="net", slide=4, feed_rows=True)
+    found, profiled = module.verify(oracle="tflm", runs=16), module.profile()
     assert abs(profiled["instructions"] - found.instructions) < 0.02 * found.instructions
     groups = sum(group["instructions"] for group in profiled["groups"])
     assert 0.9 * profiled["instructions"] < groups <= profiled["instructions"]
