@@ -228,8 +228,11 @@ class Plan:
     def runs(self, group: Group) -> int:
         """How often one of its groups runs in an inference: once, or of a step whose frames come row by row, with each
         of them."""
+        rows = self._rows_a_step
+        if rows == 1:  # asked first: a plugin's families are known while it is loaded alone
+            return 1
         border = self.row_border
-        return 1 if border is None or group.index >= border.index else self._rows_a_step
+        return 1 if border is None or group.index >= border.index else rows
 
     @cached_property
     def row_border(self) -> Group | None:
