@@ -12,7 +12,7 @@ import numpy as np
 
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Model, Problems, TensorReader, text
-from tinyfuse.ir import Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.ops.ethos_u import EthosU, EthosUOperator
 
 _METADATA = "OfflineMemoryAllocation"
@@ -45,6 +45,9 @@ def _resolved(op: Op, offsets: tuple[int, ...], problems: Problems) -> Op:
     if not problems.require(len(op.inputs) >= 4 and None not in op.inputs, message, HINT_UNSOUND, op):
         return op
     stream, weights, scratch, fast, *data = op.operands
+    message = "the NPU's driver takes addresses of bytes: a memory or a tensor of it has no bytes"
+    if not problems.require(all(t.dtype in ITEM_BYTES for t in (*op.operands, *op.outputs)), message, HINT_UNSOUND, op):
+        return op
 
     def place(tensor: Tensor) -> int:
         return offsets[tensor.index] - offsets[scratch.index]
