@@ -7,10 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from conv_cases import Shape, make_op, model_of, of_int4
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from other_dtypes import other_dtype
+from random_graphs import Sketch
 from test_decode import network as decoded_network
 from tflite_builder import ModelBuilder
 
@@ -19,7 +22,7 @@ from tinyfuse.cost.predict import estimated_code_bytes
 from tinyfuse.errors import DoesNotFit
 from tinyfuse.kernels.lookup import UNIT, VECTOR, compressed, looked_up
 from tinyfuse.plan import Plan
-from tinyfuse.report.compressed import compressed_json, compressed_lines
+from tinyfuse.report.compressed import compressed_json, compressed_line, compressed_lines
 
 # --- indexes and tables --------------------------------------------------------------------------
 
@@ -71,6 +74,10 @@ def clustered(rng: np.random.Generator, shape: tuple[int, ...], axis: int, value
     ])  # fmt: skip
     data = data.T.reshape(shape) if axis else data.reshape(shape)
     return data.astype(np.int8)
+
+
+_LAYER = make_op(Shape("CONV_2D", 4, 5, 8, 6, (3, 3)), np.random.default_rng(1))
+_LAYER_OF_INT4 = make_op(of_int4(Shape("CONV_2D", 4, 5, 8, 6, (3, 3))), np.random.default_rng(1))
 
 
 def network(values: int = 16, seed: int = 4) -> bytes:
@@ -150,6 +157,27 @@ def test_the_report_says_why_layers_stay_packed() -> None:
     assert any("values a channel" in reason and "at most 4 bits, for 16" in reason for reason in reasons)
     with_few = compressed_json(plan_of(network(16), "host", kernels="cmsis-nn", weights="compressed"))
     assert not with_few["layers"] and all("CMSIS-NN" in one["reason"] for one in with_few["packed"])
+
+
+def upsampled() -> bytes:
+    sketch = Sketch(3)
+    x = sketch.value((1, 4, 4, 3))
+    return sketch.build([x], [sketch.transpose_conv(x, 4, (3, 3))])
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (model_of(other_dtype(_LAYER, "int16")), "data of int16 and weights of int8: only int8 is compressed"),
+        (model_of(_LAYER_OF_INT4), "two weights of int4 share a byte as they are"),
+        (upsampled(), "TRANSPOSE_CONV has no kernel for compressed weights"),
+    ],
+    ids=["int16", "int4", "another operator"],
+)
+def test_the_report_says_why_a_layer_is_none_of_these(data: bytes, reason: str) -> None:
+    told = compressed_json(plan_of(data, "cortex-m4", weights="compressed"))
+    assert [one["reason"] for one in told["packed"]] == [reason]
+    assert compressed_line(told)[0].endswith("1 not, report.txt says why")
 
 
 # --- what `auto` does ----------------------------------------------------------------------------

@@ -64,6 +64,20 @@ def test_nnls_is_the_best_of_all_choices_of_columns(seed: int) -> None:
     assert (x >= 0).all() and np.linalg.norm(a @ x - b) == pytest.approx(best)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_nnls_takes_back_what_it_chose(seed: int) -> None:
+    """Of columns that are nearly alike the steepest comes first, and may have to go: the conditions of Karush, Kuhn and
+    Tucker hold at the end."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=(12, 1))
+    a, b = shared + 0.3 * rng.normal(size=(12, 8)), rng.normal(size=12) + 2 * shared[:, 0]
+    x = nnls(a, b)
+    gradient = a.T @ (b - a @ x)
+    assert (x >= 0).all()
+    assert np.abs(gradient[x > 0]).max() < 1e-8
+    assert gradient[x == 0].max(initial=0) < 1e-6
+
+
 def separable() -> bytes:
     sketch = Sketch(1)
     x = sketch.value((1, 20, 12, 16))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conv_cases import Shape, make_op, model_of
 from random_graphs import Sketch
 from test_recompute import far_readers
 
@@ -128,11 +129,19 @@ def test_idle_lanes_are_told_but_not_of_the_last_layer(target: str, channels: in
     assert topics(sketch.build([x], [sketch.relu(y)]), target=target).count("idle lanes") == told
 
 
-def test_a_general_kernel_is_told_with_its_reason() -> None:
-    sketch = Sketch(7)
-    x = sketch.value((1, 8, 8, 4))
-    (found,) = advice(plan_of(sketch.build([x], [sketch.depthwise(x, (3, 3), multiplier=2)])))
-    assert found.topic == "general kernel" and "depth multiplier" in found.message
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [
+        (Shape("DEPTHWISE_CONV_2D", 8, 8, 4, 8, (3, 3), multiplier=2), "its depth multiplier is not 1"),
+        (Shape("DEPTHWISE_CONV_2D", 8, 8, 3, 3, (3, 3)), "it has fewer than four channels"),
+        (Shape("CONV_2D", 8, 8, 8, 8, (3, 3), groups=2), "it is a convolution of several groups"),
+        (Shape("FULLY_CONNECTED", 1, 1, 20, 5, per_channel=False, weights_zero_point=3), "have a zero point"),
+    ],
+)
+def test_a_general_kernel_is_told_with_its_reason(shape: Shape, reason: str) -> None:
+    plan = plan_of(model_of(make_op(shape, np.random.default_rng(1))), kernels="tinyfuse")
+    (told,) = (one.message for one in advice(plan) if one.topic == "general kernel")
+    assert reason in told
 
 
 def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:
