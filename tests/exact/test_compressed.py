@@ -1,4 +1,4 @@
-"""Networks whose weights have few values: `--weights compressed`, and where --max-flash is too little for all of them."""
+"""Networks whose weights have few values: `--weights compressed`, and where --max-flash is too little for all."""
 
 from __future__ import annotations
 
