@@ -85,7 +85,7 @@ def test_absent_options_take_the_schemas_defaults() -> None:
     assert absent["MEAN"] == Reducer(False)
     assert absent["LEAKY_RELU"] == LeakyRelu(0.0)
     assert absent["STRIDED_SLICE"] == StridedSlice()
-    assert (absent["MIRROR_PAD"], absent["GATHER"]) == (MirrorPad(), Gather())
+    assert (absent["MIRROR_PAD"], absent["GATHER"]) == (MirrorPad(""), Gather())
     assert absent["RESIZE_NEAREST_NEIGHBOR"] == Resize() == absent["RESIZE_BILINEAR"]
     assert (absent["BATCH_MATMUL"], absent["TRANSPOSE_CONV"]) == (BatchMatMul(), TransposeConv())
     assert absent["L2_NORMALIZATION"] == L2Norm()
@@ -398,6 +398,7 @@ _INT8_KINDS = (
         (_numbers("MIRROR_PAD", 1, [(0, 0), (4, 0), (2, 1), (0, 0)]), "there is to reflect"),
         (_numbers("MIRROR_PAD", 1, [(0, 0), (-1, 0), (2, 1), (0, 0)]), "there is to reflect"),
         (_output("MIRROR_PAD", shape=(1, 7, 8, 5)), "padded shape"),
+        (_attributes("MIRROR_PAD", mode=""), "whether the border is repeated"),
         (_numbers("RESIZE_NEAREST_NEIGHBOR", 1, (8, 9)), "output's rows and columns"),
         (_numbers("RESIZE_NEAREST_NEIGHBOR", 1, (8, 10, 6)), "constant int32"),
         (_input("RESIZE_NEAREST_NEIGHBOR", shape=(1, 1 << 15, 1, 6)), "to 16384"),

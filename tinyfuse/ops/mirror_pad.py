@@ -17,7 +17,7 @@ from tinyfuse.ops.permute import Order, with_rows_permuted
 
 @dataclass(frozen=True)
 class MirrorPad:
-    """mode: "REFLECT" leaves the border out of the reflection, "SYMMETRIC" repeats it."""
+    """mode: "REFLECT" leaves the border out of the reflection, "SYMMETRIC" repeats it; "" where the file is silent."""
 
     mode: str = "REFLECT"
 
@@ -97,6 +97,11 @@ class MirrorPadOperator(OpFamily):
         one_dtype(("int8", "float32")),
         ranks(1, 6),
         Rule(
+            "its options say whether the border is repeated",
+            lambda op: op.attributes_as(MirrorPad).mode not in ("REFLECT", "SYMMETRIC"),
+            "TensorFlow Lite Micro would take what memory holds: write the option table",
+        ),
+        Rule(
             "the padding is a constant [rank, 2], no more than there is to reflect",
             _bad_amounts,
             "TensorFlow Lite Micro would read outside the input",
@@ -109,7 +114,7 @@ class MirrorPadOperator(OpFamily):
     )
 
     def attributes(self, options: Mapping[str, Any]) -> MirrorPad:
-        return MirrorPad(options.get("mode", "REFLECT"))
+        return MirrorPad(options.get("mode", ""))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         result = given(inputs[0])
