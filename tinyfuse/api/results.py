@@ -53,8 +53,8 @@ class FusionGroup:
 
 
 @dataclass(frozen=True)
-class Verification:
-    """What `Module.verify` found. All sizes are bytes; what could not be measured is None.
+class Compared:
+    """What a module computed, held against an oracle.
 
     exact           no element differs, and no promise of the header is broken
     within_bound    exact; or the model calls functions of libm, whose bits no standard defines, and it is proven that
@@ -73,16 +73,7 @@ class Verification:
     runs, frames    inferences; of a model with state, inferences from one reset to the next, else None. Of a sliding
                     window, steps that have a result, and steps from one reset to the next
     seed            of the random inputs
-    instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
-    instructions_mean of a sliding window's steps with a result; else None
-    least_instructions, most_instructions   of an inference, over all inputs of the runs; not of a sliding window
-    longest_step_instructions   the most instructions of a NAME_step over all inputs; None without the option `step`
-    stack_bytes     the deepest stack
-    ram_bytes       linked variables, arena and one state
-    code_bytes      linked code and constants of module and CMSIS-NN, without the weights
-    weight_bytes    linked weights
-    kernel_symbols  group function -> the C functions that it calls or inlines
-    emulator, oracle, compiler, compiler_opt   what ran, judged and built it, with versions
+    oracle          who said what is right, with its version
     """
 
     exact: bool
@@ -98,6 +89,25 @@ class Verification:
     runs: int
     frames: int | None
     seed: int
+    oracle: str
+
+
+@dataclass(frozen=True)
+class Verification(Compared):
+    """What `Module.verify` found. All sizes are bytes; what could not be measured is None.
+
+    instructions    of one inference, counted, never cycles; of a sliding window, of the worst step with a result
+    instructions_mean of a sliding window's steps with a result; else None
+    least_instructions, most_instructions   of an inference, over all inputs of the runs; not of a sliding window
+    longest_step_instructions   the most instructions of a NAME_step over all inputs; None without the option `step`
+    stack_bytes     the deepest stack
+    ram_bytes       linked variables, arena and one state
+    code_bytes      linked code and constants of module and CMSIS-NN, without the weights
+    weight_bytes    linked weights
+    kernel_symbols  group function -> the C functions that it calls or inlines
+    emulator, compiler, compiler_opt   what ran and built it, with versions
+    """
+
     instructions: int | None
     instructions_mean: int | None
     least_instructions: int | None
@@ -109,7 +119,6 @@ class Verification:
     weight_bytes: int | None
     kernel_symbols: dict[str, list[str]] = field(repr=False)
     emulator: str
-    oracle: str
     compiler: str
     compiler_opt: str
 
@@ -162,8 +171,8 @@ class BoardFigures:
 
 
 @dataclass(frozen=True)
-class BoardValidation:
-    """What a board computed, held against the oracle. As Verification, but for
+class BoardValidation(Compared):
+    """What a board computed, held against the oracle; as of Compared, but for
 
     runs, frames     of a model with state: one instance, reset before each stream
     counter          what counts cycles: "DWT", "SysTick", "the firmware's own", or "none"
@@ -171,20 +180,6 @@ class BoardValidation:
     figures          None where nothing counts
     """
 
-    exact: bool
-    within_bound: bool
-    elements: int
-    mismatches: int
-    max_ulp: int
-    max_step: int
-    operator_bounds: dict[str, tuple[int, int]]
-    first_mismatch: Mismatch | None
-    problems: tuple[str, ...]
-    warnings: tuple[str, ...]
-    runs: int
-    frames: int | None
-    seed: int
-    oracle: str
     counter: str
     overhead_cycles: int
     figures: BoardFigures | None

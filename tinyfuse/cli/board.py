@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 from rich.console import Console
 
@@ -13,6 +11,7 @@ from tinyfuse.board.device import Device
 from tinyfuse.board.port import open_port
 from tinyfuse.board.text import board_text
 from tinyfuse.cli.board_costs import calibrate_command, estimate_command
+from tinyfuse.cli.compared import compared_json
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
@@ -82,19 +81,7 @@ def validation_json(plan: Plan, port: str, found: BoardValidation) -> JsonObject
     return plan_envelope(plan) | {
         "warnings": [*plan.warnings, *found.warnings],
         "port": port,
-        "oracle": found.oracle,
-        "runs": found.runs,
-        "frames": found.frames,
-        "seed": found.seed,
-        "outputs": found.elements,
-        "mismatches": found.mismatches,
-        "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
-        "problems": list(found.problems),
-        "exact": found.exact,
-        "within_bound": found.within_bound,
-        "max_ulp": found.max_ulp,
-        "max_step": found.max_step,
-        "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
+        **compared_json(found),
         "counter": found.counter,
         "overhead_cycles": found.overhead_cycles,
         "macs": plan.macs,

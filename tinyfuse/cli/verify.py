@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from tinyfuse.api.measuring import verify_plan
+from tinyfuse.cli.compared import compared_json
 from tinyfuse.cli.flags import flags_of, generation_flags
 from tinyfuse.cli.machine import machine_for
 from tinyfuse.cli.planning import make_plan
@@ -45,19 +44,7 @@ def verify(request: Request, progress: Progress, how: VerifyOptions) -> Answer:
     data = plan_envelope(plan) | {
         "warnings": [*plan.warnings, *warnings, *found.warnings],
         "emulator": found.emulator,
-        "oracle": found.oracle,
-        "runs": found.runs,
-        "frames": found.frames,
-        "seed": found.seed,
-        "outputs": found.elements,
-        "mismatches": found.mismatches,
-        "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
-        "problems": list(found.problems),
-        "exact": found.exact,
-        "within_bound": found.within_bound,
-        "max_ulp": found.max_ulp,
-        "max_step": found.max_step,
-        "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
+        **compared_json(found),
         "instructions": found.instructions,
         "instructions_mean": found.instructions_mean,
         "least_instructions": found.least_instructions,

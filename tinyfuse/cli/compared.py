@@ -1,0 +1,27 @@
+"""What `verify` and `board validate` print of a comparison with the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from tinyfuse.api.results import Compared
+from tinyfuse.report.report_json import JsonObject
+
+
+def compared_json(found: Compared) -> JsonObject:
+    """The keys that both answers have."""
+    return {
+        "oracle": found.oracle,
+        "runs": found.runs,
+        "frames": found.frames,
+        "seed": found.seed,
+        "outputs": found.elements,
+        "mismatches": found.mismatches,
+        "first_mismatch": asdict(found.first_mismatch) if found.first_mismatch else None,
+        "problems": list(found.problems),
+        "exact": found.exact,
+        "within_bound": found.within_bound,
+        "max_ulp": found.max_ulp,
+        "max_step": found.max_step,
+        "operator_bounds": {name: {"ulp": ulp, "bound": most} for name, (ulp, most) in found.operator_bounds.items()},
+    }
