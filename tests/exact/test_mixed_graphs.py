@@ -29,7 +29,7 @@ def drawn_plans(count: int, number: int, target: str = "host", dtypes: tuple[str
     @settings(max_examples=count, phases=[Phase.generate], database=None, **_SETTINGS)
     @given(mixed_networks(dtypes=dtypes), _FUSION, _OPTIMIZE)
     def draw(data: bytes, fusion: str, optimize: str) -> None:
-        plans.append(plan_of(data, target, fusion=fusion, optimize=optimize))
+        plans.append(plan_of(data, target, kernels="tinyfuse", fusion=fusion, optimize=optimize))
 
     draw()
     return plans
