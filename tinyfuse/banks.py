@@ -36,8 +36,7 @@ class Bank:
 
     def __str__(self) -> str:
         """What is typed for it."""
-        named = any(part in self.name.lower() for part in FLASH_NAMES)
-        kind = "" if named == self.flash else ":flash" if self.flash else ":ram"
+        kind = "" if _sounds_flash(self.name) == self.flash else ":flash" if self.flash else ":ram"
         return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}"
 
 
@@ -65,5 +64,9 @@ def _bank(text: str) -> Bank:
     unknown = [word for word in words if word not in ("slow", "ram", "flash")]
     if unknown or len(set(words)) < len(words) or {"ram", "flash"} <= set(words):
         raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} is not what a bank can be; {_EXAMPLE}")
-    named = any(part in name.lower() for part in FLASH_NAMES)
-    return Bank(name, size, "flash" in words or (named and "ram" not in words), "slow" in words)
+    flash = "flash" in words or (_sounds_flash(name) and "ram" not in words)
+    return Bank(name, size, flash, "slow" in words)
+
+
+def _sounds_flash(name: str) -> bool:
+    return any(part in name.lower() for part in FLASH_NAMES)

@@ -14,10 +14,12 @@ from executors import plan_of
 from families import mobilenet_v2, two_inputs
 from random_graphs import Sketch
 from rich.console import Console
+from sliding_models import padded
 from test_board import ran, small
 from test_schemas import meets
 
 from tinyfuse.api.results import BoardFigures, BoardValidation, Spread
+from tinyfuse.cli import board_costs
 from tinyfuse.cli.board import validation_json
 from tinyfuse.cli.board_costs import read_validation
 from tinyfuse.cost.calibrate import Sample, rates
@@ -103,6 +105,24 @@ def test_a_table_predicts_what_the_board_counted(folder: Path) -> None:
         assert abs(estimated["cycles"] / really - 1) < 0.1
     text = ran(*words, "--costs", "board.toml")
     assert text.exit_code == 0 and text.stdout.startswith(f"about {estimated['cycles']:,} cycles")
+
+
+def test_groups_that_run_for_each_row_of_a_step_count_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a table of a cycle for each instruction, every group takes as many cycles as instructions."""
+    path = tmp_path / "padded.tflite"
+    path.write_bytes(padded())
+    monkeypatch.setattr(board_costs, "_table", lambda *_: cost_table(TARGET))
+    words = ["--slide", "2", "--feed-rows", "--target", TARGET, "--kernels", "tinyfuse", "--costs", "x", "--json"]
+    estimated = json.loads(ran("board", "estimate", str(path), *words).stdout)
+    meets("board-estimate", estimated)
+    plan = plan_of(padded(), TARGET, kernels="tinyfuse", slide=2, feed_rows=True)
+    assert {plan.runs(group) for group in plan.groups} == {1, 2}
+    assert [group["cycles"] for group in estimated["groups"]] == [
+        group["predicted_instructions"] for group in estimated["groups"]
+    ]
+    assert sum(group["macs"] for group in estimated["groups"]) == estimated["macs"]
 
 
 def profiled(data: bytes, **options: object) -> JsonObject:

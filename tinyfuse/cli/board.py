@@ -20,7 +20,7 @@ from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.cost.table import entry_name
 from tinyfuse.options import BoardOptions
 from tinyfuse.plan import Group, Plan
-from tinyfuse.report.report_json import JsonObject, op_name, plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope, stage_json
 from tinyfuse.schedule.progress import Progress
 
 _EXAMPLES = """\b
@@ -112,10 +112,7 @@ def _group(plan: Plan, group: Group, predicted: list[float | None], figures: Boa
         "predicted_instructions": known_total(predicted),
         "operators": [
             {
-                "kind": stage.op.kind,
-                "index": stage.op.index,
-                "name": op_name(stage.op),
-                "kernel": stage.kernel.name,
+                **stage_json(stage),
                 "macs": stage.macs * runs,
                 "output_elements": sum(tensor.elements for tensor in stage.op.outputs) * runs,
                 "entry": entry_name(stage.op, stage.kernel, stage.by_row, plan.context),

@@ -10,17 +10,18 @@ from pathlib import Path
 import click
 
 from tinyfuse import __version__
+from tinyfuse.cli.files import text_of
 from tinyfuse.cli.flags import generation_flags, json_flag
 from tinyfuse.cli.planning import make_plan
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer, progress, show, versioned
 from tinyfuse.cost.calibrate import Sample, rates, table_text
-from tinyfuse.cost.predict import group_stream, known_total, plan_stages
+from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.cost.table import CostTable, cost_table, entry_name, read_table
 from tinyfuse.emit.output_folder import write_file
 from tinyfuse.errors import UsageError
 from tinyfuse.report.diff import read_answer
-from tinyfuse.report.report_json import JsonObject, op_name, plan_envelope
+from tinyfuse.report.report_json import JsonObject, plan_envelope, stage_json
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.targets import load_target
 
@@ -150,22 +151,17 @@ def estimate(request: Request, costs: str, progress: Progress) -> Answer:
     """The cycles of each group by the table in the file `costs`. UsageError where that is none for the target."""
     table = _table(costs, request.target)
     plan, _ = make_plan(request, progress, needs_tree=False)
-    instructions, groups, total = plan_stages(plan), [], []
-    for group, predicted in zip(plan.groups, instructions, strict=True):
-        cycles = table.stages(group.stages, group_stream(plan, group), plan.context)
-        total += cycles
+    instructions, every, groups = plan_stages(plan), plan_stages(plan, table), []
+    for group, predicted, cycles in zip(plan.groups, instructions, every, strict=True):
         groups.append(
             {
                 "name": f"{plan.options.name}_group_{group.index}",
-                "macs": group.macs,
+                "macs": group.macs * plan.runs(group),
                 "cycles": known_total(cycles),
                 "predicted_instructions": known_total(predicted),
                 "operators": [
                     {
-                        "kind": stage.op.kind,
-                        "index": stage.op.index,
-                        "name": op_name(stage.op),
-                        "kernel": stage.kernel.name,
+                        **stage_json(stage),
                         "entry": entry_name(stage.op, stage.kernel, stage.by_row, plan.context),
                         "cycles": known_total([each]),
                     }
@@ -178,7 +174,7 @@ def estimate(request: Request, costs: str, progress: Progress) -> Answer:
         "costs": costs,
         "about": table.about,
         "macs": plan.macs,
-        "cycles": known_total(total),
+        "cycles": known_total([each for stages in every for each in stages]),
         "predicted_instructions": known_total([each for stages in instructions for each in stages]),
         "groups": groups,
     }
@@ -211,11 +207,4 @@ def _lines(data: JsonObject) -> list[str]:
 
 
 def _text(name: str) -> str:
-    try:
-        if Path(name).stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{name}: too large for a file of tinyfuse")
-        return Path(name).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"can't read {name}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: it is not UTF-8") from error
+    return text_of(name, "a file", _MOST_BYTES)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from tinyfuse.cli.files import text_of
 from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
-from tinyfuse.errors import UsageError
 from tinyfuse.report.diff import compared, doubts, markdown_lines, parse_limits, read_answer, text_lines
 from tinyfuse.report.report_json import JsonObject
 
@@ -55,14 +53,7 @@ def diff(old: str, new: str, fail_if_grows: tuple[str, ...] = (), markdown: bool
 
 
 def _text(name: str) -> str:
-    try:
-        if Path(name).stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{name}: too large for an answer of tinyfuse")
-        return Path(name).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"can't read {name}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: no JSON: it is not UTF-8") from error
+    return text_of(name, "an answer", _MOST_BYTES, "no JSON: ")
 
 
 def _about(answer: JsonObject) -> JsonObject:

@@ -16,9 +16,12 @@ _UNKNOWN_MAC, _UNKNOWN_OUTPUT, _UNKNOWN_CALL = 4.0, 20.0, 100.0
 _UNKNOWN_LOOP = CostTable({}, {"groups": 10.0, "rows": 10.0, "checks": 5.0, "slides": 15.0, "slid_bytes": 2.0}, {})
 
 
-def stage_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float | None]:
-    """Predicted instructions of each stage of a group; None for a kernel that was not measured."""
-    table = cost_table(context.target.cost_table)
+def stage_instructions(
+    stages: tuple[Stage, ...], stream: Stream | None, context: Context, table: CostTable | None = None
+) -> list[float | None]:
+    """Predicted instructions of each stage of a group, or what another table than the target's counts; None for a
+    kernel that was not measured."""
+    table = table or cost_table(context.target.cost_table)
     return table.stages(stages, stream, context) if table else [None] * len(stages)
 
 
@@ -47,16 +50,16 @@ def _guess(stage: Stage) -> float:
     return _UNKNOWN_MAC * stage.macs + _UNKNOWN_OUTPUT * outputs + _UNKNOWN_CALL * calls
 
 
-def plan_stages(plan: Plan) -> list[list[float | None]]:
-    """Predicted instructions of every stage of every group of a plan, in an inference."""
+def plan_stages(plan: Plan, table: CostTable | None = None) -> list[list[float | None]]:
+    """Predicted instructions of every stage of every group of a plan, in an inference, or what `table` counts."""
     return [
-        [None if value is None else value * plan.runs(group) for value in _of_a_run(plan, group)]
+        [None if value is None else value * plan.runs(group) for value in _of_a_run(plan, group, table)]
         for group in plan.groups
     ]
 
 
-def _of_a_run(plan: Plan, group: Group) -> list[float | None]:
-    return stage_instructions(group.stages, group_stream(plan, group), plan.context)
+def _of_a_run(plan: Plan, group: Group, table: CostTable | None) -> list[float | None]:
+    return stage_instructions(group.stages, group_stream(plan, group), plan.context, table)
 
 
 def predicted_total(plan: Plan) -> int | None:

@@ -11,7 +11,7 @@ from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.report_json import JsonObject, op_name
+from tinyfuse.report.report_json import JsonObject, stage_json
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
@@ -85,10 +85,7 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
     runs = measured.plan.runs(group)
     macs, elements = stage.macs * runs, sum(tensor.elements for tensor in stage.op.outputs) * runs
     return {
-        "kind": stage.op.kind,
-        "index": stage.op.index,
-        "name": op_name(stage.op),
-        "kernel": stage.kernel.name,
+        **stage_json(stage),
         "macs": macs,
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),

@@ -13,7 +13,7 @@ from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plan import Plan, Storage, constant_key
+from tinyfuse.plan import Plan, Stage, Storage, constant_key
 from tinyfuse.report.compressed import compressed_json
 from tinyfuse.report.memory import memory_json
 from tinyfuse.report.window import window_json
@@ -133,6 +133,16 @@ def _parts(plan: Plan) -> list[tuple[Tensor, Storage]]:
 def op_name(op: Op) -> str:
     """An operator's first output, or the state that one without outputs writes."""
     return (op.outputs + op.states)[0].name
+
+
+def stage_json(stage: Stage) -> JsonObject:
+    """Which operator it is, and what computes it."""
+    return {
+        "kind": stage.op.kind,
+        "index": stage.op.index,
+        "name": op_name(stage.op),
+        "kernel": stage.kernel.name,
+    }
 
 
 def reordering_json(plan: Plan) -> JsonObject | None:
