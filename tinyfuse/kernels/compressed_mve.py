@@ -106,5 +106,7 @@ class CompressedMvePointwise(_Pixels, MvePointwise):
 class CompressedMveDense(_Pixels, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
+    by_row, rings = False, False  # all weights would be looked up for each row
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self._call(op, site, site.input(0).pointer, op.output.elements // op.output.shape[-1])

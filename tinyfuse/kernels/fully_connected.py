@@ -20,6 +20,7 @@ from tinyfuse.kernels.packing import (
     output_fields,
     plain_weights,
 )
+from tinyfuse.kernels.rows import vectors
 
 #: tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
@@ -30,6 +31,7 @@ class FullyConnectedWhole(Kernel):
 
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
+    by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=False)
@@ -41,11 +43,11 @@ class FullyConnectedWhole(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return fully_connected_params(op), Call(
+        pointer, batches = vectors(op, site)
+        return fully_connected_params(op, batches), Call(
             self.name,
-            ("&p", site.input(0).pointer, site.output.pointer,
-             site.constant("weights"), site.constant("channels")),
-        )  # fmt: skip
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels")),
+        )
 
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
@@ -59,12 +61,12 @@ def scale_constants(channels: Array) -> tuple[Constant, Constant]:
     )
 
 
-def fully_connected_params(op: Op) -> Let:
+def fully_connected_params(op: Op, batches: int) -> Let:
     """`const tinyfuse_fully_connected p`."""
     out_c, in_c = op.operand(1).shape
     zero_points = op.operand(1).quantization.zero_point
     return Let("tinyfuse_fully_connected", "p", {
-        "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
+        "batches": batches, "in_c": in_c, "out_c": out_c,
         "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
     } | output_fields(op))  # fmt: skip
 
@@ -75,6 +77,7 @@ class Dense(Kernel):
 
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_fully_connected_packed.h",)
+    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = op.operand(1).values[0].size % 4 == 0
@@ -102,8 +105,7 @@ class Dense(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        batches = op.output.elements // op.output.shape[-1]
-        return dense_call(self, op, site, context, site.input(0).pointer, batches)
+        return dense_call(self, op, site, context, *vectors(op, site))
 
 
 class DenseWide(Dense):

@@ -25,6 +25,7 @@ from tinyfuse.kernels.packing import (
     rectified,
     shifts_right,
 )
+from tinyfuse.kernels.rows import vectors
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 
 _RUNS = "tinyfuse_conv_runs_mve.h"
@@ -170,6 +171,7 @@ class MveDense(Kernel):
 
     name = "tinyfuse_pointwise_mve_s8"
     headers = ("tinyfuse_matmul_mve.h",)
+    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         no_zero_point = not any(op.operand(1).quantization.zero_point)
@@ -192,7 +194,7 @@ class MveDense(Kernel):
         fields = {"depth": depth, "out_c": out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", site.input(0).pointer, op.output.elements // out_c, site.output.pointer,
+            ("&p", *vectors(op, site), site.output.pointer,
              site.constant("weights"), site.constant("channels"), _dense_form(op)),
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinyfuse.ir import Tensor
+from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import CallSite, TensorAccess
 
 
@@ -29,3 +29,9 @@ def input_pointer(site: CallSite, index: int) -> str:
     """Where an elementwise call begins to read: the input's start, or its row."""
     view = site.input(index)
     return view.pointer if site.row is None else row_pointer(view, site.row)
+
+
+def vectors(op: Op, site: CallSite) -> tuple[str, int]:
+    """Of a layer that computes each vector of its output from one of its input: where the call begins to read, and how
+    many vectors it computes."""
+    return input_pointer(site, 0), element_count(op.output, site) // op.output.shape[-1]

@@ -70,6 +70,7 @@ from tinyfuse.ops.ring_push import RingPushOperator
 from tinyfuse.ops.ring_rows import RingRowsOperator
 from tinyfuse.ops.row_macs import MeanOfSumOperator, OutputOfSumsOperator, RowMacsOperator
 from tinyfuse.ops.row_sum import AverageOfSumOperator, RowSumOperator
+from tinyfuse.ops.rows_matmul import RowsMatMulOperator
 from tinyfuse.ops.scatter_nd import ScatterNdOperator
 from tinyfuse.ops.select import SelectOperator
 from tinyfuse.ops.shape import ShapeOperator
@@ -239,6 +240,7 @@ FAMILIES: dict[str, OpFamily] = {
         RowSumOperator(),
         AverageOfSumOperator(),
         RowMacsOperator(),
+        RowsMatMulOperator(),
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
         RingPushOperator(),

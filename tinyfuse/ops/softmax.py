@@ -19,7 +19,7 @@ from tinyfuse.ir.fixedpoint import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION
 from tinyfuse.ops.permute import Order
 from tinyfuse.ops.real import greatest, sum_in_order
@@ -119,6 +119,9 @@ class SoftmaxOperator(OpFamily):
 
     def by_vectors(self, op: Op) -> bool:
         return True
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None
 
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
