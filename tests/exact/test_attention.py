@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from attention_networks import FORMS, attention, attention_networks, feed_forward, text, vision
 from cases import NAMED
-from cases.common import inputs_of
+from cases.common import inputs_of, operator, tensor
 from conv_cases import Shape, make_op
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +22,7 @@ from test_op_kernels import target_or_skip
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_matmul import one_head
+from tinyfuse.ops.batch_matmul import BatchMatMul, one_head
 from tinyfuse.options import OPTIMIZE
 from tinyfuse.rewrite.permuted import permuted_tensor
 
@@ -45,8 +45,22 @@ def by_rows(op: Op) -> Op | None:
     return replace(made.reading(images), outputs=(images[op.output],))
 
 
+def _matrices() -> Iterator[Op]:
+    """Depths and columns beside what kernels take at a time, both ways, at the ends of the zero points too."""
+    s = 0.05, 0.04, 3.0
+    for rows, depth, columns, heads, points in (
+        (2, 9, 21, 2, (-128, 127, 0)), (3, 16, 4, 1, (127, -128, -128)), (2, 3, 5, 3, (0, 0, 127)),
+        (2, 34, 18, 2, (-3, 7, 5)),
+    ):  # fmt: skip
+        for adj_y in (False, True):
+            shapes = (1, heads, rows, depth), (1, heads, *((columns, depth) if adj_y else (depth, columns)))
+            x, y = (tensor(shape, s[i], points[i]) for i, shape in enumerate(shapes))
+            output = tensor((1, heads, rows, columns), s[2], points[2])
+            yield operator("BATCH_MATMUL", [x, y], output, BatchMatMul(False, adj_y))
+
+
 def products() -> Iterator[tuple[Op, Op]]:
-    for op in NAMED["BATCH_MATMUL"].values():
+    for op in (*NAMED["BATCH_MATMUL"].values(), *_matrices()):
         made = by_rows(op)
         if made is not None:
             yield op, made
@@ -54,7 +68,7 @@ def products() -> Iterator[tuple[Op, Op]]:
 
 def test_products_of_rows_are_those_of_matrices() -> None:
     found = list(products())
-    assert len(found) == 8
+    assert len(found) == 16
     for before, after in found:
         for inputs in inputs_of(before):
             (wanted,) = FAMILIES[before.kind].reference(before, *_operands(before, inputs))

@@ -1,11 +1,12 @@
-"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, runtime_c/tinyfuse_softmax_s16.h,
-runtime_c/tinyfuse_softmax_f32.h)."""
+"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, tinyfuse_softmax_lookup.h, tinyfuse_softmax_s16.h,
+tinyfuse_softmax_f32.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.rows import vectors
+from tinyfuse.ops.softmax import exps_of_differences
 from tinyfuse.ops.softmax_scaling import Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table
 
@@ -33,6 +34,30 @@ class SoftmaxInt8(Kernel):
         }  # fmt: skip
         pointers = (pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+#: values from which on a table of up to a kilobyte is worth what it saves: about 300 instructions each
+_MANY_VALUES = 512
+
+
+class SoftmaxLookup(SoftmaxInt8):
+    """The same to int8 with the exps of all differences in a table, for many values."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.name, self.headers = "tinyfuse_softmax_lookup_s8", ("tinyfuse_softmax_lookup.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.input.elements >= _MANY_VALUES
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("exps", exps_of_differences(op), "int32_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointer, rows = vectors(op, site)
+        fields = {"rows": rows, "depth": op.input.shape[-1], "differences": len(exps_of_differences(op))}
+        pointers = (pointer, site.output.pointer)
+        return Let("tinyfuse_softmax_lookup", "p", fields), Call(self.name, ("&p", *pointers, site.constant("exps")))
 
 
 class SoftmaxTables(Kernel):
