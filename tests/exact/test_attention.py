@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from attention_networks import FORMS, attention, attention_networks, feed_forward, text, vision
-from cases import NAMED
-from cases.common import inputs_of, operator, tensor
-from conv_cases import Shape, make_op
+from attention_cases import HEADS_SWAPPED, products, rows_of_layers
+from attention_networks import FORMS, attention, attention_networks, decoder, feed_forward, text, vision
+from cases.common import inputs_of
 from executors import assert_all_exact, assert_exact, assert_reference_is_tflm, plan_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,48 +19,10 @@ from test_op_kernels import target_or_skip
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
-from tinyfuse.ops.batch_matmul import BatchMatMul, one_head
 from tinyfuse.options import OPTIMIZE
-from tinyfuse.rewrite.permuted import permuted_tensor
 
 _SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-_HEADS_SWAPPED = (0, 2, 1, 3)
 _DTYPES = ("int8", "float32", "int16")
-
-
-def by_rows(op: Op) -> Op | None:
-    """A BATCH_MATMUL [1, H, R, D] on tensors with heads and rows swapped, or one of single matrices on images."""
-    family = FAMILIES["BATCH_MATMUL"]
-    if all(len(t.shape) == 4 for t in (*op.activations, op.output)):
-        made = family.permuted(op, _HEADS_SWAPPED)
-        swapped = {t: permuted_tensor(t, _HEADS_SWAPPED) for t in (*op.activations, op.output)}
-        return made and replace(made.reading(swapped), outputs=(swapped[op.output],))
-    made = one_head(op)
-    if made is None or made.input.is_constant:
-        return None
-    images = {t: replace(t, shape=(1, t.shape[-2], 1, t.shape[-1])) for t in (*op.activations, op.output)}
-    return replace(made.reading(images), outputs=(images[op.output],))
-
-
-def _matrices() -> Iterator[Op]:
-    """Depths and columns beside what kernels take at a time, both ways, at the ends of the zero points too."""
-    s = 0.05, 0.04, 3.0
-    for rows, depth, columns, heads, points in (
-        (2, 9, 21, 2, (-128, 127, 0)), (3, 16, 4, 1, (127, -128, -128)), (2, 3, 5, 3, (0, 0, 127)),
-        (2, 34, 18, 2, (-3, 7, 5)),
-    ):  # fmt: skip
-        for adj_y in (False, True):
-            shapes = (1, heads, rows, depth), (1, heads, *((columns, depth) if adj_y else (depth, columns)))
-            x, y = (tensor(shape, s[i], points[i]) for i, shape in enumerate(shapes))
-            output = tensor((1, heads, rows, columns), s[2], points[2])
-            yield operator("BATCH_MATMUL", [x, y], output, BatchMatMul(False, adj_y))
-
-
-def products() -> Iterator[tuple[Op, Op]]:
-    for op in (*NAMED["BATCH_MATMUL"].values(), *_matrices()):
-        made = by_rows(op)
-        if made is not None:
-            yield op, made
 
 
 def test_products_of_rows_are_those_of_matrices() -> None:
@@ -78,25 +37,13 @@ def test_products_of_rows_are_those_of_matrices() -> None:
 
 
 def _swapped(data: np.ndarray) -> np.ndarray:
-    return data.transpose(_HEADS_SWAPPED) if data.ndim == 4 else data
+    return data.transpose(HEADS_SWAPPED) if data.ndim == 4 else data
 
 
 def _operands(op: Op, activations: list[np.ndarray]) -> list[np.ndarray]:
     there = iter(activations)
     given = {t: next(there) for t in op.activations}
     return [t.data if t.is_constant else given[t].reshape(t.shape) for t in op.operands]
-
-
-def rows_of_layers() -> Iterator[Op]:
-    """Fully connected layers over rows, one vector and several a row."""
-    rng = np.random.default_rng(3)
-    for shape in (Shape("FULLY_CONNECTED", 5, 1, 28, 9), Shape("FULLY_CONNECTED", 6, 1, 37, 18, per_channel=False)):
-        op = make_op(shape, rng)
-        (rows, depth), out_c = op.input.shape, op.output.shape[-1]
-        for count in (rows, rows // 2) if rows % 2 == 0 else (rows,):
-            source = replace(op.input, shape=(1, count, rows // count, depth))
-            result = replace(op.output, shape=(1, count, rows // count, out_c))
-            yield replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -134,6 +81,14 @@ def test_blocks_on_cores(target: str) -> None:
     models = [attention(form=form, dtype=dtype) for form, dtype in zip(FORMS, _DTYPES, strict=False)]
     models[1:1] = [feed_forward(form=FORMS[1])] if target == "cortex-m4" else []
     assert_all_exact([plan_of(data, target, kernels="tinyfuse", optimize="ram") for data in models], runs=3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_a_decoder_keeps_keys_and_values(dtype: str) -> None:
+    """Step after step, with both in variables."""
+    data = decoder(dtype=dtype)
+    assert_reference_is_tflm(data, runs=12)
+    assert_exact(plan_of(data, "cortex-m4", kernels="tinyfuse"), runs=12, on_host=dtype == "float32")
 
 
 @settings(max_examples=1, **_SETTINGS)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 from random_graphs import Sketch, Value
+from stream_models import add_handle
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,34 @@ def feed_forward(tokens: int = 5, width: int = 8, dtype: str = "int8", form: For
     x = s.value((1, tokens, width))
     y = s.add(x, b.dense(b.gelu(b.dense(b.normalized(x), 2 * width)), width))
     return s.build([x], [y, b.mean(y, s.value((1, width)), (1,))])
+
+
+def decoder(most: int = 12, width: int = 8, heads: int = 2, dtype: str = "int8", seed: int = 11) -> bytes:
+    """A step of a decoder: a token's vector, its place and a mask come in; keys and values of all tokens so far are
+    kept in variables."""
+    b = Blocks(seed, dtype)
+    s = b.sketch
+    token = s.value((1, 1, width))
+    where = Value(len(s.model._tensors), (3,), 1.0, 0, "int32")
+    s.model.tensor("where", (3,), "int32")
+    mask = s.value((1, 1, 1, most))
+    y = b.normalized(token)
+    query = b.heads(b.dense(y, width), heads)
+    key, value = (_kept(b, name, b.dense(y, width), where, most) for name in ("keys", "values"))
+    scores = s.add(s.matmul(query, b.heads(key, heads), adj_y=True), mask)
+    mixed = s.matmul(s.softmax(scores), b.heads(value, heads))
+    merged = s.reshape(s.transpose(mixed, (0, 2, 1, 3)), (1, 1, width))
+    return s.build([token, where, mask], [s.add(token, b.dense(merged, width))])
+
+
+def _kept(b: Blocks, name: str, new: Value, where: Value, most: int) -> Value:
+    """All vectors so far: a variable [1, most, D] with the new one at its place."""
+    s, handle = b.sketch, add_handle(b.sketch.model, name)
+    before, after = (s.value((1, most, new.shape[2]), new.scale, new.zero_point) for _ in range(2))
+    s.model.op("READ_VARIABLE", [handle], [before.index])
+    s.model.op("DYNAMIC_UPDATE_SLICE", [before.index, new.index, where.index], [after.index], table=False)
+    s.model.op("ASSIGN_VARIABLE", [handle, after.index], [])
+    return after
 
 
 FORMS = (

@@ -10,6 +10,7 @@ from pathlib import Path
 import layer_cases
 import numpy as np
 import pytest
+from attention_cases import products, rows_of_layers
 from cases import NAMED
 from cases.common import random_data
 from compiler_modules import layers_of_int4
@@ -103,7 +104,12 @@ def check_rows(op: Op, index: int) -> None:
             assert planned.start <= read.start and read.stop <= planned.stop, f"{op} {op.attributes}: row {y}"
 
 
-_CASES = streaming(op for ops in NAMED.values() for op in ops.values())
+def of_attention() -> Iterator[Op]:
+    yield from (after for _, after in products())
+    yield from rows_of_layers()
+
+
+_CASES = streaming(op for ops in (*(named.values() for named in NAMED.values()), of_attention()) for op in ops)
 _IDS = [f"{op.kind}{number}" for number, (op, _) in enumerate(_CASES)]
 
 
@@ -137,7 +143,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
-    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers()]
+    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
