@@ -44,13 +44,11 @@ class BatchMatMulWhole(Kernel):
         right_column, right_depth = (depth, 1) if stored.adj_y else (1, columns)
         fields = {
             "batches": _array(batches), "rows": rows, "columns": columns, "depth": depth,
-            "left_batch": _array(_batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
-            "right_batch": _array(_batch_steps(right.shape)),
+            "left_batch": _array(batch_steps(left.shape)), "left_row": left_row, "left_depth": left_depth,
+            "right_batch": _array(batch_steps(right.shape)),
             "right_column": right_column, "right_depth": right_depth,
         } | _scaling(op)  # fmt: skip
-        operands = (
-            site.constant(f"operand{i}") if view is None else view.pointer for i, view in enumerate(site.inputs)
-        )
+        operands = operand_pointers(site)
         return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
 
 
@@ -70,13 +68,13 @@ class RowsMatMulRow(BatchMatMulWhole):
             "right_batch": _array([0, 0, right.right_head]),
             "right_column": right.right_column, "right_depth": right.right_depth,
         } | _scaling(op)  # fmt: skip
-        operands = row_pointer(site.input(0), site.output_row), right_pointer(site)
+        operands = row_pointer(site.input(0), site.output_row), operand_pointers(site)[1]
         return Let("tinyfuse_batch_matmul", "p", fields), Call(self.name, ("&p", *operands, site.output.pointer))
 
 
-def right_pointer(site: CallSite) -> str:
-    """Where the matrices of a ROWS_MATMUL begin, all of which are there: a ring of them has every row."""
-    return site.constant("operand1") if site.inputs[1] is None else site.input(1).pointer
+def operand_pointers(site: CallSite) -> list[str]:
+    """Where both operands begin. All matrices of a ROWS_MATMUL are there: a ring of them has every row."""
+    return [site.constant(f"operand{i}") if view is None else view.pointer for i, view in enumerate(site.inputs)]
 
 
 def _scaling(op: Op) -> dict[str, int]:
@@ -97,7 +95,7 @@ def _padded(batches: tuple[int, ...]) -> list[int]:
     return [1] * (3 - len(batches)) + list(batches)
 
 
-def _batch_steps(shape: tuple[int, ...]) -> list[int]:
+def batch_steps(shape: tuple[int, ...]) -> list[int]:
     """Elements to the next index of each of three leading dimensions; 0 where it is repeated."""
     step = shape[-1] * shape[-2]
     steps: list[int] = []

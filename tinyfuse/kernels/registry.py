@@ -120,7 +120,7 @@ from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
-from tinyfuse.kernels.rows_matmul import WideRowsMatMul
+from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
 from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
     EnergyKernel,
@@ -279,7 +279,10 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_UNARY,
     **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
-    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), *map(CmsisBatchMatMul, ("int8", "int16"))),
+    "BATCH_MATMUL": (
+        WideBatchMatMul(), *map(BatchMatMulWhole, ("int8", "int16", "float32")),
+        *map(CmsisBatchMatMul, ("int8", "int16")),
+    ),
     "ROWS_MATMUL": (WideRowsMatMul(), *map(RowsMatMulRow, ("int8", "int16", "float32"))),
     "AVERAGE_POOL_2D": (
         PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
