@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 
 from tinyfuse.frontend.check import check, warnings_of
+from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -38,7 +39,7 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
 
-    steps = steps_of(source, options)
+    steps = steps_of(in_layouts(source, options), options)
     compilations: dict[Graph, Compilation] = {}
 
     def planner(step: Graph) -> Planner:
