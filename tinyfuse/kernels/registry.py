@@ -63,6 +63,7 @@ from tinyfuse.kernels.elementwise import (
     COMMON,
     Parameters,
     binary_kernels,
+    clamped_kernels,
     comparison,
     float_kernels,
     fused,
@@ -303,11 +304,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "SUB": (
         SumLine(), *_binary("SUB", rescaled(add_multipliers)),
-        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
+        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused), *clamped_kernels("SUB"),
     ),
     "MUL": (
         *_binary("MUL", product, CmsisMul(), header=COMMON),
-        *int16_kernels("MUL", product), *float_kernels("MUL", fused), CmsisMul("int16"),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused), *clamped_kernels("MUL"), CmsisMul("int16"),
     ),
     **{
         kind: (
@@ -324,7 +325,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "PRELU": (
         *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
     ),
-    "DIV": (*int8_quotients(), *wide_kernels("DIV", "int32"), *float_kernels("DIV", fused)),
+    "DIV": (
+        *int8_quotients(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"), *float_kernels("DIV", fused),
+    ),
     "FLOOR_DIV": floored("FLOOR_DIV"),
     "FLOOR_MOD": floored("FLOOR_MOD"),
     "POW": binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
