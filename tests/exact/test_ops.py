@@ -372,7 +372,7 @@ _INT8_KINDS = (
         (_output("BATCH_MATMUL", quant=Quant((1e-20,), (0,))), "below 2^31"),
         (_input("BATCH_MATMUL", quant=_PER_CHANNEL), "one scale"),
         (_input("TRANSPOSE_CONV", 0, data=None), "shape is constant"),
-        (_input("TRANSPOSE_CONV", 1, data=None), "weights are constant"),
+        (_input("TRANSPOSE_CONV", 1, data=None, dtype="int16"), "weights, constant or computed"),
         (_input("TRANSPOSE_CONV", 2, dtype="int16"), "int8"),
         (_input("TRANSPOSE_CONV", 2, shape=(1, 3, 4, 6)), "input channels"),
         (_input("TRANSPOSE_CONV", 3, shape=(3,)), "the bias is absent"),

@@ -39,6 +39,7 @@ from tinyfuse.kernels.compressed import (
 )
 from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
 from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
+from tinyfuse.kernels.computed_layer import computed_layers
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
@@ -84,6 +85,7 @@ from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
     PackedConvRowF32,
@@ -242,7 +244,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
-        "float32": (PackedConvRowF32(),),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
@@ -395,6 +397,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
+    "COMPUTED_LAYER": computed_layers(),
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

@@ -22,6 +22,7 @@ from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.circular_buffer import CircularBufferOperator
+from tinyfuse.ops.computed_layer import ComputedLayerOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
@@ -241,6 +242,7 @@ FAMILIES: dict[str, OpFamily] = {
         RowMacsOperator(),
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
+        ComputedLayerOperator(),
         RingPushOperator(),
         TableOperator(),
         ChannelTablesOperator(),

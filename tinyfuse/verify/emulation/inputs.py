@@ -47,7 +47,8 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
             if operand is tensor and ends is not None:  # others may end a run
                 return *ends, ends[0]
     info = np.iinfo(tensor.dtype)
-    return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
+    one = tensor.quant is not None and not tensor.quant.per_channel
+    return int(info.min), int(info.max), tensor.zero_point if one else 0
 
 
 def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:
