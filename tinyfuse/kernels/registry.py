@@ -41,6 +41,7 @@ from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
 from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
 from tinyfuse.kernels.computed_layer import computed_layers
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.constant_output import CopyConstant
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
@@ -398,6 +399,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "COMPUTED_LAYER": computed_layers(),
+    "CONSTANT_OUTPUT": (CopyConstant(),),
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

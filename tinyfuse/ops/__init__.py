@@ -24,6 +24,7 @@ from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.circular_buffer import CircularBufferOperator
 from tinyfuse.ops.computed_layer import ComputedLayerOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
+from tinyfuse.ops.constant_output import ConstantOutputOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.cumsum import CumsumOperator
@@ -243,6 +244,7 @@ FAMILIES: dict[str, OpFamily] = {
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
         ComputedLayerOperator(),
+        ConstantOutputOperator(),
         RingPushOperator(),
         TableOperator(),
         ChannelTablesOperator(),
