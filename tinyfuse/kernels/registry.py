@@ -116,6 +116,7 @@ from tinyfuse.kernels.places import (
     GatherPlaces,
     HotVectors,
     ReverseStarts,
+    SliceFrom,
     UpdateSlice,
     scatter_kernels,
 )
@@ -400,6 +401,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
     "COMPUTED_LAYER": computed_layers(),
     "CONSTANT_OUTPUT": (CopyConstant(),),
+    "SLICE_AT": (SliceFrom(),),
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

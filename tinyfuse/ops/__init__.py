@@ -91,6 +91,7 @@ from tinyfuse.ops.signal_spectrum import (
 )
 from tinyfuse.ops.signal_streams import DelayOperator, FramerOperator, OverlapAddOperator, StackerOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
+from tinyfuse.ops.slice_at import SliceAtOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
 from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
@@ -245,6 +246,7 @@ FAMILIES: dict[str, OpFamily] = {
         MeanOfSumOperator(),
         ComputedLayerOperator(),
         ConstantOutputOperator(),
+        SliceAtOperator(),
         RingPushOperator(),
         TableOperator(),
         ChannelTablesOperator(),
