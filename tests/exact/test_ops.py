@@ -325,7 +325,7 @@ _INT8_KINDS = (
         (_output("RESHAPE", shape=(1, 61)), "number of elements"),
         (_output("RESHAPE", dtype="uint8"), "one dtype"),
         *((_input(kind, _source(kind), dtype="uint8"), "one dtype") for kind in movement.NAMED if kind != "SHAPE"),
-        *((_input(kind, 1, data=None), "constant") for kind in ("EXPAND_DIMS", "SLICE", "STRIDED_SLICE", "TRANSPOSE")),
+        *((_input(kind, 1, data=None), "constant") for kind in ("EXPAND_DIMS", "STRIDED_SLICE", "TRANSPOSE")),
         (_attributes("SQUEEZE", dims=(2,)), "of size 1"),
         (_attributes("SQUEEZE", dims=(4,)), "of size 1"),
         (_output("SQUEEZE", shape=(1, 6)), "other dimensions"),
