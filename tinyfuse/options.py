@@ -127,7 +127,8 @@ class Options:
     """What changes the generated code, settled: the same options and model give the same files.
 
     name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
-    plugins: names of plugin files; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
+    plugins: names of plugin files; labels: of each output, in the model's order, those of the files, else of the
+    model's metadata; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
 
     name: str = option("Prefix of the C names; default: the model file's name.", metavar="NAME")
     kernels: str = option(
@@ -187,6 +188,13 @@ class Options:
         "Python that adds operators and patterns (docs/plugins.md); it is run.",
         (),
         flag="--plugin",
+        metavar="FILE",
+        is_file=True,
+    )
+    labels: tuple[tuple[str, ...], ...] = option(
+        "Names of classes, one a line: NAME_label_OUTPUT(i) is the i-th. Repeat it for each output, in the model's "
+        "order; else those of the model's metadata.",
+        (),
         metavar="FILE",
         is_file=True,
     )
