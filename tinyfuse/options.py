@@ -213,8 +213,8 @@ class Options:
         metavar="NAME=SIZE[:slow]",
     )
     max_step: int | None = option(
-        "Generate NAME_step, and fail when a step is predicted to take more: instructions, or 200us@80MHz, a cycle for "
-        "each.",
+        "Generate NAME_step, each step of so few instructions, or 200us@80MHz, a cycle for each: rows and layers are "
+        "divided; fail where that is too little (docs/steps.md).",
         None,
         metavar="N",
         is_step=True,

@@ -48,8 +48,8 @@ class Settings(TypedDict, total=False):
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
     memory            banks of the device's memory, each "NAME=SIZE[:slow]", that arena, state and weights are put into
                       (docs/memories.md); default: none, and the firmware places them
-    max_step          instructions that a step may be predicted to take, or "200us@80MHz"; `compile` fails where one
-                      takes more. It is with `step`
+    max_step          instructions that a step may take, or "200us@80MHz": rows and layers are divided, and `compile`
+                      fails where that is too little. It is with `step`
     max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
     max_flash         bytes of weights and code together, likewise
     """
