@@ -104,7 +104,7 @@ class InterpreterOracle(_Runs):
         self.version = version(package)
         self.warnings: tuple[str, ...] = ()
         self._model = model_bytes
-        self._layouts = graph.layouts
+        self._layouts, inputs = graph.layouts, graph.inputs
         graph = graph if graph.layouts is None else graph.layouts.file
         self._outputs = graph.outputs
         self._last = [op for op in graph.ops if op.kind in FAMILIES and set(op.outputs) <= set(graph.outputs)]
@@ -115,7 +115,7 @@ class InterpreterOracle(_Runs):
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
         # A model that can't be run is found here; some fail only in an inference.
-        self._infer([[[np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs]]], [])
+        self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in inputs])
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         return [
