@@ -30,6 +30,7 @@ from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.profile.image import open_elf
 from tinyfuse.report.memory import memory_json
+from tinyfuse.report.pareto import pareto_json
 from tinyfuse.schedule.banks import in_banks
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_emulator
@@ -420,3 +421,11 @@ def test_profile_counts_by_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert abs(banks["qspi"]["loaded"] / qspi["weight_loads"] - 1) < 0.2, "as predicted"
     assert found["loaded_bytes"]["flash"] >= banks["qspi"]["loaded"]
     assert np.sum([group["bank_bytes"]["qspi"]["loaded"] for group in found["groups"]]) < banks["qspi"]["loaded"]
+
+
+def test_choices_are_compared_before_copies() -> None:
+    """Only the plan that is made has weights copied ahead: its point would lie behind plans that it is one with."""
+    plan = plan_of(small(), "cortex-m4", memory=PLENTY)
+    plain = {point["arena_bytes"] for point in pareto_json(plan_of(small(), "cortex-m4"))}
+    assert plan.memory is not None and plan.memory.copied_bytes
+    assert {point["arena_bytes"] for point in pareto_json(plan)} == plain
