@@ -60,11 +60,11 @@ def small() -> bytes:
 
 
 def test_banks_are_read_and_typed_again() -> None:
-    typed = ("DTCM=64K", "qspi=8M:slow", "sdram=1M:slow", "spi_ram=2048:ram", "bank2=1000:flash:slow")
+    typed = ("DTCM=64K", "qspi=8M:slow", "sdram=1M:slow", "spi_ram=2048:ram", "bank2=1000:flash:slow", "itcm=1K:code")
     banks = parse_banks(typed)
     assert [(b.name, b.bytes, b.flash, b.slow) for b in banks] == [
         ("DTCM", 65536, False, False), ("qspi", 8 << 20, True, True), ("sdram", 1 << 20, False, True),
-        ("spi_ram", 2048, False, False), ("bank2", 1000, True, True),
+        ("spi_ram", 2048, False, False), ("bank2", 1000, True, True), ("itcm", 1024, False, False),
     ]  # fmt: skip
     assert parse_banks(map(str, banks)) == banks
 
@@ -74,10 +74,10 @@ def test_banks_are_read_and_typed_again() -> None:
     [
         *([text] for text in (
             "dtcm", "dtcm=", "=64K", "dtcm=0", "dtcm=-1", "dtcm=1.5K", "dtcm=64K:fast", "dtcm=64K:",
-            "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K",
+            "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "dtcm=64K:slow:code", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K",
             f"{'a' * 33}=1K", "",
         )),
-        ["a=1K", "A=1K"], [f"b{n}=1K" for n in range(9)],
+        ["a=1K", "A=1K"], ["a=1K:code", "b=1K:code"], [f"b{n}=1K" for n in range(9)],
     ],
 )  # fmt: skip
 def test_what_is_no_bank_is_refused(typed: list[str]) -> None:
