@@ -8,6 +8,7 @@ from functools import cached_property, partial
 
 from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
+from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -39,7 +40,7 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
 
-    steps = steps_of(source, options)
+    steps = steps_of(in_layouts(source, options), options)
     compilations: dict[tuple[Graph, int | None], Compilation] = {}
 
     def planned(tried: Options) -> Plan:

@@ -24,6 +24,7 @@ FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
+LAYOUTS = ("file", "nhwc")
 ORACLES = ("auto", "tflm", "litert", "reference")
 
 
@@ -167,6 +168,13 @@ class Options:
         "frames come row by row, in NAME_feed_rows alone.",
         False,
     )
+    input_layout: str = option(
+        "nhwc: inputs of the file are planes of channels (NCHW, NCW), as models from PyTorch have them; the firmware's "
+        "buffers are not: channels come last, and the TRANSPOSE goes (docs/layouts.md).",
+        "file",
+        choices=LAYOUTS,
+    )
+    output_layout: str = option("nhwc: likewise of outputs.", "file", choices=LAYOUTS)
     step: bool = option(
         "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
     )

@@ -30,10 +30,12 @@ from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Multiplier,
     broadcast_loops,
+    clamps_whole,
     comparison_multipliers,
     mul_multiplier,
     operand_strides,
     prelu_multipliers,
+    whole_clamp,
 )
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.real import real_clamp
@@ -86,6 +88,12 @@ def fused(op: Op) -> Fields:
     return "tinyfuse_range_f32", {"low": low, "high": high}
 
 
+def fused_whole(op: Op) -> Fields:
+    """Of int32 operators that do."""
+    low, high = whole_clamp(op)
+    return "tinyfuse_range_s32", {"low": low, "high": high}
+
+
 def prelu(op: Op) -> Fields:
     """Of PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
@@ -125,6 +133,8 @@ class _BinaryKernel(Kernel):
         self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
 
     def accepts(self, op: Op, context: Context) -> bool:
+        if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
+            return False  # the only parameters of int32 are a clamp
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -228,6 +238,11 @@ def binary_kernels(
 def float_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
     """The same of float32."""
     return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h")
+
+
+def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
+    """The same of int32 with a fused activation."""
+    return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
 
 
 def int16_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
