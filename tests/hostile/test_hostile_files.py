@@ -159,7 +159,6 @@ QUANTIZATION = f"{SUBGRAPH}.tensors[1].quantization"
         (f"{SUBGRAPH}.inputs[0]", 99, "an input of the graph is tensor 99, of 8"),
         (f"{SUBGRAPH}.inputs[0]", -1, "an input of the graph is tensor -1, of 8"),
         (f"{SUBGRAPH}.inputs[0]", 1, "is an input of the graph, but has constant data"),
-        (f"{SUBGRAPH}.outputs[1]", 1, "is an output of the graph, but nothing computes it"),
         (f"{SUBGRAPH}.outputs[0]", 8, "an output of the graph is tensor 8, of 8"),
         (f"{SUBGRAPH}.operators[0].opcode_index", 3, "operator code 3 is out of range"),
         (f"{SUBGRAPH}.operators[0].inputs[1]", -2, "an input is tensor -2, of 8"),

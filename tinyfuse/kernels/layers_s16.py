@@ -112,7 +112,7 @@ class FullyConnectedS16(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         pointer, batches = vectors(op, site)
-        return fully_connected_params(op, batches), Call(
+        return fully_connected_params(op, site, batches), Call(
             self.name,
             ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), sums(op)),
         )
