@@ -170,7 +170,7 @@ class Options:
     )
     input_layout: str = option(
         "nhwc: inputs of the file are planes of channels (NCHW, NCW), as models from PyTorch have them; the firmware's "
-        "buffers are not: channels come last, and the TRANSPOSE goes (docs/layouts.md).",
+        "buffers are not: channels come last, and the TRANSPOSE goes (docs/pytorch-and-onnx.md).",
         "file",
         choices=LAYOUTS,
     )
