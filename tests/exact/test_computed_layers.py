@@ -37,8 +37,9 @@ def test_a_zero_point_of_computed_weights_is_refused() -> None:
 def test_computed_weights_of_a_dtype_that_none_have_are_refused() -> None:
     layer = Layer("int8", "x")
     x = layer.operand("x", (1, 4, 4, 2), "int8", 0.1, 3)
-    w = layer.model.tensor("w", (2, 1, 1, 2), "int4", 0.1, 0)
+    w, given = (layer.model.tensor(name, (2, 1, 1, 2), dtype, 0.1, 0) for name, dtype in (("w", "int4"), ("g", "int8")))
+    layer.model.op("RESHAPE", [given], [w])
     y = layer.model.tensor("y", (1, 4, 4, 2), "int8", 0.1, 0)
     layer.model.op("CONV_2D", [x, w], [y], **CONV)
-    with pytest.raises(CompileError, match=r"'w' int4.*"):
-        plan_of(layer.model.build([*layer.inputs, w], [y]))
+    with pytest.raises(CompileError, match=r"'w' int4.*weights, constant or computed, are int8"):
+        plan_of(layer.model.build([*layer.inputs, given], [y]))
