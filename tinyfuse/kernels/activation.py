@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Kernel, Statement
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
-from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.ops.table import TABLE_VALUES
 
 
@@ -42,9 +42,12 @@ class Clamp(_Tabled):
         table = self.table(op)
         return np.array_equal(table, np.clip(TABLE_VALUES, table.min(), table.max()))
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         table = self.table(op)
-        pointers = (input_pointer(site, 0), site.output.pointer)
+        pointers = (input_pointer(site, 0), output_pointer(site))
         return (Call(self.name, (*pointers, element_count(op.output, site), int(table.min()), int(table.max()))),)
 
 
@@ -62,8 +65,11 @@ class Lookup(_Tabled):
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("table", self.table(op), CTYPE[self.result]),)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.output.pointer)
+        pointers = (input_pointer(site, 0), output_pointer(site))
         return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)
 
 
@@ -92,6 +98,6 @@ class ChannelLookup(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         channels = op.output.shape[-1]
-        pixels = element_count(op.output, site) // channels
+        pixels = op.output.elements // (channels if site.row is None else channels * op.output.shape[1])
         args = (site.constant("tables"), input_pointer(site, 0), site.output.pointer, pixels, channels)
         return (Call(self.name, args),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinyfuse.kernels.base import (
     CallSite,
     Constant,
     Context,
+    Division,
     Expr,
     Kernel,
     Let,
@@ -23,7 +25,7 @@ from tinyfuse.kernels.base import (
     element_access_orders,
 )
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
-from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, from_piece, input_pointer, output_pointer, row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Multiplier,
@@ -167,17 +169,20 @@ class EqualShapes(_BinaryKernel):
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        count = op.output.elements // (op.output.shape[1] if site.row is not None else 1)
+        row = element_count(op.output, replace(site, piece=None))
 
         def pointer(i: int, view: TensorAccess | None) -> Expr:
             if view is not None:
-                return view.pointer if site.row is None else row_pointer(view, site.row)
+                return input_pointer(site, i)
             constant = site.constant(f"operand{i}")
-            return constant if site.row is None else f"{constant} + {site.row} * {count}"
+            return from_piece(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
 
         operands = tuple(pointer(i, view) for i, view in enumerate(site.inputs))
-        return self.with_parameters(op, (), *operands, site.output.pointer, count)
+        return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
 
 
 class Broadcast(_BinaryKernel):

@@ -37,8 +37,9 @@ class Variants:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         context = Context(
-            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step
-        )
+            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
+            divided=options.max_step is not None,
+        )  # fmt: skip
         steps = list(self.steps(optimize, with_views))
         return Variant(steps[-1][1] if steps else self._checked, context)
 
