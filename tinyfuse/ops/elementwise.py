@@ -185,6 +185,7 @@ class AddOperator(_Arithmetic):
     rescaled to the output (TFLM, reference/integer_ops/add.h)."""
 
     kind = "ADD"
+    commutes = True
     computes_uint8 = True
     options_table = "AddOptions"
     summary = "a + b, with broadcasting"
@@ -229,6 +230,7 @@ class MulOperator(_Arithmetic):
     """The product of both operands less their zero points is rescaled to the output."""
 
     kind = "MUL"
+    commutes = True
     computes_uint8 = True
     options_table = "MulOptions"
     summary = "a * b, with broadcasting"
@@ -295,6 +297,7 @@ class MaximumOperator(_Choice):
     """The second operand where both are equal: of zeros its sign counts."""
 
     kind = "MAXIMUM"
+    commutes = True
     computes_uint8 = True
     summary = "the greater of two stored values, with broadcasting"
 
@@ -306,6 +309,7 @@ class MinimumOperator(_Choice):
     """Likewise."""
 
     kind = "MINIMUM"
+    commutes = True
     computes_uint8 = True
     summary = "the lesser of two stored values, with broadcasting"
 

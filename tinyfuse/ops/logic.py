@@ -72,6 +72,7 @@ class LogicalAndOperator(BinaryOperator):
     """bool operands that broadcast -> bool."""
 
     kind = "LOGICAL_AND"
+    commutes = True
     summary = "whether both are true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
 
@@ -83,6 +84,7 @@ class LogicalOrOperator(BinaryOperator):
     """bool operands that broadcast -> bool."""
 
     kind = "LOGICAL_OR"
+    commutes = True
     summary = "whether one of both is true, with broadcasting"
     rules = (TWO_INPUTS, _BOOL, *SHAPE_RULES)
 

@@ -16,9 +16,6 @@ from tinyfuse.errors import UsageError
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 
-#: kinds whose two inputs may stand in either order
-COMMUTATIVE = ("ADD", "MUL", "MAXIMUM", "MINIMUM", "EQUAL", "NOT_EQUAL", "LOGICAL_AND", "LOGICAL_OR")
-
 
 @dataclass(frozen=True, eq=False)
 class Input:
@@ -148,7 +145,7 @@ def at_operator(graph: Graph, node: Operator, op: Op, found: Found) -> Iterator[
     if op.kind != node.kind or len(op.inputs) < len(node.inputs) or any(t in op.activations for t in rest):
         return
     orders = [node.inputs]
-    if op.kind in COMMUTATIVE and len(node.inputs) == 2:
+    if FAMILIES[op.kind].commutes and len(node.inputs) == 2 and op.input.dtype != "float32":
         orders.append(node.inputs[::-1])
     for sources in orders:
         yield from _at_inputs(graph, sources, op.inputs, {**found, node: op})
