@@ -12,6 +12,7 @@ from stream_models import lstm, real_svdf, svdf
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.rows_matmul import RowsMatMul
 
 _DTYPES = ("int8", "int16", "float32")
 
@@ -79,6 +80,18 @@ def draw_product(rng: random.Random, kind: str) -> Op:
         kind, [tensor((batches, rows, depth), 0.04, 3), tensor(right, 0.03, -4)],
         tensor((batches, rows, columns), 0.3, 5), adj_x=False, adj_y=transposed,
     )  # fmt: skip
+
+
+def draw_row_product(rng: random.Random, kind: str) -> Op:
+    """One in two with the elements of a sum side by side: scores of queries and keys; else sums of values."""
+    heads, rows = rng.choice([1, 1, 2, 4]), rng.choice([2, 5, 12])
+    depth, columns = (rng.choice([4, 7, 16, 24, 40, 64]) for _ in range(2))
+    left, output = tensor((1, rows, heads, depth), 0.04, 3), tensor((1, rows, heads, columns), 3.0, 5)
+    if rng.random() < 0.5:
+        right, steps = (1, columns, heads, depth), RowsMatMul(heads, depth, heads * depth, 1)
+    else:
+        right, steps = (1, depth, heads, columns), RowsMatMul(heads, columns, 1, heads * columns)
+    return Op(kind, (left, tensor(right, 0.03, -4)), (output,), steps)
 
 
 def draw_transposed(rng: random.Random, kind: str) -> Op:

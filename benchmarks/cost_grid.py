@@ -18,6 +18,7 @@ from cost_draws import (
     draw_nearest,
     draw_product,
     draw_reduction,
+    draw_row_product,
     draw_split,
     draw_strided_slice,
     draw_svdf,
@@ -255,6 +256,11 @@ def _draw_unary(rng: random.Random, kind: str) -> Op:
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point), alpha=0.1)
 
 
+def _draw_gelu(rng: random.Random, kind: str) -> Op:
+    shape = image(rng)
+    return operator(kind, [tensor(shape)], tensor(shape, 0.05, -128), approximate=rng.random() < 0.5)
+
+
 def _draw_tables(rng: random.Random, kind: str) -> Op:
     """One in three gives int16."""
     shape, dtype = image(rng), rng.choice(["int8", "int8", "int16"])
@@ -276,7 +282,9 @@ def _draw_reshape(rng: random.Random, kind: str) -> Op:
 
 
 def _draw_softmax(rng: random.Random, kind: str) -> Op:
-    shape = (rng.choice([1, 1, 4, 9]), rng.choice([2, 3, 5, 10, 12, 20, 64]))
+    few = rng.choice([1, 1, 4, 9]), rng.choice([2, 3, 5, 10, 12, 20, 64])
+    many = 1, rng.choice([4, 9, 16]), rng.choice([1, 2, 4]), rng.choice([20, 48, 64])
+    shape = rng.choice([few, few, many]) if kind == "SOFTMAX" else few
     scale, zero_point = {"LOG_SOFTMAX": (16 / 256, 127), "L2_NORMALIZATION": (1 / 128, 0)}.get(kind, (1 / 256, -128))
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point), beta=1.0)
 
@@ -345,9 +353,11 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "MAX_POOL_2D": _draw_pool,
     "TRANSPOSE_CONV": draw_transposed,
     "BATCH_MATMUL": draw_product,
+    "ROWS_MATMUL": draw_row_product,
     "SVDF": draw_svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": draw_lstm,
-    **dict.fromkeys(("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV"), _draw_binary),
+    **dict.fromkeys(("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV", "POW"), _draw_binary),
+    "GELU": _draw_gelu,
     **dict.fromkeys(("MAXIMUM", "MINIMUM", "PRELU"), _draw_choice),
     **dict.fromkeys(("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS"), _draw_unary),
     **dict.fromkeys(

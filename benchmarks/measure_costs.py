@@ -51,7 +51,10 @@ from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
 DRAWN_OF_OTHERS = 18
 #: and for a kernel that accepts few of its kind
-DRAWN_FOR = {"tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600}
+DRAWN_FOR = {
+    "tinyfuse_winograd_rows_s8": 2500, "tinyfuse_pointwise_narrow_s8": 600, "tinyfuse_softmax_lookup_s8": 60,
+    "tinyfuse_rows_matmul_s8": 40,
+}  # fmt: skip
 #: for a kernel that looks weights up (`Kernel.costs_with`): the rest of its costs are known
 DRAWN_OF_LOOKED_UP = 16
 

@@ -238,7 +238,7 @@ class Sketch:
         return y
 
     def softmax(self, x: Value) -> Value:
-        y = self.value(x.shape, 1 / 256, -128)
+        y = self.value(x.shape, 1 / 128 if x.dtype == "int16" else 1 / 256, -128)
         self.model.op("SOFTMAX", [x.index], [y.index], beta=1.0)
         return y
 

@@ -11,6 +11,7 @@ import computed_layer_models
 import layer_cases
 import numpy as np
 import pytest
+from attention_cases import products, rows_of_layers
 from cases import NAMED
 from cases.common import random_data
 from compiler_modules import layers_of_int4
@@ -106,7 +107,12 @@ def check_rows(op: Op, index: int) -> None:
             assert planned.start <= read.start and read.stop <= planned.stop, f"{op} {op.attributes}: row {y}"
 
 
-_CASES = streaming(op for ops in NAMED.values() for op in ops.values())
+def of_attention() -> Iterator[Op]:
+    yield from (after for _, after in products())
+    yield from rows_of_layers()
+
+
+_CASES = streaming(op for ops in (*(named.values() for named in NAMED.values()), of_attention()) for op in ops)
 _IDS = [f"{op.kind}{number}" for number, (op, _) in enumerate(_CASES)]
 
 
@@ -145,7 +151,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     function of CMSIS-NN needs, test_cmsis_scratch.py asks the library."""
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
-    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers()]
+    ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
     ops += [op for data in computed_layer_models.MODELS.values() for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]

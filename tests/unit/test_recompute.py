@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from attention_networks import Blocks
 from executors import assert_exact, plan_of
 from random_graphs import Sketch
 from test_rewrites import assert_same, graph_of, kinds
 
+from tinyfuse.rewrite import rewrite
 from tinyfuse.rewrite.recompute import recomputable, recompute
 from tinyfuse.schedule import recomputing
 
@@ -51,3 +53,26 @@ def test_it_is_done_where_it_takes_less_ram(monkeypatch) -> None:
     assert kinds(plan_of(data, optimize="balanced").graph).count("TABLE") == 1
     monkeypatch.setattr(recomputing, "MOST_RECOMPUTED", 0)
     assert plan.arena_bytes < plan_of(data, optimize="ram", feed_rows=True).arena_bytes
+
+
+def test_a_normalization_runs_again_as_a_whole() -> None:
+    """Queries, keys and values read it; its own operators read one tensor, which the residual reads too."""
+    b = Blocks(3)
+    x = b.sketch.value((1, 12, 8))
+    data = b.sketch.build([x], [b.sketch.add(x, b.attention(b.normalized(x), 2))])
+    graph = rewrite(graph_of(data), "rows", "tinyfuse")
+    op = recomputable(graph)[0]
+    after = recompute(graph, op)
+    assert kinds(graph).count("RSQRT") + kinds(graph).count("TABLE") == 1
+    assert kinds(after).count("SQUARED_DIFFERENCE") == kinds(after).count("TABLE") == 3
+    assert_same(graph, after)
+
+
+def test_attention_keeps_keys_values_and_what_it_reads() -> None:
+    tokens, width = 24, 16
+    b = Blocks(4)
+    x = b.sketch.value((1, tokens, width))
+    data = b.sketch.build([x], [b.sketch.add(x, b.attention(b.normalized(x), 4))])
+    small, plain = (plan_of(data, "cortex-m4", kernels="tinyfuse", optimize=o) for o in ("ram", "balanced"))
+    assert small.arena_bytes < 3.6 * tokens * width < 4 * tokens * width < plain.arena_bytes
+    assert_exact(small, runs=3, on_host=True)

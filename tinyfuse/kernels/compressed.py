@@ -220,6 +220,7 @@ class CompressedDense(Compressed, Dense):
     name = "tinyfuse_dense_lut_s8"
     costs_as = Dense.name
     headers = ("tinyfuse_fully_connected_lut.h",)
+    by_row, rings = False, False  # all weights would be looked up for each row
 
     def accepts(self, op: Op, context: Context) -> bool:
         plain = not any(op.operand(1).quantization.zero_point) and bounded(op) is not None

@@ -109,6 +109,7 @@ class CompressedMvePointwise(_Pixels, MvePointwise):
 class CompressedMveDense(_Pixels, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
+    by_row, rings = False, False  # all weights would be looked up for each row
     undivided = True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

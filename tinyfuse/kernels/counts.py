@@ -19,6 +19,7 @@ from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.convolution import clamp_range, quantized
 from tinyfuse.ops.pooling import Pool2D, pool_extents
+from tinyfuse.ops.rows_matmul import rows_extents
 
 Counts = Mapping[str, float]
 
@@ -137,6 +138,20 @@ def product_counts(op: Op, by_row: bool) -> Counts:
         "rows": outputs // columns,
         "outputs": outputs,
         "macs": outputs * depth,
+    }
+
+
+@kept
+def row_product_counts(op: Op, by_row: bool) -> Counts:
+    """Of products of each row's heads with matrices."""
+    e = rows_extents(op)
+    vectors, outputs = e.rows * e.heads, op.output.elements
+    return {
+        "calls": calls_of(op, by_row),
+        "matrices": vectors,
+        "rows": vectors,
+        "outputs": outputs,
+        "macs": outputs * e.depth,
     }
 
 

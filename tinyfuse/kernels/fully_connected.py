@@ -32,7 +32,7 @@ from tinyfuse.kernels.packing import (
     output_fields,
     plain_weights,
 )
-from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.rows import from_piece, vectors
 
 #: tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
@@ -43,6 +43,7 @@ class FullyConnectedWhole(Kernel):
 
     name = "tinyfuse_fully_connected_s8"
     headers = ("tinyfuse_fully_connected.h",)
+    by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=False)
@@ -54,21 +55,21 @@ class FullyConnectedWhole(Kernel):
         return layer_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return of_channels(op, 1)
+        return of_channels(op, 1, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        in_c = op.operand(1).shape[1]
-        return fully_connected_params(op, site), Call(
+        in_c, (pointer, batches) = op.operand(1).shape[1], vectors(op, site)
+        return fully_connected_params(op, site, batches), Call(
             self.name,
-            ("&p", site.input(0).pointer, from_piece(site.output.pointer, site),
+            ("&p", pointer, from_piece(site.output.pointer, site),
              from_piece(site.constant("weights"), site, in_c), from_piece(site.constant("channels"), site)),
         )  # fmt: skip
 
 
-def of_channels(op: Op, together: int) -> Division | None:
+def of_channels(op: Op, together: int, by_row: bool) -> Division | None:
     """The division of a dense layer: some output channels a piece, a multiple of so many; of one batch alone."""
-    channels = op.operand(1).shape[0]
-    return Division(channels, together, along=False) if op.output.elements == channels else None
+    channels, rows = op.operand(1).shape[0], op.output.shape[1] if by_row else 1
+    return Division(channels, together, along=False) if op.output.elements == channels * rows else None
 
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
@@ -82,12 +83,12 @@ def scale_constants(channels: Array) -> tuple[Constant, Constant]:
     )
 
 
-def fully_connected_params(op: Op, site: CallSite) -> Let:
+def fully_connected_params(op: Op, site: CallSite, batches: int) -> Let:
     """`const tinyfuse_fully_connected p`."""
     out_c, in_c = op.operand(1).shape
     zero_points = op.operand(1).quantization.zero_point
     return Let("tinyfuse_fully_connected", "p", {
-        "batches": op.output.elements // out_c, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
+        "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
         "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
     } | output_fields(op))  # fmt: skip
 
@@ -98,6 +99,7 @@ class Dense(Kernel):
 
     name = "tinyfuse_dense_s8"
     headers = ("tinyfuse_fully_connected_packed.h",)
+    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         whole_words = op.operand(1).values[0].size % 4 == 0
@@ -125,11 +127,10 @@ class Dense(Kernel):
         return layer_counts(op, by_row)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return Division(op.output.shape[-1], 4, along=False) if by_row else of_channels(op, 4)
+        return of_channels(op, 4, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        batches = op.output.elements // op.output.shape[-1]
-        return dense_call(self, op, site, context, site.input(0).pointer, batches)
+        return dense_call(self, op, site, context, *vectors(op, site))
 
 
 class DenseWide(Dense):

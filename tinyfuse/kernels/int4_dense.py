@@ -9,6 +9,7 @@ from tinyfuse.ir import INT4, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement, proven
 from tinyfuse.kernels.fully_connected import DenseWide, scale_constants
 from tinyfuse.kernels.packing import bounded, one_scale, output_fields
+from tinyfuse.kernels.rows import vectors
 
 #: what a sum in 4096ths, and one of digits in 256ths, stay below
 _SUMS, _DIGITS = 2**19, 2**23
@@ -50,12 +51,13 @@ class Int4Dense(DenseWide):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
+        pointer, batches = vectors(op, site)
         fields = {
-            "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c, "scale_step": 1 - _shares_scale(op),
+            "batches": batches, "in_c": in_c, "out_c": out_c, "scale_step": 1 - _shares_scale(op),
         } | output_fields(op)  # fmt: skip
         return Let("tinyfuse_dense", "p", fields), Call(
             self.name,
-            ("&p", site.input(0).pointer, site.output.pointer, site.constant("weights"),
+            ("&p", pointer, site.output.pointer, site.constant("weights"),
              site.constant("biases"), site.constant("scales"), site.scratch),
         )  # fmt: skip
 

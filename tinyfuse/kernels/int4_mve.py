@@ -12,6 +12,7 @@ from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let
 from tinyfuse.kernels.conv import pointwise_input
 from tinyfuse.kernels.mve import MveConvRow, MveDense, MvePointwise
 from tinyfuse.kernels.packing import channel_weights, channels4, conv_row_call, folded_bias, output_fields
+from tinyfuse.kernels.rows import vectors
 from tinyfuse.ops.convolution import geometry
 
 
@@ -100,7 +101,7 @@ class Int4MveDense(_Paired, MveDense):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
-        return _pixels(self.name, op, site, depth, out_c, site.input(0).pointer, op.output.elements // out_c)
+        return _pixels(self.name, op, site, depth, out_c, *vectors(op, site))
 
 
 def _pixels(

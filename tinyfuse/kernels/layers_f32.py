@@ -13,6 +13,7 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.packing import channel_weights, conv_row_call, plain_weights
+from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import transposed_counts
 from tinyfuse.ops.convolution import geometry
@@ -138,6 +139,7 @@ class DenseF32(Kernel):
 
     name = "tinyfuse_dense_f32"
     headers = ("tinyfuse_conv_packed_f32.h",)
+    by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=False)
@@ -150,8 +152,9 @@ class DenseF32(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
+        pointer, batches = vectors(op, site)
         return (Call(
             self.name,
-            (site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
-             op.output.elements // out_c, in_c, out_c, *real_clamp(op)),
+            (pointer, site.output.pointer, site.constant("weights"), site.constant("biases"),
+             batches, in_c, out_c, *real_clamp(op)),
         ),)  # fmt: skip

@@ -13,6 +13,7 @@ from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import fully_connected_params, pace_of_batches
 from tinyfuse.kernels.packing import conv_row_call, plain_weights
+from tinyfuse.kernels.rows import vectors
 from tinyfuse.kernels.transpose_conv import transpose_conv_params
 from tinyfuse.kernels.transposed_counts import transposed_counts
 from tinyfuse.ops.convolution import accumulator, bias_values, channel_multipliers
@@ -98,6 +99,7 @@ class FullyConnectedS16(Kernel):
 
     name = "tinyfuse_fully_connected_s16"
     headers = ("tinyfuse_fully_connected_s16.h",)
+    by_row, rings = True, True
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=False)
@@ -109,8 +111,8 @@ class FullyConnectedS16(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return fully_connected_params(op, site), Call(
+        pointer, batches = vectors(op, site)
+        return fully_connected_params(op, site, batches), Call(
             self.name,
-            ("&p", site.input(0).pointer, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), sums(op)),
-        )  # fmt: skip
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"), sums(op)),
+        )

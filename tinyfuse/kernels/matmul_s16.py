@@ -17,6 +17,7 @@ from tinyfuse.kernels.depthwise import pace_of_columns, quad_starts, taps_scratc
 from tinyfuse.kernels.fully_connected import pace_of_batches
 from tinyfuse.kernels.matmul import block_pixels, form_name, matmul_depth
 from tinyfuse.kernels.packing import POINTER_BYTES, REQUANT, channel_weights, conv_params, conv_row_call
+from tinyfuse.kernels.rows import vectors
 from tinyfuse.ops.convolution import (
     accumulator,
     bias_values,
@@ -149,6 +150,7 @@ class DenseS16(Kernel):
 
     name = "tinyfuse_dense_s16"
     headers = ("tinyfuse_dense_s16.h",)
+    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and matmul_s16(op) is not None
@@ -171,10 +173,11 @@ class DenseS16(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, in_c = op.operand(1).shape
         low, high = clamp_range(op)
-        fields = {"batches": _batches(op), "in_c": in_c, "out_c": out_c, "act_min": low, "act_max": high}
+        pointer, batches = vectors(op, site)
+        fields = {"batches": batches, "in_c": in_c, "out_c": out_c, "act_min": low, "act_max": high}
         return Let("tinyfuse_dense_of_s16", "p", fields), Call(
             self.name,
-            ("&p", site.input(0).pointer, site.output.pointer, site.constant("weights"), site.constant("channels"),
+            ("&p", pointer, site.output.pointer, site.constant("weights"), site.constant("channels"),
              site.scratch, proven(matmul_s16(op)).form),
         )  # fmt: skip
 

@@ -26,7 +26,7 @@ from tinyfuse.kernels.packing import (
     rectified,
     shifts_right,
 )
-from tinyfuse.kernels.rows import from_piece
+from tinyfuse.kernels.rows import from_piece, vectors
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 
 _RUNS = "tinyfuse_conv_runs_mve.h"
@@ -177,6 +177,7 @@ class MveDense(Kernel):
 
     name = "tinyfuse_pointwise_mve_s8"
     headers = ("tinyfuse_matmul_mve.h",)
+    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         no_zero_point = not any(op.operand(1).quantization.zero_point)
@@ -192,7 +193,7 @@ class MveDense(Kernel):
         return _path(_dense_form(op, context))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
-        return None if _one_scale_pays(op, context) else of_channels(op, 4)
+        return None if _one_scale_pays(op, context) else of_channels(op, 4, by_row)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -202,7 +203,7 @@ class MveDense(Kernel):
         fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", site.input(0).pointer, op.output.elements // out_c, from_piece(site.output.pointer, site),
+            ("&p", *vectors(op, site), from_piece(site.output.pointer, site),
              from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
              _dense_form(op, context)),
         )  # fmt: skip

@@ -15,6 +15,7 @@ from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import taps_scratch
 from tinyfuse.kernels.matmul_s16 import SCALE_S16, has_zero_points, matmul_s16
 from tinyfuse.kernels.packing import POINTER_BYTES, channel_weights, conv_row_call
+from tinyfuse.kernels.rows import vectors
 from tinyfuse.ops.convolution import clamp_range, geometry, is_plain_pointwise
 
 
@@ -92,6 +93,7 @@ class MveDenseS16(Kernel):
 
     name = "tinyfuse_pointwise_mve_s16"
     headers = ("tinyfuse_mve_s16.h",)
+    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
         return not has_zero_points(op) and _fits(op, context)
@@ -106,8 +108,7 @@ class MveDenseS16(Kernel):
         return eighth_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        out_c, in_c = op.operand(1).shape
-        return _matmul_call(self, op, site, site.input(0).pointer, op.output.elements // out_c, in_c)
+        return _matmul_call(self, op, site, *vectors(op, site), op.operand(1).shape[1])
 
 
 class _MveRow(Kernel):

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement
 from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.rows import input_pointer
 from tinyfuse.ops.reduce_scaling import Run, reduced_count, reduction_runs, sum_scaling
 
 
 class _Reduction(Kernel):
-    """Any dimensions, whole. The C has loops over two runs that are kept; a third one, in front, is a loop round the
-    call."""
+    """Any dimensions; of a row those that it has. The C has loops over two runs that are kept; a third one, in front,
+    is a loop round the call."""
+
+    by_row, rings = True, True
 
     def __init__(self, name: str, dtype: str):
         self.name, self.dtype = f"tinyfuse_reduce_{name}_{SUFFIX[dtype]}", dtype
@@ -24,8 +28,9 @@ class _Reduction(Kernel):
         return op.output.dtype == self.dtype
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        op = op if site.row is None else _of_one_row(op)
         runs = reduction_runs(op)
-        source, result = site.input(0).pointer, site.output.pointer
+        source, result = input_pointer(site, 0), site.output.pointer
         inner = runs.kept[-2:]
         if len(runs.kept) <= len(inner):
             return self.reduction(op, runs.reduced, inner, (source, result))
@@ -94,6 +99,12 @@ class Reduce(_Reduction):
 
     def calls(self, op: Op, pointers: tuple[str, str]) -> tuple[Statement, ...]:
         return (Call(self.name, ("&p", *pointers)),)
+
+
+def _of_one_row(op: Op) -> Op:
+    """The reduction of a row of images."""
+    source, result = (replace(tensor, shape=(1, 1, *tensor.shape[2:])) for tensor in (op.input, op.output))
+    return replace(op, inputs=(source, *op.inputs[1:]), outputs=(result,))
 
 
 def _pair(values: Sequence[int], fill: int) -> str:

@@ -10,7 +10,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
 from tinyfuse.kernels.base import Kernel
-from tinyfuse.kernels.batch_matmul import BatchMatMulWhole
+from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow
 from tinyfuse.kernels.batch_space import BatchSpace
 from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
@@ -125,6 +125,7 @@ from tinyfuse.kernels.quantize import Convert, InvertSign
 from tinyfuse.kernels.reduce import Reduce, ReduceExtreme, ReduceFloatSum, ReduceSum
 from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
+from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
 from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
     EnergyKernel,
@@ -139,7 +140,7 @@ from tinyfuse.kernels.signal import (
 )
 from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
 from tinyfuse.kernels.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
-from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxTables, SoftmaxWhole
+from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
 from tinyfuse.kernels.strided import StridedCopy
 from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
@@ -283,7 +284,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     **_UNARY,
     **{family.kind: _comparisons(family) for family in COMPARISONS},
     **{kind: tuple(kernel for kernels in of.values() for kernel in kernels) for kind, of in _LAYERS.items()},
-    "BATCH_MATMUL": (*map(BatchMatMulWhole, ("int8", "int16", "float32")), *map(CmsisBatchMatMul, ("int8", "int16"))),
+    "BATCH_MATMUL": (
+        WideBatchMatMul(), *map(BatchMatMulWhole, ("int8", "int16", "float32")),
+        *map(CmsisBatchMatMul, ("int8", "int16")),
+    ),
+    "ROWS_MATMUL": (WideRowsMatMul(), *map(RowsMatMulRow, ("int8", "int16", "float32"))),
     "AVERAGE_POOL_2D": (
         PoolRow("average"), PoolRow("average", up=True), WidePoolRow("average", "int16"),
         WidePoolRow("average", "float32"), CmsisAveragePool(), CmsisAveragePool("int16"),
@@ -294,7 +299,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "L2_POOL_2D": (WidePoolRow("l2", "float32", "tinyfuse_l2_f32.h"),),
     "SOFTMAX": (
-        SoftmaxWhole("int8"), SoftmaxWhole("int16"), SoftmaxTables(), SoftmaxFloats(),
+        SoftmaxLookup(), SoftmaxInt8("int8"), SoftmaxInt8("int16"), SoftmaxTables(), SoftmaxFloats(),
         CmsisSoftmax(), CmsisSoftmax("int16"), CmsisSoftmaxS16(),
     ),
     "LOG_SOFTMAX": (LogSoftmaxWhole(), Floats("tinyfuse_log_softmax_f32", "tinyfuse_softmax_f32.h")),

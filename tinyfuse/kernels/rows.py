@@ -47,3 +47,11 @@ def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
 def by_elements(op: Op, by_row: bool) -> Division:
     """The division of a call that computes one element after the other."""
     return Division(op.output.elements // op.output.shape[1] if by_row else op.output.elements)
+
+
+def vectors(op: Op, site: CallSite) -> tuple[str, int]:
+    """Of a layer that computes each vector of its output from one of its input: where the call begins to read, and how
+    many vectors it computes; a piece of it reads the same."""
+    view, rows = site.input(0), 1 if site.row is None else op.output.shape[1]
+    pointer = view.pointer if site.row is None else row_pointer(view, site.row)
+    return pointer, op.output.elements // rows // op.output.shape[-1]

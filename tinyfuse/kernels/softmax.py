@@ -1,18 +1,21 @@
-"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, runtime_c/tinyfuse_softmax_s16.h,
-runtime_c/tinyfuse_softmax_f32.h)."""
+"""Our kernels of SOFTMAX (runtime_c/tinyfuse_softmax.h, tinyfuse_softmax_lookup.h, tinyfuse_softmax_s16.h,
+tinyfuse_softmax_f32.h)."""
 
 from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.rows import vectors
+from tinyfuse.ops.softmax import exps_of_differences
 from tinyfuse.ops.softmax_scaling import Softmax, int16_scaling, softmax_scaling
 from tinyfuse.ops.softmax_tables import exp_table, reciprocal_table
 
 
-class SoftmaxWhole(Kernel):
-    """All rows of the last dimension, one after the other."""
+class SoftmaxInt8(Kernel):
+    """Vectors of the last dimension, one after the other."""
 
     headers = ("tinyfuse_softmax.h",)
+    by_row, rings = True, True
 
     def __init__(self, out_dtype: str):
         self.out_dtype = out_dtype
@@ -24,13 +27,37 @@ class SoftmaxWhole(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         multiplier, left_shift, least = softmax_scaling(op)
-        depth = op.input.shape[-1]
+        depth, (pointer, rows) = op.input.shape[-1], vectors(op, site)
         fields = {
-            "rows": op.input.elements // depth, "depth": depth,
+            "rows": rows, "depth": depth,
             "multiplier": multiplier, "left_shift": left_shift, "least_difference": least,
         }  # fmt: skip
-        pointers = (site.input(0).pointer, site.output.pointer)
+        pointers = (pointer, site.output.pointer)
         return Let("tinyfuse_softmax", "p", fields), Call(self.name, ("&p", *pointers))
+
+
+#: values from which on a table of up to a kilobyte is worth what it saves: about 300 instructions each
+_MANY_VALUES = 512
+
+
+class SoftmaxLookup(SoftmaxInt8):
+    """The same to int8 with the exps of all differences in a table, for many values."""
+
+    def __init__(self) -> None:
+        super().__init__("int8")
+        self.name, self.headers = "tinyfuse_softmax_lookup_s8", ("tinyfuse_softmax_lookup.h",)
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and op.input.elements >= _MANY_VALUES
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("exps", exps_of_differences(op), "int32_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        pointer, rows = vectors(op, site)
+        fields = {"rows": rows, "depth": op.input.shape[-1], "differences": len(exps_of_differences(op))}
+        pointers = (pointer, site.output.pointer)
+        return Let("tinyfuse_softmax_lookup", "p", fields), Call(self.name, ("&p", *pointers, site.constant("exps")))
 
 
 class SoftmaxTables(Kernel):
@@ -38,6 +65,7 @@ class SoftmaxTables(Kernel):
 
     name = "tinyfuse_softmax_rows_s16"
     headers = ("tinyfuse_softmax_s16.h",)
+    by_row, rings = True, True
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -48,11 +76,12 @@ class SoftmaxTables(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (multiplier, shift), depth = int16_scaling(op), op.input.shape[-1]
+        pointer, rows = vectors(op, site)
         fields = {
-            "rows": op.input.elements // depth, "depth": depth, "multiplier": multiplier, "shift": shift,
+            "rows": rows, "depth": depth, "multiplier": multiplier, "shift": shift,
             "exps": site.constant("exps"), "reciprocals": site.constant("reciprocals"),
         }  # fmt: skip
-        pointers = (site.input(0).pointer, site.output.pointer)
+        pointers = (pointer, site.output.pointer)
         return Let("tinyfuse_softmax_s16", "p", fields), Call(self.name, ("&p", *pointers))
 
 
@@ -61,6 +90,7 @@ class SoftmaxFloats(Kernel):
 
     name = "tinyfuse_softmax_f32"
     headers = ("tinyfuse_softmax_f32.h",)
+    by_row, rings = True, True
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -68,5 +98,4 @@ class SoftmaxFloats(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         depth, beta = op.input.shape[-1], op.attributes_as(Softmax).beta
-        args = (site.input(0).pointer, op.input.elements // depth, depth, beta, site.output.pointer)
-        return (Call(self.name, args),)
+        return (Call(self.name, (*vectors(op, site), depth, beta, site.output.pointer)),)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, all_given
-from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier, multiply_by_reduced_multiplier
 from tinyfuse.ops.base import OpFamily, Rule
-from tinyfuse.ops.matmul_scaling import matmul_multiplier
+from tinyfuse.ops.matmul_scaling import matmul_multiplier, product_of_matrices
 from tinyfuse.ops.movement import ends
+from tinyfuse.ops.permute import Order
+from tinyfuse.ops.rows_matmul import RowsMatMul
 
 
 @dataclass(frozen=True)
@@ -89,25 +90,37 @@ class BatchMatMulOperator(OpFamily):
         return BatchMatMul(bool(options.get("adj_x", False)), bool(options.get("adj_y", False)))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        if op.input.dtype == "float32":
-            return (self.real(op, *all_given(inputs)),)
-        x, y = (data.astype(np.int64) - t.zero_point for data, t in zip(all_given(inputs), op.operands, strict=True))
-        total = np.matmul(*_matrices(op, x, y))
-        if op.input.dtype == "int16":
-            scaled = multiply_by_reduced_multiplier(total, *matmul_multiplier(op))
-        else:  # the sum wraps as the C's does
-            scaled = multiply_by_quantized_multiplier(total.astype(np.int32), *matmul_multiplier(op))
-        return (clamp(scaled + op.output.zero_point, *RANGE[op.output.dtype], op.output.dtype),)
-
-    @staticmethod
-    def real(op: Op, x: Array, y: Array) -> Array:
-        """float32, each product and each sum rounded."""
-        left, right = _matrices(op, x, y)
-        total = np.zeros(op.output.shape, np.float32)
-        with np.errstate(all="ignore"):
-            for i in range(left.shape[-1]):
-                total += left[..., :, i : i + 1] * right[..., i : i + 1, :]
-        return total
+        return (product_of_matrices(op, *_matrices(op, *all_given(inputs))),)
 
     def macs(self, op: Op) -> int:
         return op.output.elements * op.operand(0).shape[-2 if op.attributes_as(BatchMatMul).adj_x else -1]
+
+    def permuted(self, op: Op, order: Order) -> Op | None:
+        """With heads and rows swapped: [1, R, H, .] of all operands."""
+        if order == tuple(range(len(order))):
+            return op
+        (left, right), heads = op.operands, op.output.shape[1]
+        if order != (0, 2, 1, 3) or left.is_constant or len(right.shape) != 4 or op.attributes_as(BatchMatMul).adj_x:
+            return None
+        if (left.shape[:2], right.shape[0], op.output.shape[0]) != ((1, heads), 1, 1):
+            return None
+        _, count, outer, inner = right.shape
+        if right.is_constant:  # stays as it is
+            head, steps = outer * inner, (inner, 1)
+        else:
+            head, steps = inner, (count * inner, 1)
+        return _of_rows(op, heads, 0 if count == 1 else head, *steps)
+
+
+def one_head(op: Op) -> Op | None:
+    """A BATCH_MATMUL of one matrix with one matrix as the ROWS_MATMUL of the same operands; None for any other."""
+    leading = [tensor.shape[:-2] for tensor in (*op.operands, op.output)]
+    if op.attributes_as(BatchMatMul).adj_x or any(dim != 1 for dims in leading for dim in dims):
+        return None
+    return _of_rows(op, 1, 0, op.operand(1).shape[-1], 1)
+
+
+def _of_rows(op: Op, heads: int, head: int, outer: int, inner: int) -> Op:
+    """`outer` and `inner`: the elements of a step along the right operand's last dimension but one, and its last."""
+    column, depth = (outer, inner) if op.attributes_as(BatchMatMul).adj_y else (inner, outer)
+    return Op("ROWS_MATMUL", op.inputs, op.outputs, RowsMatMul(heads, head, column, depth), op.index)

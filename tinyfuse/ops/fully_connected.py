@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.convolution import (
     QUANTIZATION_RULES,
     TENSOR_RULES,
@@ -126,6 +126,10 @@ class FullyConnectedOperator(OpFamily):
 
     def by_vectors(self, op: Op) -> bool:
         return self.sums_channels(op) and op.input.shape[:-1] == op.output.shape[:-1]
+
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        images = op.input.is_image and op.output.is_image and op.operand(1).is_constant
+        return SAME_ROW if index == 0 and images and op.input.shape[1] == op.output.shape[1] else None
 
     def macs(self, op: Op) -> int:
         return op.output.elements * op.operand(1).shape[1]

@@ -105,14 +105,14 @@ class _Reduce(OpFamily):
             return None
         return with_constant(op, 1, np.array(sorted(order.index(axis) for axis in reduced_axes(op)), np.int32))
 
-    def slide_window(self, op: Op, index: int) -> RowWindow | None:
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
         images = op.input.is_image and op.output.is_image
         return SAME_ROW if index == 0 and images and 1 not in reduced_axes(op) else None
 
     def of_rows(
         self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int
     ) -> Op | None:
-        return replace(op, inputs=inputs, outputs=(output,)) if self.slide_window(op, 0) is not None else None
+        return replace(op, inputs=inputs, outputs=(output,)) if self.row_window(op, 0) is not None else None
 
     def function(self, op: Op, terms: Array) -> Array:
         """Of stored values [n, outputs], in the order of memory: the stored outputs."""

@@ -19,7 +19,7 @@ from tinyfuse.ir.fixedpoint import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION
 from tinyfuse.ops.permute import Order
 from tinyfuse.ops.real import greatest, sum_in_order
@@ -66,6 +66,21 @@ def _bad_int16_beta(op: Op) -> bool:
     if op.input.dtype != "int16":
         return False
     return not (math.isfinite(beta) and beta >= 0.0) or int16_scaling(op)[1] > 15
+
+
+def _exps(op: Op, difference: Int64s) -> Int64s:
+    """Q0.31, of differences of stored int8 values to the greatest; 0 where they count as zero."""
+    multiplier, left_shift, least = softmax_scaling(op)
+    counts = difference >= least
+    scaled = saturating_rounding_doubling_high_mul(np.where(counts, difference, 0) << left_shift, multiplier)
+    return np.where(counts, exp_on_negative_values(scaled, SCALED_DIFFERENCE_BITS), 0)
+
+
+def exps_of_differences(op: Op) -> Array:
+    """int32, of an int8 SOFTMAX: the exps, Q0.31, of the differences 0, -1, -2, ... to the greatest value that don't
+    count as zero."""
+    _, _, least = softmax_scaling(op)
+    return _exps(op, -np.arange(min(-least + 1, 256), dtype=np.int64)).astype(np.int32)
 
 
 class SoftmaxOperator(OpFamily):
@@ -120,6 +135,9 @@ class SoftmaxOperator(OpFamily):
     def by_vectors(self, op: Op) -> bool:
         return True
 
+    def row_window(self, op: Op, index: int) -> RowWindow | None:
+        return SAME_ROW if op.output.is_image else None
+
     def attributes(self, options: Mapping[str, Any]) -> Softmax:
         return Softmax(float(options.get("beta", 0.0)))
 
@@ -131,12 +149,10 @@ class SoftmaxOperator(OpFamily):
             return (self.by_tables(op, given(inputs[0]).astype(np.int64)),)
         if op.input.dtype == "float32":
             return (self.real(op, given(inputs[0])),)
-        multiplier, left_shift, least = softmax_scaling(op)
+        _, _, least = softmax_scaling(op)
         data = given(inputs[0]).astype(np.int64)
         difference = data - data.max(axis=-1, keepdims=True)
-        counts = difference >= least
-        scaled = saturating_rounding_doubling_high_mul(np.where(counts, difference, 0) << left_shift, multiplier)
-        exps = np.where(counts, exp_on_negative_values(scaled, SCALED_DIFFERENCE_BITS), 0)
+        counts, exps = difference >= least, _exps(op, difference)
         total = rounding_divide_by_pot(exps, 12).sum(axis=-1, keepdims=True)
         headroom = leading_zeros(total)
         reciprocal = one_over_one_plus_x((total << headroom) - (1 << 31))

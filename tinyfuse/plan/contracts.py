@@ -32,6 +32,8 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
     None for operators that are not known here: a plugin's."""
     height, rows = op.operand(index).shape[1], op.output.shape[1]
     found = _rows_of_elements if op.kind in _OF_ELEMENTS else _ROWS.get(op.kind)
+    if op.kind == "ROWS_MATMUL" and index == 1:
+        found = _all_rows
     if found is None:
         return None
     return tuple(_inside(first, after, height) for first, after in (found(op, height, y) for y in range(rows)))
@@ -50,12 +52,14 @@ def _inside(first: int, after: int, height: int) -> range:
     return range(max(first, 0), min(after, height))
 
 
-#: operators each of whose elements follows from the elements at its place, or of its row
+#: operators each of whose elements follows from the elements at its place, or of its row (of ROWS_MATMUL: of its left
+#: operand)
 _ELEMENTWISE = (
     "ABS ADD ADD_N CAST CEIL CHANNEL_TABLES CONCATENATION COS DEQUANTIZE DIV ELU EQUAL EXP FLOOR FLOOR_DIV FLOOR_MOD "
+    "FULLY_CONNECTED "
     "GELU GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU LESS LESS_EQUAL LOG LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC "
-    "MAXIMUM MINIMUM MUL NEG NOT_EQUAL POW PRELU QUANTIZE RELU RELU6 ROUND ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN "
-    "SQRT SQUARE SQUARED_DIFFERENCE SUB TABLE TANH"
+    "MAXIMUM MEAN MINIMUM MUL NEG NOT_EQUAL POW PRELU QUANTIZE REDUCE_ALL REDUCE_MAX REDUCE_MIN RELU RELU6 ROUND "
+    "ROWS_MATMUL ROW_MACS ROW_SUM RSQRT SELECT_V2 SIN SOFTMAX SQRT SQUARE SQUARED_DIFFERENCE SUB SUM TABLE TANH"
 )
 _OF_ELEMENTS = frozenset(_ELEMENTWISE.split())
 
@@ -129,6 +133,10 @@ def _moved_rows(op: Op) -> list[int]:
 def _rows_of_padded(op: Op, height: int, y: int) -> tuple[int, int]:
     row = y - int(op.operand(1).values[1][0])
     return row, row + 1
+
+
+def _all_rows(op: Op, height: int, y: int) -> tuple[int, int]:
+    return 0, height
 
 
 def _last_row(op: Op, height: int, y: int) -> tuple[int, int]:

@@ -140,6 +140,11 @@ def _of_packed_transposed_s16(p: _Fields, args: _Arguments) -> int:
     return _of_packed_conv_s16({**p, **kernel, "groups": 1}, args)
 
 
+def _of_rows_matmul(p: _Fields, args: _Arguments) -> int:
+    """`depth` elements of 2 bytes, rounded up to a multiple of 8."""
+    return int((p["depth"] + 7) // 8 * 8 * 2)
+
+
 def _of_dense_s16(p: _Fields, args: _Arguments) -> int:
     """Columns of min(batches, 3) * depth inputs of 2 bytes, with depth = in_c rounded up to a multiple of 4."""
     return int(2 * min(p["batches"], 3) * _fours(p["in_c"]))
@@ -306,6 +311,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
     "tinyfuse_fully_connected_s4": _of_dense_s4,
+    "tinyfuse_rows_matmul_s8": _of_rows_matmul,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
     "tinyfuse_depthwise_packed_row_s16": _of_taps_s16,
     "tinyfuse_depthwise_packed_row_f32": _of_taps_f32,

@@ -18,6 +18,7 @@ from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
 from tinyfuse.rewrite.fold_activation import fold_activation
+from tinyfuse.rewrite.fold_adjoint import fold_adjoint
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.fold_pad import fold_pad
 from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
@@ -26,6 +27,7 @@ from tinyfuse.rewrite.prune_channels import prune_channels
 from tinyfuse.rewrite.read_rings import read_rings
 from tinyfuse.rewrite.ring_window import ring_window
 from tinyfuse.rewrite.rows_from_columns import rows_from_columns
+from tinyfuse.rewrite.rows_of_sequences import rows_of_sequences
 from tinyfuse.rewrite.share_results import share_results
 from tinyfuse.rewrite.split_full_height import split_dense, split_full_height
 from tinyfuse.rewrite.split_global_pool import split_global_pool
@@ -49,7 +51,8 @@ ALWAYS: tuple[Pass, ...] = (drop_dead,)
 
 #: what `--fusion basic` and `rows` add
 FUSING: tuple[Pass, ...] = (
-    replace_patterns, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities, share_results,
+    replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities,
+    share_results,
 )  # fmt: skip
 
 #: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images
@@ -57,7 +60,7 @@ PICTURING = FUSING.index(dilate) + 1
 
 #: what `rows` does there, unless speed is all, for rows of many pixels take fewer instructions, or CMSIS-NN's kernels
 #: are to be used, which have forms for images of a single row
-STANDING: tuple[Pass, ...] = (rows_from_columns,)
+STANDING: tuple[Pass, ...] = (rows_from_columns, rows_of_sequences)
 
 #: and these for fewer instructions, which take scratch: unless RAM is all, or CMSIS-NN's kernels are to be used
 FASTER: tuple[Pass, ...] = (one_channel_depthwise,)

@@ -1,9 +1,10 @@
-"""A cheap operator runs again for a later reader, so that its result need not be kept.
+"""Cheap operators run again for a later reader, so that their result need not be kept.
 
 before   %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %z = ADD(%y, %b)      %a is kept anyway
 after    %b = QUANTIZE(%a);  %c = CONV_2D(%b);  ...;  %b2 = QUANTIZE(%a);  %z = ADD(%y, %b2)
 
-The copy joins its reader's group, where a row of it is all that exists. Whether that takes less RAM only a
+The copy joins its reader's group, where a row of it is all that exists. What makes a tensor of one that others read too
+may be several operators: a layer normalization, which queries, keys and values read. Whether that takes less RAM only a
 plan can tell, so this is no pass: schedule/recomputing.py tries it under `--optimize ram`.
 """
 
@@ -11,21 +12,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tinyfuse.ir import Graph, Op, Saving
+from tinyfuse.ir import Graph, Op, Saving, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.places import is_alias
 
+#: operators that run again together, at most
+_MOST_TOGETHER = 12
+
 
 def recomputable(graph: Graph) -> list[Op]:
-    """Operators of one input without multiply-accumulates whose result several others read, and the
-    caller does not: the largest results first."""
+    """Operators whose result several others read, and the caller does not, and that can run again (`_together`): the
+    largest results first."""
     found = [
         op
         for op in graph.ops
-        if len(op.activations) == len(op.outputs) == 1
+        if len(op.outputs) == 1
         and len(graph.consumers.get(op.output, ())) > 1
         and op.output not in graph.outputs
-        and not (op.states or is_alias(op) or FAMILIES[op.kind].partial or FAMILIES[op.kind].macs(op))
+        and _together(graph, op)
     ]
     return sorted(found, key=lambda op: -op.output.bytes)
 
@@ -33,12 +37,39 @@ def recomputable(graph: Graph) -> list[Op]:
 def recompute(graph: Graph, op: Op) -> Graph:
     """The graph in which each reader of `op` but the first has a copy of its own right in front of it."""
     _, *later = graph.consumers[op.output]
+    again = _together(graph, op)
     ops: list[Op] = []
     for number, other in enumerate(graph.ops):
         if other in later:
-            result = replace(op.output, name=f"{op.output.name} (again {number})", index=-1)
-            ops.append(replace(op, outputs=(result,)))
-            inputs = tuple(result if tensor is op.output else tensor for tensor in other.inputs)
-            other = replace(other, inputs=inputs)
+            instead: dict[Tensor, Tensor] = {}
+            for made in again:
+                result = replace(made.output, name=f"{made.output.name} (again {number})", index=-1)
+                ops.append(replace(made.reading(instead), outputs=(result,)))
+                instead[made.output] = result
+            other = other.reading({op.output: instead[op.output]})
         ops.append(other)
-    return replace(graph, ops=tuple(ops), savings=(*graph.savings, Saving("recompute", (op,), 0, 0)))
+    return replace(graph, ops=tuple(ops), savings=(*graph.savings, Saving("recompute", again, 0, 0)))
+
+
+def _together(graph: Graph, op: Op) -> tuple[Op, ...]:
+    """The operators without multiply-accumulates, in their order, that make the result of `op` of a tensor that
+    something else reads too; `op` alone where there are none and it reads one tensor; or nothing."""
+    if not _is_cheap(op):
+        return ()
+    position = {other: number for number, other in enumerate(graph.ops)}
+    found, sources = {op}, set(op.activations)
+    while sources and len(found) <= _MOST_TOGETHER:
+        if len(sources) == 1 and not found.issuperset(graph.consumers[next(iter(sources))]):
+            return tuple(sorted(found, key=position.__getitem__))
+        makers = {graph.producer.get(tensor) for tensor in sources}
+        last = max((maker for maker in makers if maker is not None), key=position.__getitem__, default=None)
+        if last is None or not _is_cheap(last):
+            break
+        found.add(last)
+        sources = (sources - set(last.outputs)) | set(last.activations)
+    return (op,) if len(op.activations) == 1 else ()
+
+
+def _is_cheap(op: Op) -> bool:
+    family = FAMILIES[op.kind]
+    return len(op.outputs) == 1 and not (op.states or is_alias(op) or family.partial or family.macs(op))

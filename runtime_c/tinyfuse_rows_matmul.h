@@ -1,0 +1,336 @@
+/* ROWS_MATMUL, int8: a row of vectors, one a head, times a matrix each, requantized in the bounded form. The vector is
+   widened once, less its zero point; the other zero point times the vector's sum is what all sums begin with. */
+#ifndef TINYFUSE_ROWS_MATMUL_H
+#define TINYFUSE_ROWS_MATMUL_H
+
+#include "tinyfuse_dot.h"
+#include "tinyfuse_requantize.h"
+
+/* The left row is [heads][depth], the output's [heads][columns]; of the right operand, elements from one head,
+   or row of its matrix, to the next. A multiplier in 2^31sts and a right shift of at least 1, as TFLM has them. */
+typedef struct {
+    int32_t heads, columns, depth, right_head, right_row;
+    int32_t left_zero_point, right_zero_point, out_zero_point, multiplier, shift;
+} tinyfuse_rows_matmul;
+
+/* Four sums to outputs; `count` of them are stored. */
+TINYFUSE_INLINE void tinyfuse_rows_store(const tinyfuse_rows_matmul *p, const int32_t *sums, int32_t count,
+                                         int8_t *out)
+{
+    const int32_t multiplier = (int32_t)(2u * (uint32_t)p->multiplier);
+    int32_t i;
+    for (i = 0; i < count; ++i) {
+        out[i] = (int8_t)tinyfuse_requantize_bounded(sums[i], multiplier, p->shift - 1, 2 * p->out_zero_point + 1);
+    }
+}
+
+#if TINYFUSE_MVE
+
+TINYFUSE_INLINE void tinyfuse_rows_store4(const tinyfuse_rows_matmul *p, int32x4_t sums, mve_pred16_t there,
+                                          int8_t *out)
+{
+    int32x4_t v = vqrdmulhq_n_s32(sums, p->multiplier);
+    v = vrshlq_s32(vaddq_s32(v, vshrq_n_s32(v, 31)), vdupq_n_s32(-p->shift));
+    v = vaddq_n_s32(v, p->out_zero_point);
+    v = vminq_s32(vmaxq_s32(v, vdupq_n_s32(-128)), vdupq_n_s32(127));
+    vstrbq_p_s32(out, v, there);
+}
+
+/* The vector, and zeros up to a multiple of 8; what sums begin with. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide)
+{
+    int32_t i, sum = 0;
+    for (i = 0; i < p->depth; i += 8) {
+        const mve_pred16_t there = vctp16q((uint32_t)(p->depth - i));
+        const int16x8_t v = vsubq_x_n_s16(vldrbq_z_s16(left + i, there), (int16_t)p->left_zero_point, there);
+        const int16x8_t masked = vpselq_s16(v, vdupq_n_s16(0), there);
+        sum = vaddvaq_s16(sum, masked);
+        vstrhq_s16(wide + i, masked);
+    }
+    return -sum * p->right_zero_point;
+}
+
+/* One head where the right operand's rows are columns of the output: their products with the vector. */
+TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide), step = p->right_row;
+    int32_t column, i;
+    for (column = 0; column < p->columns; column += 4) {
+        const int32_t count = tinyfuse_min(p->columns - column, 4);
+        /* of columns that aren't there, the first one again */
+        const int8_t *const r0 = right + column * step, *const r1 = count > 1 ? r0 + step : r0;
+        const int8_t *const r2 = count > 2 ? r0 + 2 * step : r0, *const r3 = count > 3 ? r0 + 3 * step : r0;
+        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin;
+        int32x4_t sums = vdupq_n_s32(0);
+        for (i = 0; i < p->depth; i += 8) {
+            const mve_pred16_t there = vctp16q((uint32_t)(p->depth - i));
+            const int16x8_t x = vldrhq_s16(wide + i);
+            s0 = vmladavaq_s16(s0, x, vldrbq_z_s16(r0 + i, there));
+            s1 = vmladavaq_s16(s1, x, vldrbq_z_s16(r1 + i, there));
+            s2 = vmladavaq_s16(s2, x, vldrbq_z_s16(r2 + i, there));
+            s3 = vmladavaq_s16(s3, x, vldrbq_z_s16(r3 + i, there));
+        }
+        sums = vsetq_lane_s32(s0, sums, 0);
+        sums = vsetq_lane_s32(s1, sums, 1);
+        sums = vsetq_lane_s32(s2, sums, 2);
+        sums = vsetq_lane_s32(s3, sums, 3);
+        tinyfuse_rows_store4(p, sums, vctp32q((uint32_t)count), out + column);
+    }
+}
+
+/* One head where the right operand's rows are added up, each times an element of the vector. */
+TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide);
+    int32_t column = 0, i;
+    for (; column + 16 <= p->columns; column += 16) {
+        const int8_t *row = right + column;
+        int32x4_t s0 = vdupq_n_s32(begin), s1 = s0, s2 = s0, s3 = s0;
+        for (i = 0; i < p->depth; ++i) {
+            const int32_t x = wide[i];
+            s0 = vmlaq_n_s32(s0, vldrbq_s32(row), x);
+            s1 = vmlaq_n_s32(s1, vldrbq_s32(row + 4), x);
+            s2 = vmlaq_n_s32(s2, vldrbq_s32(row + 8), x);
+            s3 = vmlaq_n_s32(s3, vldrbq_s32(row + 12), x);
+            row += p->right_row;
+        }
+        tinyfuse_rows_store4(p, s0, vctp32q(4), out + column);
+        tinyfuse_rows_store4(p, s1, vctp32q(4), out + column + 4);
+        tinyfuse_rows_store4(p, s2, vctp32q(4), out + column + 8);
+        tinyfuse_rows_store4(p, s3, vctp32q(4), out + column + 12);
+    }
+    for (; column < p->columns; column += 4) {
+        const mve_pred16_t there = vctp32q((uint32_t)(p->columns - column));
+        const int8_t *row = right + column;
+        int32x4_t sums = vdupq_n_s32(begin);
+        for (i = 0; i < p->depth; ++i) {
+            sums = vmlaq_n_s32(sums, vldrbq_z_s32(row, there), wide[i]);
+            row += p->right_row;
+        }
+        tinyfuse_rows_store4(p, sums, there, out + column);
+    }
+}
+
+#elif TINYFUSE_DSP
+
+TINYFUSE_INLINE uint32_t tinyfuse_subtract_pairs(uint32_t a, uint32_t b)
+{
+    uint32_t pair;
+    __asm("ssub16 %0, %1, %2" : "=r"(pair) : "r"(a), "r"(b));
+    return pair;
+}
+
+/* The lower halves of two pairs, and the upper ones. */
+TINYFUSE_INLINE uint32_t tinyfuse_lower_halves(uint32_t a, uint32_t b)
+{
+    uint32_t pair;
+    __asm("pkhbt %0, %1, %2, lsl #16" : "=r"(pair) : "r"(a), "r"(b));
+    return pair;
+}
+
+TINYFUSE_INLINE uint32_t tinyfuse_upper_halves(uint32_t a, uint32_t b)
+{
+    uint32_t pair;
+    __asm("pkhtb %0, %1, %2, asr #16" : "=r"(pair) : "r"(b), "r"(a));
+    return pair;
+}
+
+/* The vector by fours, in the order 0 2 1 3 or, with `in_order`, as it is; zeros up to a multiple of 4. What sums begin
+   with. */
+TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide,
+                                            int in_order)
+{
+    const uint32_t zero_points = (uint32_t)(uint16_t)p->left_zero_point * 0x10001u;
+    int32_t i, sum = 0;
+    for (i = 0; i < p->depth; i += 4) {
+        const int32_t count = p->depth - i;
+        uint32_t word, pairs[2];
+        if (count >= 4) {
+            word = tinyfuse_load_u32(left + i);
+        } else { /* as if zero points followed */
+            int8_t last[4];
+            memset(last, p->left_zero_point, sizeof last);
+            memcpy(last, left + i, (size_t)count);
+            word = tinyfuse_load_u32(last);
+        }
+        pairs[0] = tinyfuse_subtract_pairs(tinyfuse_even_bytes(word), zero_points);
+        pairs[1] = tinyfuse_subtract_pairs(tinyfuse_odd_bytes(word), zero_points);
+        sum = tinyfuse_add_products(sum, pairs[0], 0x10001u);
+        sum = tinyfuse_add_products(sum, pairs[1], 0x10001u);
+        if (in_order) {
+            const uint32_t even = pairs[0];
+            pairs[0] = tinyfuse_lower_halves(even, pairs[1]);
+            pairs[1] = tinyfuse_upper_halves(even, pairs[1]);
+        }
+        memcpy(wide + i, pairs, sizeof pairs);
+    }
+    return -sum * p->right_zero_point;
+}
+
+#define TINYFUSE_ROWS_DOT(sum, from)                                                    \
+    {                                                                                   \
+        const uint32_t word = tinyfuse_load_u32(from);                                  \
+        sum = tinyfuse_add_products(sum, even, tinyfuse_even_bytes(word));              \
+        sum = tinyfuse_add_products(sum, odd, tinyfuse_odd_bytes(word));                \
+    }
+
+/* One head where the right operand's rows are columns of the output: their products with the vector. */
+TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide, 0), step = p->right_row, words = p->depth & ~3;
+    int32_t column, i;
+    for (column = 0; column < p->columns; column += 4) {
+        const int32_t count = tinyfuse_min(p->columns - column, 4);
+        /* of columns that aren't there, the first one again */
+        const int8_t *r0 = right + column * step, *r1 = count > 1 ? r0 + step : r0;
+        const int8_t *r2 = count > 2 ? r0 + 2 * step : r0, *r3 = count > 3 ? r0 + 3 * step : r0;
+        const int8_t *const end = r0 + words;
+        const int16_t *x = wide;
+        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin, sums[4];
+        while (r0 != end) {
+            const uint32_t even = tinyfuse_load_u32(x), odd = tinyfuse_load_u32(x + 2);
+            TINYFUSE_ROWS_DOT(s0, r0)
+            TINYFUSE_ROWS_DOT(s1, r1)
+            TINYFUSE_ROWS_DOT(s2, r2)
+            TINYFUSE_ROWS_DOT(s3, r3)
+            x += 4;
+            r0 += 4;
+            r1 += 4;
+            r2 += 4;
+            r3 += 4;
+        }
+        for (i = 0; i < p->depth - words; ++i) {
+            const int32_t value = x[i == 1 ? 2 : i == 2 ? 1 : 0];
+            s0 += value * r0[i];
+            s1 += value * r1[i];
+            s2 += value * r2[i];
+            s3 += value * r3[i];
+        }
+        sums[0] = s0;
+        sums[1] = s1;
+        sums[2] = s2;
+        sums[3] = s3;
+        tinyfuse_rows_store(p, sums, count, out + column);
+    }
+}
+
+/* One head where the right operand's rows are added up, each times an element of the vector: two rows and four columns
+   at a time. */
+TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide, 1), step = p->right_row;
+    int32_t column = 0, i;
+    for (; column + 4 <= p->columns; column += 4) {
+        const int8_t *row = right + column;
+        const int16_t *x = wide, *const end = wide + (p->depth & ~1);
+        int32_t s0 = begin, s1 = begin, s2 = begin, s3 = begin, sums[4];
+        while (x != end) {
+            const uint32_t first = tinyfuse_load_u32(row), second = tinyfuse_load_u32(row + step);
+            const uint32_t pair = tinyfuse_load_u32(x);
+            const uint32_t e0 = tinyfuse_even_bytes(first), e1 = tinyfuse_even_bytes(second);
+            const uint32_t o0 = tinyfuse_odd_bytes(first), o1 = tinyfuse_odd_bytes(second);
+            s0 = tinyfuse_add_products(s0, pair, tinyfuse_lower_halves(e0, e1));
+            s1 = tinyfuse_add_products(s1, pair, tinyfuse_lower_halves(o0, o1));
+            s2 = tinyfuse_add_products(s2, pair, tinyfuse_upper_halves(e0, e1));
+            s3 = tinyfuse_add_products(s3, pair, tinyfuse_upper_halves(o0, o1));
+            x += 2;
+            row += 2 * step;
+        }
+        if (p->depth & 1) {
+            const int32_t value = *x;
+            s0 += value * row[0];
+            s1 += value * row[1];
+            s2 += value * row[2];
+            s3 += value * row[3];
+        }
+        sums[0] = s0;
+        sums[1] = s1;
+        sums[2] = s2;
+        sums[3] = s3;
+        tinyfuse_rows_store(p, sums, 4, out + column);
+    }
+    for (; column < p->columns; ++column) {
+        const int8_t *row = right + column;
+        int32_t sum = begin;
+        for (i = 0; i < p->depth; ++i) {
+            sum += wide[i] * *row;
+            row += step;
+        }
+        tinyfuse_rows_store(p, &sum, 1, out + column);
+    }
+}
+
+#else
+
+TINYFUSE_INLINE int32_t tinyfuse_rows_widen(const tinyfuse_rows_matmul *p, const int8_t *left, int16_t *wide)
+{
+    int32_t i, sum = 0;
+    for (i = 0; i < p->depth; ++i) {
+        wide[i] = (int16_t)(left[i] - p->left_zero_point);
+        sum += wide[i];
+    }
+    return -sum * p->right_zero_point;
+}
+
+/* One head where the right operand's rows are columns of the output: their products with the vector. */
+TINYFUSE_SHARED void tinyfuse_rows_dots_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide);
+    const int16_t *const end = wide + p->depth;
+    int32_t column;
+    for (column = 0; column < p->columns; ++column) {
+        const int8_t *element = right + column * p->right_row;
+        const int16_t *x = wide;
+        int32_t sum = begin;
+        while (x != end) {
+            sum += *x++ * *element++;
+        }
+        tinyfuse_rows_store(p, &sum, 1, out + column);
+    }
+}
+
+/* One head where the right operand's rows are added up, each times an element of the vector: two columns at a time. */
+TINYFUSE_SHARED void tinyfuse_rows_sums_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                           int8_t *out, int16_t *wide)
+{
+    const int32_t begin = tinyfuse_rows_widen(p, left, wide);
+    const int16_t *const end = wide + p->depth;
+    int32_t column;
+    for (column = 0; column < p->columns; column += 2) {
+        const int32_t count = tinyfuse_min(p->columns - column, 2);
+        const int8_t *row = right + column;
+        const int16_t *x = wide;
+        int32_t sums[2], s0 = begin, s1 = begin;
+        while (x != end) {
+            s0 += *x * row[0];
+            s1 += *x++ * row[count - 1];
+            row += p->right_row;
+        }
+        sums[0] = s0;
+        sums[1] = s1;
+        tinyfuse_rows_store(p, sums, count, out + column);
+    }
+}
+
+#endif
+
+/* All heads of a row. `dots`, a constant: the right operand's rows are columns of the output, else they are added up.
+   scratch, aligned to 16: `depth` elements of 2 bytes, rounded up to a multiple of 8. */
+TINYFUSE_INLINE void tinyfuse_rows_matmul_s8(const tinyfuse_rows_matmul *p, const int8_t *left, const int8_t *right,
+                                             int8_t *out, int dots, void *scratch)
+{
+    int32_t head;
+    for (head = 0; head < p->heads; ++head) {
+        (dots ? tinyfuse_rows_dots_s8 : tinyfuse_rows_sums_s8)(p, left, right, out, (int16_t *)scratch);
+        left += p->depth;
+        right += p->right_head;
+        out += p->columns;
+    }
+}
+
+#endif

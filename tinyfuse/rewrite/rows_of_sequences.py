@@ -1,0 +1,270 @@
+"""Vectors of a sequence become the rows of an image, whatever dimensions the file gives them: so they stream.
+
+before   %q[1,T,D] = FULLY_CONNECTED(%x[1,T,D], weights);  %h[1,T,H,D/H] = RESHAPE(%q)
+         %s[1,T,H,T] = ROWS_MATMUL(%h, %k[1,T,H,D/H]);  %p[1,T,H,T] = SOFTMAX(%s);  %m[1,T,1] = MEAN(%x, 2);  ...
+after    %q[1,T,1,D] = FULLY_CONNECTED(%x[1,T,1,D], weights)
+         %s[1,T,H,T] = ROWS_MATMUL(%q, %k[1,T,1,D]);  %p[1,T,H,T] = SOFTMAX(%s);  %m[1,T,1,1] = MEAN(%x, 3);  ...
+
+Rows go along the first dimension that is not 1, but for the last. Transformers reshape between layers: what changes
+shapes within a row alone is gone where who reads it takes a row as its bytes. A BATCH_MATMUL of single matrices is a
+ROWS_MATMUL; heads are one when rewrite/cancel_transposes.py has swapped them with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.batch_matmul import BatchMatMul, one_head
+from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.fully_connected import FullyConnected
+from tinyfuse.ops.reduce import Reducer
+from tinyfuse.ops.reduce_scaling import reduced_axes
+from tinyfuse.ops.rows_matmul import RowsMatMul
+
+Shape = tuple[int, ...]
+
+#: of a tensor of the file the image that stands for it: in that shape, or in any with these rows
+Images = Callable[[Tensor, Shape | None], Tensor]
+
+
+def rows_of_sequences(graph: Graph) -> Graph:
+    """The graph whose sequences are images."""
+    turned = {op for region in _regions(graph) if any(map(_mixes, region)) for op in region}
+    after = _Writer(graph, turned).graph_turned() if turned else graph
+    return graph if after.ops == graph.ops else after
+
+
+# --- sequences -----------------------------------------------------------------------------------
+
+
+def _axis(shape: Shape) -> int:
+    """The dimension of rank 2 or more that rows go along."""
+    return next((axis for axis, dim in enumerate(shape[:-1]) if dim != 1), len(shape) - 2)
+
+
+def _rows(tensor: Tensor) -> int:
+    """Of a sequence how many rows it has; 1 of a tensor that is none."""
+    return tensor.shape[_axis(tensor.shape)] if len(tensor.shape) > 1 and tensor.elements else 1
+
+
+def _image_shape(shape: Shape, axis: int | None = None) -> Shape:
+    """A sequence's, as an image: the dimensions between rows and the last one are the columns."""
+    axis = _axis(shape) if axis is None else axis
+    return (1, shape[axis], prod(shape[axis + 1 : -1]), shape[-1])
+
+
+def _renames(op: Op) -> bool:
+    """Whether it gives a sequence another shape with the same rows."""
+    if not FAMILIES[op.kind].alias or op.input.is_constant or op.input.is_state:
+        return False
+    return _rows(op.input) == _rows(op.output) > 1 and op.input.quant == op.output.quant
+
+
+def _mixes(op: Op) -> bool:
+    """Whether it computes a row's values from several of a row: where there are functions of single values alone,
+    nothing is to be gained."""
+    return isinstance(op.attributes, (RowsMatMul, BatchMatMul, FullyConnected)) and _rows(op.output) > 1
+
+
+# --- operators on images -------------------------------------------------------------------------
+
+
+def _turned(op: Op, images: Images) -> Op | None:
+    """The operator on images, its output in the shape that it has then; None where that is no operator."""
+    family = FAMILIES[op.kind]
+    if op.states or len(op.outputs) != 1 or not op.activations or len(op.output.shape) < 2 or not op.output.elements:
+        return None
+    if any(len(tensor.shape) < 2 for tensor in op.activations):
+        return None
+    if isinstance(op.attributes, (BatchMatMul, RowsMatMul)):
+        return _product(op, images)
+    if isinstance(op.attributes, Reducer):
+        return _reduced(op, images)
+    if _rows(op.output) == 1 or isinstance(op.attributes, Concatenation):
+        return None
+    if isinstance(op.attributes, FullyConnected):
+        return _dense(op, images)
+    if family.by_vectors(op):
+        return _made(op, (images(op.input, _image_shape(op.input.shape)),), _image_shape(op.output.shape))
+    return _pointwise(op, images) if family.rows_alike else None
+
+
+def _made(op: Op, inputs: tuple[Tensor | None, ...], shape: Shape) -> Op:
+    output = op.output
+    if output.shape != shape:
+        output = replace(output, shape=shape, name=f"{output.name} (rows)", index=-1)
+    return replace(op, inputs=(*inputs, *op.inputs[len(inputs) :]), outputs=(output,))
+
+
+def _product(op: Op, images: Images) -> Op | None:
+    (left, right), made = op.operands, op
+    if isinstance(op.attributes, BatchMatMul):
+        one = one_head(op)
+        if one is None:
+            return None
+        made = one
+    elif op.output.shape[1] == 1:  # rows of which there is one are none
+        return None
+    if left.is_constant or not _rows(left) == _rows(op.output) > 1:
+        return None
+    inputs = images(left, None), right if right.is_constant else images(right, None)
+    return _made(made, inputs, _image_shape(op.output.shape))
+
+
+def _dense(op: Op, images: Images) -> Op | None:
+    rows, depth = _rows(op.output), op.operand(1).shape[-1]
+    if _rows(op.input) != rows or op.input.elements // rows % depth or not op.operand(1).is_constant:
+        return None
+    return _made(op, (images(op.input, None),), _image_shape(op.output.shape))
+
+
+def _reduced(op: Op, images: Images) -> Op | None:
+    """Within rows; or over all rows, where these are vectors."""
+    shape, axes, keeps = op.input.shape, reduced_axes(op), op.attributes_as(Reducer).keep_dims
+    axis = _axis(shape)
+    image = _image_shape(shape)
+    if axes == (axis,) and image[2] == 1:
+        reduced = [1, 2]
+        result: Shape = (1, 1, 1, shape[-1]) if keeps else (1, shape[-1])
+        if not keeps and op.output.shape != result:
+            return None
+    else:
+        between, last = set(range(axis + 1, len(shape) - 1)), len(shape) - 1
+        if not keeps or axes[0] <= axis or not (between <= set(axes) or between.isdisjoint(axes)):
+            return None
+        reduced = [2] * (not between.isdisjoint(axes)) + [3] * (last in axes)
+        result = tuple(1 if i in reduced else dim for i, dim in enumerate(image))
+    data = np.array(reduced, np.int32)
+    constant = op.operand(1)
+    if constant.values.tolist() != reduced:
+        constant = replace(constant, shape=data.shape, data=data, index=-1)
+    return _made(op, (images(op.input, image), constant), result)
+
+
+def _pointwise(op: Op, images: Images) -> Op | None:
+    """What computes every row alike; its operands are broadcast to a sequence."""
+    rank, axis = len(op.output.shape), _axis(op.output.shape)
+    whole = _image_shape(op.output.shape)
+    if all(_as_long(t, op.output) if t in op.activations else t is None or t.elements == 1 for t in op.inputs):
+        # every element has its own: the columns of the first operand will do for all
+        whole = images(op.activations[0], None).shape
+        return _made(op, tuple(images(t, whole) if t in op.activations else t for t in op.inputs), whole)
+    inputs: list[Tensor | None] = []
+    for tensor in op.inputs:
+        if tensor is None or (tensor.is_constant and len(tensor.shape) < 2):
+            inputs.append(tensor)
+            continue
+        full = (1,) * (rank - len(tensor.shape)) + tensor.shape
+        between = full[axis + 1 : -1]
+        if prod(between) != 1 and between != op.output.shape[axis + 1 : -1]:
+            return None
+        shape = _image_shape(full, axis)
+        if not tensor.is_constant:
+            inputs.append(images(tensor, shape))
+        elif tensor.shape == shape:
+            inputs.append(tensor)
+        else:
+            inputs.append(replace(tensor, shape=shape, data=tensor.values.reshape(shape), index=-1))
+    return _made(op, tuple(inputs), whole)
+
+
+def _as_long(tensor: Tensor | None, output: Tensor) -> bool:
+    return tensor is not None and tensor.elements == output.elements
+
+
+# --- which operators -----------------------------------------------------------------------------
+
+
+def _regions(graph: Graph) -> Iterator[tuple[Op, ...]]:
+    """The operators that can be on images, joined by the sequences between them; each region in the graph's order."""
+    root: dict[Op, Op] = {}
+    first_of: dict[Tensor, Op] = {}
+
+    def first(op: Op) -> Op:
+        while root[op] is not op:
+            op = root[op]
+        return op
+
+    for op in graph.ops:
+        if _renames(op) or _turned(op, _as_image) is not None:
+            root[op] = op
+            for tensor in (*op.activations, *op.outputs):
+                root[first(first_of.setdefault(tensor, op))] = first(op)
+    members: dict[Op, list[Op]] = {}
+    for op in root:
+        members.setdefault(first(op), []).append(op)
+    return map(tuple, members.values())
+
+
+def _as_image(tensor: Tensor, shape: Shape | None) -> Tensor:
+    """An image for a question."""
+    return replace(tensor, shape=shape or _image_shape(tensor.shape))
+
+
+# --- the graph -----------------------------------------------------------------------------------
+
+
+class _Writer:
+    """Makes the graph in which the operators `turned` are on images."""
+
+    def __init__(self, graph: Graph, turned: set[Op]):
+        self.graph, self.turned = graph, turned
+        self.images: dict[Tensor, Tensor] = {}  # of a tensor of the file, what stands for it
+        self.shaped: dict[tuple[Tensor, Shape], Tensor] = {}  # what stands for it in other shapes
+        self.named: set[Tensor] = set()  # tensors that are there in the file's shape too
+        self.ops: list[Op] = []
+
+    def graph_turned(self) -> Graph:
+        for op in self.graph.ops:
+            if op in self.turned:
+                self._add(op)
+            else:
+                for tensor in op.activations:
+                    self._name(tensor)
+                self.ops.append(op)
+        for tensor in self.graph.outputs:
+            self._name(tensor)
+        return replace(self.graph, ops=tuple(self.ops))
+
+    def _add(self, op: Op) -> None:
+        if _renames(op):
+            self.images[op.output] = self._image(op.input, None, op)
+            return
+        made = _turned(op, lambda tensor, shape: self._image(tensor, shape, op))
+        assert made is not None, "it could be turned"
+        if made.output is not op.output:
+            self.images[op.output] = made.output
+        same = made.kind == op.kind and made.inputs == op.inputs and made.outputs == op.outputs
+        self.ops.append(op if same else made)
+
+    def _image(self, tensor: Tensor, shape: Shape | None, reader: Op) -> Tensor:
+        """The image that stands for a tensor, whoever makes it; in that shape."""
+        found = self.images.get(tensor)
+        if found is None and tensor.is_image and tensor.shape[1] == _rows(tensor):
+            found = tensor
+        if found is None:
+            found = self.images[tensor] = self._reshaped(tensor, _image_shape(tensor.shape), reader)
+            self.named.add(tensor)
+        if shape is None or found.shape == shape:
+            return found
+        if (tensor, shape) not in self.shaped:
+            self.shaped[tensor, shape] = self._reshaped(found, shape, reader)
+        return self.shaped[tensor, shape]
+
+    def _reshaped(self, tensor: Tensor, shape: Shape, reader: Op) -> Tensor:
+        image = replace(tensor, shape=shape, name=f"{tensor.name} (rows)", index=-1)
+        self.ops.append(Op("RESHAPE", (tensor,), (image,), index=reader.index))
+        return image
+
+    def _name(self, tensor: Tensor) -> None:
+        """Sees to it that the tensor of the file is there, in its own shape."""
+        if tensor in self.images and tensor not in self.named:
+            self.named.add(tensor)
+            maker = self.graph.producer[tensor]
+            self.ops.append(Op("RESHAPE", (self.images[tensor],), (tensor,), index=maker.index))
