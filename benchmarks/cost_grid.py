@@ -256,6 +256,11 @@ def _draw_unary(rng: random.Random, kind: str) -> Op:
     return operator(kind, [tensor(shape)], tensor(shape, scale, zero_point), alpha=0.1)
 
 
+def _draw_gelu(rng: random.Random, kind: str) -> Op:
+    shape = image(rng)
+    return operator(kind, [tensor(shape)], tensor(shape, 0.05, -128), approximate=rng.random() < 0.5)
+
+
 def _draw_tables(rng: random.Random, kind: str) -> Op:
     """One in three gives int16."""
     shape, dtype = image(rng), rng.choice(["int8", "int8", "int16"])
@@ -351,7 +356,8 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "ROWS_MATMUL": draw_row_product,
     "SVDF": draw_svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": draw_lstm,
-    **dict.fromkeys(("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV"), _draw_binary),
+    **dict.fromkeys(("ADD", "SUB", "MUL", "SQUARED_DIFFERENCE", "DIV", "POW"), _draw_binary),
+    "GELU": _draw_gelu,
     **dict.fromkeys(("MAXIMUM", "MINIMUM", "PRELU"), _draw_choice),
     **dict.fromkeys(("RELU", "RELU6", "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "ELU", "ABS"), _draw_unary),
     **dict.fromkeys(

@@ -201,6 +201,17 @@ def test_the_profile_has_the_instructions_of_verify(model, target):
         assert data["unfused"][key] == unfused[key]
 
 
+@needs_qemu
+@needs_plugin
+@pytest.mark.emulated
+def test_a_module_in_steps_is_counted_too(model):
+    """Its inferences are made in steps but for the one that is timed, the only call of NAME_run: nothing was counted."""
+    data = profile(Request(str(model), "cortex-m4", kernels="tinyfuse", step=True), quiet, PROFILED)
+    assert all(group["instructions"] > 0 for group in data["groups"])
+    inside = sum(group["instructions"] for group in data["groups"])
+    assert data["outside_groups"]["instructions"] + inside == data["instructions"]
+
+
 def run_cli(*arguments: object):
     return CliRunner().invoke(main, ["profile", *map(str, arguments)])
 

@@ -3,6 +3,7 @@ dilations, against TensorFlow Lite Micro."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from computed_layer_models import CONV, MODELS, Layer
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
@@ -31,4 +32,15 @@ def test_a_zero_point_of_computed_weights_is_refused() -> None:
     y = layer.model.tensor("y", (1, 4, 4, 2), "int8", 0.1, 0)
     layer.model.op("CONV_2D", [x, w], [y], **CONV)
     with pytest.raises(CompileError, match=r"CONV_2D 'y'.*quantized weights have zero point 0"):
+        plan_of(layer.model.build(layer.inputs, [y]))
+
+
+def test_a_bias_of_a_dtype_that_none_has_is_refused() -> None:
+    """Beside weights that are computed: zeros of it stand in for nothing."""
+    layer = Layer("int8", "xw")
+    x, w = (layer.operand(letter, (2, 1, 1, 2), "int8", 0.1) for letter in "xw")
+    b = layer.model.tensor("b", (2,), "int4", 0.01, 0, data=np.zeros(2, np.int8))
+    y = layer.model.tensor("y", (2, 1, 1, 2), "int8", 0.1, 0)
+    layer.model.op("CONV_2D", [x, w, b], [y], **CONV)
+    with pytest.raises(CompileError, match="CONV_2D 'y': tensor 4 'b' int4.*: the bias is absent"):
         plan_of(layer.model.build(layer.inputs, [y]))

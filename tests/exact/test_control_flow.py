@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases.common import flexbuffer
 from control_flow_models import (
+    AWAITING,
     MODELS,
-    QUANT,
     STREAMS,
     accumulating,
     below,
@@ -49,6 +48,17 @@ def test_modules_whose_graphs_keep_state_are_exact(name):
 @pytest.mark.parametrize("name", ["a loop on a handle", "an SVDF or nothing"])
 def test_they_are_exact_on_a_core(name):
     assert_exact(plan_of(STREAMS[name](), "cortex-m4"), runs=8)
+
+
+@pytest.mark.parametrize("name", AWAITING)
+def test_a_graph_that_waits_ends_the_run(name: str) -> None:
+    assert_reference_is_tflm(AWAITING[name](), 24)
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4"])
+def test_modules_with_graphs_that_wait_are_exact(target: str) -> None:
+    for make in AWAITING.values():
+        assert_exact(plan_of(make(), target), 24)
 
 
 def test_a_state_of_a_graph_lies_among_those_of_the_model():
@@ -103,34 +113,6 @@ def _initializing():
     return model, [x], [y]
 
 
-def _waiting():
-    model = ModelBuilder()
-    x, frame, y = image(model, "x"), model.tensor("frame", (1, 1, 1, 8), **QUANT), image(model, "y")
-    kept = model.tensor("kept", (1, 4, 1, 8), **QUANT, is_variable=True)
-    model.op(
-        "SLICE",
-        [
-            x,
-            *(
-                model.tensor(n, (4,), "int32", data=np.array(v, np.int32))
-                for n, v in (("b", (0, 0, 0, 0)), ("s", (1, 1, 4, 2)))
-            ),
-        ],
-        [part := model.tensor("part", (1, 1, 4, 2), **QUANT)],
-    )
-    model.op("RESHAPE", [part], [frame], new_shape=(1, 1, 1, 8))
-    model.op(
-        "CUSTOM",
-        [frame],
-        [kept],
-        table=False,
-        custom_code="CIRCULAR_BUFFER",
-        custom_options=flexbuffer({"cycles_max": 2}),
-    )
-    model.op("RESHAPE", [kept], [y], new_shape=(1, 4, 4, 2))
-    return model, [x], [y]
-
-
 def _two_handles() -> bytes:
     """Two choices run one graph, on two variables."""
     model = ModelBuilder()
@@ -167,7 +149,6 @@ def _calling(number: int):
         (lambda: choice(unary("RELU"), _initializing()), "in subgraph 2: it is in a graph that IF or WHILE runs"),
         (lambda: choice(unary("RELU"), accumulating(handed=True)), "nothing has made its resource"),
         (_two_handles, "it stands for several variables"),
-        (lambda: choice(unary("RELU"), _waiting()), "wait for no more inputs"),
         (lambda: choice(unary("RELU"), _other_size()), "both graphs take its other inputs and make its outputs"),
         (lambda: choice(unary("RELU"), turn()), "both graphs take its other inputs and make its outputs"),
         (lambda: choice(unary("RELU"), unary("SIGN")), "in subgraph 2: this operator is not supported"),

@@ -1,6 +1,6 @@
-"""Whether tinyfuse takes every dtype that TensorFlow Lite Micro's kernels take: each operator's cases with their data in
-every dtype, whether that makes sense or not. What the interpreter runs is compiled to the same bytes, or stands below
-with the reason."""
+"""Whether tinyfuse takes all that TensorFlow Lite Micro's kernels take: each operator's cases with their data in every
+dtype, and with each input a constant or not, whether that makes sense or not. What the interpreter runs is compiled to
+the same bytes, or stands below with the reason."""
 
 from __future__ import annotations
 
@@ -130,19 +130,44 @@ def test_what_the_interpreter_runs_is_compiled(kind: str) -> None:
         if op.activations and op.activations[0].dtype in ("bool", "int8", "int16", "float32"):
             ops.setdefault(tuple(t and t.dtype for t in op.inputs), []).append((name, op))
     tried = [
-        (f"{name} in {dtype}", dtype, in_dtype(op, dtype))
+        (f"{name} in {dtype}", in_dtype(op, dtype), _OTHER_REASONS if (kind, dtype) not in REFUSED else ("",))
         for cases in ops.values() for name, op in cases[:3]
         for dtype in _DTYPES
     ]  # fmt: skip
-    models = [(model_of(op), inputs_of(op)[3]) for _, _, op in tried]
+    assert_compiled(kind, tried)
+
+
+#: what an operator wants constant (docs/decisions/18-what-runs-without-meaning.md)
+_CONSTANT = ("constant", "the graph has no input", "no operator is left")
+#: inputs that have to be the output's shape, whatever else these bytes would be to the interpreter
+_SHAPES = {("SLICE", 2)}
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", _KINDS)
+def test_what_the_interpreter_computes_is_compiled(kind: str) -> None:
+    """Every input that is a constant computed, and the other way round."""
+    tried = []
+    for name, op in NAMED[kind].items():
+        for i, tensor in enumerate(op.inputs):
+            if tensor is None or (kind, i) in _SHAPES:
+                continue
+            values = _converted(np.arange(tensor.elements) % 5, tensor.dtype).reshape(tensor.shape)
+            other = replace(tensor, data=None if tensor.is_constant else values)
+            inputs = tuple(other if t is tensor else t for t in op.inputs)
+            tried.append((f"{name}, input {i}", replace(op, inputs=inputs), _CONSTANT))
+    assert_compiled(kind, tried)
+
+
+def assert_compiled(kind: str, tried: list[tuple[str, Op, tuple[str, ...]]]) -> None:
+    """Of (name, operator, what may be the reason of a refusal): what the interpreter runs, our reference computes."""
+    models = [(model_of(op), inputs_of(op)[3]) for _, op, _ in tried]
     wrong = []
-    for (name, dtype, op), (data, inputs), wanted in zip(tried, models, _outcomes(models), strict=True):
-        refusal = _refusal(data)
-        if wanted is None or (refusal and (kind, dtype) in REFUSED):
-            continue
-        if refusal:
-            if not any(reason in refusal for reason in _OTHER_REASONS):
-                wrong.append(f"{name}: {refusal}")
+    for (name, op, reasons), (data, inputs), wanted in zip(tried, models, _outcomes(models), strict=True):
+        refusal = _refusal(data) if wanted is not None else None
+        if refusal and not any(reason in refusal for reason in reasons):
+            wrong.append(f"{name}: {refusal}")
+        if wanted is None or refusal:
             continue
         family = FAMILIES[kind]
         (computed,) = ReferenceOracle(read_tflite("model.tflite", data)).run_all([inputs])

@@ -265,3 +265,9 @@ def test_the_longest_step_is_measured_and_near_its_prediction(command: Callable[
     assert abs(report["predicted_instructions"] / found["longest_step_instructions"] - 1) < 0.2
     plain = json.loads(command("verify", *words[:3], "--json", "--oracle", "reference", "--runs", "2")[1])
     assert plain["longest_step_instructions"] is None and plain["most_instructions"] is not None
+
+
+def test_what_would_fit_is_told_of_a_module_in_steps(command: Callable[..., tuple[int, str]]) -> None:
+    """It was refused instead: rows can't be fed to it."""
+    code, text = command("report", "m.tflite", "--target", "cortex-m4", "--step", "--max-ram", "64")
+    assert code == 1 and "arena" in text and "--optimize ram takes" in text and "--feed-rows" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from cases.common import flexbuffer
 from tflite_builder import ModelBuilder
 
 from tinyfuse.frontend.reader import read_tflite
@@ -302,3 +303,55 @@ def of_kinds() -> dict[str, list[str]]:
         for kind in kinds & set(found):
             found[kind].append(name)
     return found
+
+
+# --- graphs that wait for more inputs --------------------------------------------------------
+
+
+def _window(model: ModelBuilder, x: int, cycles: int) -> int:
+    """The first rows of the last four images, as an image: a CIRCULAR_BUFFER."""
+    ends = [
+        model.tensor(n, (4,), "int32", data=np.array(v, np.int32)) for n, v in (("b", (0,) * 4), ("s", (1, 1, 4, 2)))
+    ]
+    part, frame = model.tensor("part", (1, 1, 4, 2), **QUANT), model.tensor("frame", (1, 1, 1, 8), **QUANT)
+    kept, y = model.tensor("kept", (1, 4, 1, 8), **QUANT, is_variable=True), image(model, "window")
+    model.op("SLICE", [x, *ends], [part])
+    model.op("RESHAPE", [part], [frame], new_shape=(1, 1, 1, 8))
+    options = flexbuffer({"cycles_max": cycles})
+    model.op("CUSTOM", [frame], [kept], table=False, custom_code="CIRCULAR_BUFFER", custom_options=options)
+    model.op("RESHAPE", [kept], [y], new_shape=(1, 4, 4, 2))
+    return y
+
+
+def waiting(cycles: int = 2) -> Called:
+    """image -> the window, each so many runs of it."""
+    model = ModelBuilder()
+    x = image(model, "x")
+    return model, [x], [_window(model, x, cycles)]
+
+
+def _turn_that_waits() -> Called:
+    """image, number -> RELU(window), number + 1."""
+    model = ModelBuilder()
+    x, n, one, next_n = image(model, "x"), number(model, "n"), number(model, "one", 1), number(model, "next n")
+    y = image(model, "y")
+    model.op("ADD", [n, one], [next_n])
+    model.op("RELU", [_window(model, x, 2)], [y])
+    return model, [x, n], [y, next_n]
+
+
+def _choice_of(first: int, second: int) -> Called:
+    """image -> IF(true, image) of those graphs, behind a variable that counts."""
+    model = ModelBuilder()
+    chosen, x, y, z = flag(model, "chosen", True), image(model, "x"), image(model, "y"), image(model, "z")
+    model.op("RELU", [x], [y])
+    model.op("IF", [chosen, y], [z], then_subgraph_index=first, else_subgraph_index=second)
+    return model, [x], [z]
+
+
+AWAITING: dict[str, Callable[[], bytes]] = {
+    "one of two": lambda: choice(unary("RELU"), waiting()),
+    "both": lambda: choice(waiting(3), waiting()),
+    "a loop": lambda: loop(below(3), _turn_that_waits()),
+    "two levels down": lambda: choice(unary("RELU"), _choice_of(3, 1), waiting()),
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from computed_layer_models import MODELS
 from conv_cases import Shape, make_op, model_of
 from random_graphs import Sketch
 from test_recompute import far_readers
@@ -142,6 +143,11 @@ def test_a_general_kernel_is_told_with_its_reason(shape: Shape, reason: str) -> 
     plan = plan_of(model_of(make_op(shape, np.random.default_rng(1))), kernels="tinyfuse")
     (told,) = (one.message for one in advice(plan) if one.topic == "general kernel")
     assert reason in told
+
+
+def test_computed_weights_are_a_reason() -> None:
+    found = [one for one in advice(plan_of(MODELS["conv int8"])) if one.topic == "general kernel"]
+    assert ["weights or bias are computed" in one.message for one in found] == [True]
 
 
 def test_the_front_is_a_front_and_has_what_optimize_gives() -> None:

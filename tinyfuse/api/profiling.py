@@ -91,7 +91,8 @@ def _inputs(plan: Plan) -> tuple[Arrays, int, int]:
     1 on: the second, or of a sliding window the first that has a result."""
     window = plan.source.window
     if window is None:
-        return input_set(plan.source, _INPUTS, 0)[:2], 1, 2
+        # in steps, NAME_run is called for the timed inference alone
+        return input_set(plan.source, _INPUTS, 0)[:2], 1, 1 if plan.options.step else 2
     steps, frames = steps_for(_STEPS, window.steps_to_fill)
     number = INSTANCES * (window.steps_to_fill - 1) + 1
     if window.rows and (number - 1) % _UNTIMED == 0:

@@ -15,6 +15,7 @@ MOST_OPERATORS = 60
 MOST_ROWS = 1 << 13
 
 _NOTHING = "; neither --optimize ram nor --feed-rows takes less"
+_NOTHING_IN_STEPS = "; --optimize ram takes no less"
 
 
 def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
@@ -35,7 +36,8 @@ def what_would_fit(plan: Plan, progress: Callable[[str], None]) -> str:
         if other.ram_bytes < least:
             least = other.ram_bytes
             told.append(f"{_flags(plan.options, options)} takes {least:,} bytes")
-    return f"; {'; '.join(told)}" if told else _NOTHING
+    nothing = _NOTHING_IN_STEPS if plan.options.step else _NOTHING
+    return f"; {'; '.join(told)}" if told else nothing
 
 
 def _smaller(options: Options) -> list[Options]:
@@ -43,10 +45,10 @@ def _smaller(options: Options) -> list[Options]:
     least = replace(options, fusion="rows", optimize="ram", max_ram=None, memory=())
     if options.kernels == "cmsis-nn":
         least = replace(least, kernels="auto")
-    fed = replace(least, feed_rows=True)
+    tried = [least] if options.step else [least, replace(least, feed_rows=True)]
     return [
         other
-        for other in dict.fromkeys((least, fed))
+        for other in dict.fromkeys(tried)
         if replace(other, max_ram=options.max_ram, memory=options.memory) != options
     ]
 

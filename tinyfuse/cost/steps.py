@@ -15,6 +15,10 @@ from tinyfuse.plan.rows import Stream
 #: instructions of what each piece of a call does anew: its numbers, the kernel's own before and after its loops
 _PIECE = 400
 
+#: how much slower the same work is where a compiler, who knows all sizes of a whole call, doesn't know a piece's: of
+#: kernels in plain C, up to so much on the Cortex-M0+; where loops are assembly, not at all
+_SIZES_UNKNOWN = 1.5
+
 #: a step may take so many times what is predicted: predictions err by some percent, and are the mean over all calls, of
 #: which rows in the middle of an image take more than those at its border
 _MARGIN = 1.15
@@ -74,7 +78,8 @@ def _piece(stage: Stage, call: float, piece: int | None, context: Context) -> fl
     if piece is None or whole is None:
         return call
     alone = -piece % whole.together
-    return call * min(1.0, (piece + alone / 2) / whole.units) + _PIECE
+    slower = 1.0 if context.target.dsp else _SIZES_UNKNOWN
+    return call * min(1.0, (piece + alone / 2) / whole.units) * slower + _PIECE
 
 
 def in_pieces(plan: Plan, limit: int) -> Plan:

@@ -63,6 +63,14 @@ class Printer:
         call = f"{statement.function}({', '.join(_expression(a) for a in statement.args)})"
         if statement.status is None:
             self.print_line(f"{call};")
+        elif statement.hands_on:
+            self.returns_status = True
+            self.print_line("{")
+            self.print_line(f"    const int status = {call};")
+            self.print_line(f"    if (status != {statement.status}) {{")
+            self.print_line("        return status;")
+            self.print_line("    }")
+            self.print_line("}")
         else:
             self.returns_status = True
             self.print_line(f"if ({call} != {statement.status}) {{")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.ir import Op
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.computed_layer import ComputedLayer
 from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
 from tinyfuse.rewrite.cancel_transposes import why_transpose_stays
@@ -158,6 +159,12 @@ def _feeds_a_layer(plan: Plan, op: Op) -> bool:
 
 
 def _general_kernel(op: Op, kernel: str | None) -> Iterator[Advice]:
+    if isinstance(op.attributes, ComputedLayer):
+        yield Advice(
+            "general kernel", op, f"{kernel} computes it, several times slower: its weights or bias are computed",
+            "where they never change, give the file constants in their place",
+        )  # fmt: skip
+        return
     if kernel not in _GENERAL:
         return
     family, weights = FAMILIES[op.kind], op.operand(1)

@@ -35,12 +35,13 @@ class Let:
 @dataclass(frozen=True)
 class Call:
     """`function(args);` With `status`, a result other than `status` ends the run: with an error, or, where the call
-    `awaits`, without a result, which is none."""
+    `awaits`, without a result, which is none; or, where it `hands_on`, with that result, which is the module's."""
 
     function: str
     args: tuple[Expr, ...]
     status: str | None = None
     awaits: bool = False
+    hands_on: bool = False
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ class _CallsGraphs(Kernel):
             if offset is not None
         ]
         state = (site.state,) if program.plan.uses_state else ()
-        return *copies, Call(site.program(number), (site.scratch, *state), status=site.ok)
+        waits = program.plan.awaits  # then a run may end there without a result, too
+        return *copies, Call(site.program(number), (site.scratch, *state), status=site.ok, hands_on=waits)
 
     def results(self, op: Op, site: CallSite, which: int, sources: Sequence[str]) -> tuple[Statement, ...]:
         """Copies what a graph gave back to the operator's outputs; `sources` were its inputs."""

@@ -50,7 +50,7 @@ from tinyfuse.ops.fully_connected import FullyConnectedOperator
 from tinyfuse.ops.gather import GatherOperator
 from tinyfuse.ops.gather_nd import GatherNdOperator
 from tinyfuse.ops.gelu import GeluOperator
-from tinyfuse.ops.interpret import run_graph
+from tinyfuse.ops.interpret import run_through
 from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
@@ -113,16 +113,12 @@ from tinyfuse.ops.where import WhereOperator
 
 def _run(graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, Array]) -> list[Array]:
     """A graph that an operator runs."""
-    return run_graph(FAMILIES, graph, inputs, states)
+    return run_through(FAMILIES, graph, inputs, states)
 
 
 @lru_cache(maxsize=1024)
 def _macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
-
-
-def _awaits(graph: Graph) -> bool:
-    return any(op.kind in FAMILIES and FAMILIES[op.kind].awaits(op) for op in graph.ops)
 
 
 FAMILIES: dict[str, OpFamily] = {
@@ -234,8 +230,8 @@ FAMILIES: dict[str, OpFamily] = {
         OverlapAddOperator(),
         DecodeOperator(),
         EthosUOperator(),
-        IfOperator(_run, _macs, _awaits),
-        WhileOperator(_run, _macs, _awaits),
+        IfOperator(_run, _macs),
+        WhileOperator(_run, _macs),
         DetectionOperator(),
         GeluOperator(),
         PowOperator(),

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tinyfuse.ir import Array, Op, Tensor
+from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.convolution import Clamped
@@ -53,8 +53,9 @@ def with_stand_ins(op: Op) -> Op:
     def stand_in(i: int, tensor: Tensor | None) -> Tensor | None:
         if tensor is None or i == data:
             return tensor and replace(tensor, data=None)
-        zeros = np.broadcast_to(np.zeros((), tensor.dtype), tensor.shape)
-        return tensor if tensor.is_constant else replace(tensor, data=zeros)
+        if tensor.is_constant or tensor.dtype not in ITEM_BYTES:  # of the latter a rule tells
+            return tensor
+        return replace(tensor, data=np.broadcast_to(np.zeros((), tensor.dtype), tensor.shape))
 
     return replace(op, inputs=tuple(stand_in(i, tensor) for i, tensor in enumerate(op.inputs)))
 

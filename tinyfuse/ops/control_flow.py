@@ -17,6 +17,17 @@ from tinyfuse.ops.base import OpFamily, Rule
 
 #: computes a graph's outputs of its inputs, and advances its states (tinyfuse/ops/interpret.py)
 Run = Callable[[Graph, Sequence[Array], MutableMapping[Tensor, Array]], list[Array]]
+
+
+class RunEnds(Exception):
+    """A graph waits for more inputs: the run of the model ends here without a result. `states`: those that the graphs
+    of an operator have advanced until then."""
+
+    def __init__(self, states: Mapping[Tensor, Array]):
+        super().__init__("the run ends without a result")
+        self.states = states
+
+
 #: multiply-accumulates of one run of a graph
 CountMacs = Callable[[Graph], int]
 
@@ -113,21 +124,14 @@ _ALL_GIVEN = Rule("no input is left out", lambda op: None in op.inputs, _HINT)
 
 
 class ControlFlow(OpFamily):
-    """An operator that runs two other graphs. Nobody computes it at compile time, for it need not end. After its values
-    come the states that these graphs keep."""
+    """An operator that runs two other graphs; where one of these waits for more inputs, the run of the model ends.
+    Nobody computes it at compile time, for it need not end. After its values come the states that these graphs keep.
+    """
 
     folds = False
 
-    def __init__(self, run: Run, count_macs: CountMacs, awaits: Callable[[Graph], bool]):
+    def __init__(self, run: Run, count_macs: CountMacs):
         self._run, self._count_macs = run, count_macs
-        self.rules = (
-            *self.rules,
-            Rule(
-                "the graphs that it runs wait for no more inputs: no CIRCULAR_BUFFER",
-                lambda op: any(map(awaits, _graphs(op))),
-                "move what waits out of IF and WHILE",
-            ),
-        )
 
     def updated(self, op: Op) -> tuple[int, ...]:
         return tuple(range(len(given_values(op)), len(op.inputs)))
@@ -135,7 +139,10 @@ class ControlFlow(OpFamily):
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         count, given = len(given_values(op)), all_given(inputs)
         states = dict(zip(graph_states(op), given[count:], strict=True))
-        outputs = self.computed(op, given[:count], states)
+        try:
+            outputs = self.computed(op, given[:count], states)
+        except RunEnds:
+            raise RunEnds(states) from None
         shaped = (o.reshape(t.shape) for o, t in zip(outputs, op.outputs, strict=True))
         return *shaped, *states.values()
 

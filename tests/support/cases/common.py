@@ -137,7 +137,7 @@ def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray
     if how == "every":
         count = max(1, t.elements)
         return np.resize(low + np.arange(min(count, high - low + 1)), t.shape).astype(t.dtype)
-    value = {"low": low, "high": high, "zero": t.zero_point if t.quant else 0}[how]
+    value = {"low": low, "high": high, "zero": t.quant.zero_point[0] if t.quant else 0}[how]
     return np.full(t.shape, value, t.dtype)
 
 
