@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import element_count, input_pointer
 
 
@@ -14,6 +15,9 @@ class Not(Kernel):
     headers = ("tinyfuse_binary.h",)
     by_row, rings = True, True
     in_place = (0,)
+
+    def element(self, op: Op) -> Element | None:
+        return Element("logical_not", "choices")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
