@@ -1,4 +1,4 @@
-/* Elementwise operators of two int64 inputs, and what few models need of int32 and bool. */
+/* Elementwise operators of two int64 inputs, and what few models need of int32 (fused activations, too) and bool. */
 #ifndef TINYFUSE_BINARY_WIDE_H
 #define TINYFUSE_BINARY_WIDE_H
 
@@ -19,6 +19,22 @@ TINYFUSE_INLINE int32_t tinyfuse_quotient_s32(int32_t a, int32_t b)
     return b == -1 ? (int32_t)(0u - (uint32_t)a) : a / b;
 }
 
+/* What a fused activation leaves. */
+typedef struct {
+    int32_t low, high;
+} tinyfuse_range_s32;
+
+TINYFUSE_INLINE int32_t tinyfuse_clamp_s32(const tinyfuse_range_s32 *p, int32_t value)
+{
+    return value < p->low ? p->low : value > p->high ? p->high : value;
+}
+
+TINYFUSE_DEFINE_BINARY(sub_clamped, s32, tinyfuse_range_s32, int32_t, int32_t,
+                       tinyfuse_clamp_s32(p, (int32_t)((uint32_t)x - (uint32_t)y)))
+TINYFUSE_DEFINE_BINARY(mul_clamped, s32, tinyfuse_range_s32, int32_t, int32_t,
+                       tinyfuse_clamp_s32(p, (int32_t)((uint32_t)x * (uint32_t)y)))
+TINYFUSE_DEFINE_BINARY(div_clamped, s32, tinyfuse_range_s32, int32_t, int32_t,
+                       tinyfuse_clamp_s32(p, tinyfuse_quotient_s32(x, y)))
 TINYFUSE_DEFINE_PLAIN_BINARY(squared_difference, s32, int32_t, int32_t,
                              tinyfuse_wrapped_square((uint32_t)x - (uint32_t)y))
 TINYFUSE_DEFINE_PLAIN_BINARY(div, s32, int32_t, int32_t, tinyfuse_quotient_s32(x, y))

@@ -29,6 +29,8 @@ case "${1:-}" in
       "and $me fast what tells most in a minute"
     ;;
 esac
+# each of the hundreds of commands that tests start would compile all of tinyfuse again
+unset PYTHONDONTWRITEBYTECODE
 SECONDS=0
 status=0
 # a worker takes its half in order and then from the other's: what a file's tests share is made once

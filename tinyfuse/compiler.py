@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
+from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
@@ -38,16 +40,26 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
 
-    steps = steps_of(source, options)
-    compilations: dict[Graph, Compilation] = {}
-
-    def planner(step: Graph) -> Planner:
-        if step not in compilations:
-            compilations[step] = Compilation(step, target, options, progress)
-        return compilations[step].plan
+    steps = steps_of(in_layouts(source, options), options)
+    compilations: dict[tuple[Graph, int | None], Compilation] = {}
 
     def planned(tried: Options) -> Plan:
-        return of_the_best_step(steps, tried, planner, progress)
+        """The plan; where its steps are too long, one whose calls can be divided, in pieces."""
+
+        def planner(step: Graph) -> Planner:
+            key = step, tried.max_step
+            if key not in compilations:
+                compilations[key] = Compilation(step, target, replace(options, max_step=tried.max_step), progress)
+            return compilations[key].plan
+
+        if tried.max_step is None:
+            return of_the_best_step(steps, tried, planner, progress)
+        whole = planned(replace(tried, max_step=None))
+        if fits_step(whole, tried.max_step):
+            return replace(whole, options=tried)
+        divided = in_pieces(of_the_best_step(steps, tried, planner, progress), tried.max_step)
+        verify_plan(divided)
+        return divided
 
     if not options.memory:
         return planned(options)
@@ -129,7 +141,9 @@ def steps_of(source: Graph, options: Options) -> list[Graph]:
 
 def prepared(source: Graph, target: Target, options: Options) -> Graph:
     """`checked`, with the graphs that operators run planned; of a step whose frames come row by row, of its runs."""
-    inner = replace(options, feed_rows=False, step=False, slide=None, slide_axis=None, max_ram=None, memory=())
+    inner = replace(
+        options, feed_rows=False, step=False, max_step=None, slide=None, slide_axis=None, max_ram=None, memory=()
+    )
     known: Programs = {}
 
     def plan_of(called: Graph) -> Plan:

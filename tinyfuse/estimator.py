@@ -8,6 +8,7 @@ and nothing is verified.
 from __future__ import annotations
 
 from tinyfuse.compiler import is_searched, prepared, steps_of
+from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -25,9 +26,9 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    return of_the_best_step(
-        steps_of(source, options), options, lambda step: lambda wanted: _rough_plan(step, target, wanted)
-    )
+    steps = steps_of(in_layouts(source, options), options)
+    steps = steps_of(in_layouts(source, options), options)
+    return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 
 
 def _rough_plan(source: Graph, target: Target, options: Options) -> Plan:

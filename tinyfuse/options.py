@@ -24,6 +24,7 @@ FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
+LAYOUTS = ("file", "nhwc")
 ORACLES = ("auto", "tflm", "litert", "reference")
 
 
@@ -127,7 +128,8 @@ class Options:
     """What changes the generated code, settled: the same options and model give the same files.
 
     name: prefix of the module's C names (already safe); max_ram, max_flash: bytes or None;
-    plugins: names of plugin files; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
+    plugins: names of plugin files; labels: of each output, in the model's order, those of the files, else of the
+    model's metadata; cmsis_nn_lacks: functions that the tree at hand has not, though its version does."""
 
     name: str = option("Prefix of the C names; default: the model file's name.", metavar="NAME")
     kernels: str = option(
@@ -166,6 +168,13 @@ class Options:
         "frames come row by row, in NAME_feed_rows alone.",
         False,
     )
+    input_layout: str = option(
+        "nhwc: inputs of the file are planes of channels (NCHW, NCW), as models from PyTorch have them; the firmware's "
+        "buffers are not: channels come last, and the TRANSPOSE goes (docs/layouts.md).",
+        "file",
+        choices=LAYOUTS,
+    )
+    output_layout: str = option("nhwc: likewise of outputs.", "file", choices=LAYOUTS)
     step: bool = option(
         "Generate NAME_step too: a row of a group a call, so that an inference can be left between two calls.", False
     )
@@ -190,6 +199,13 @@ class Options:
         metavar="FILE",
         is_file=True,
     )
+    labels: tuple[tuple[str, ...], ...] = option(
+        "Names of classes, one a line: NAME_label_OUTPUT(i) is the i-th. Repeat it for each output, in the model's "
+        "order; else those of the model's metadata.",
+        (),
+        metavar="FILE",
+        is_file=True,
+    )
     cmsis_nn_version: str = option(
         "The API of CMSIS-NN that the code calls.",
         settled="7.0",
@@ -205,8 +221,8 @@ class Options:
         metavar="NAME=SIZE[:slow]",
     )
     max_step: int | None = option(
-        "Generate NAME_step, and fail when a step is predicted to take more: instructions, or 200us@80MHz, a cycle for "
-        "each.",
+        "Generate NAME_step, each step of so few instructions, or 200us@80MHz, a cycle for each: rows and layers are "
+        "divided; fail where that is too little (docs/steps.md).",
         None,
         metavar="N",
         is_step=True,

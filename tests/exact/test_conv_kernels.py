@@ -135,7 +135,7 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
     if any(shutil.which(tool) is None for tool in needed):
         pytest.skip(f"needs {' and '.join(needed)}")
     cases = form_cases(kind, TARGETS[target]) + random_cases(kind, TARGETS[target], 20)
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
+    assert_exact(cases, TARGETS[target], tmp_path)
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
@@ -151,7 +151,7 @@ def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path
         assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
     else:
         assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
+    assert_exact(cases, TARGETS[target], tmp_path, **choices)
 
 
 #: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on
@@ -187,7 +187,7 @@ def test_winograd(target: str, tmp_path: Path) -> None:
     cases = winograd_cases(TARGETS[target])
     assert {winograd_layer(case.op).form for case in cases} == {STEP_LINE, WIDE}
     assert {case.op.input.shape[3] for case in cases} == {shape.channels for shape in WINOGRAD_SHAPES}
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2", weights="winograd")
+    assert_exact(cases, TARGETS[target], tmp_path, weights="winograd")
 
 
 #: both counts of channels, pixels that are one, odd and even counts of pairs, more than a block
@@ -221,7 +221,7 @@ def test_narrow_pointwise(target: str, tmp_path: Path) -> None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
     cases = narrow_cases(TARGETS[target])
     assert {case.op.input.shape[1:3] for case in cases} == {(shape.height, shape.width) for shape in NARROW_SHAPES}
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2", weights="unpacked")
+    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
 #: chunks of one to eight outputs and several, more and fewer than sixteen channels, strides of any sort, windows up
@@ -261,7 +261,7 @@ def test_depthwise_by_columns(target: str, tmp_path: Path) -> None:
     cases = columns_cases(TARGETS[target])
     assert len(cases) == 2 * 3 * len(COLUMNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
+    assert_exact(cases, TARGETS[target], tmp_path)
 
 
 #: one to three kernel rows of one to five blocks, strides, dilated rows, pixels that are one, odd and even, padding on no
@@ -301,13 +301,14 @@ def test_convolution_by_runs(target: str, tmp_path: Path) -> None:
     cases = runs_cases(TARGETS[target])
     assert len({case.op for case in cases}) == 2 * len(RUNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2")
+    assert_exact(cases, TARGETS[target], tmp_path)
 
 
 #: flags that take registers from assembly, or move what its operands lie in
 HARD_FLAGS = (
-    ("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("clang", "-O3"),
-    pytest.param("gcc", "-Os", marks=pytest.mark.campaign), pytest.param("clang", "-O0", marks=pytest.mark.campaign),
+    ("gcc", "-O0"), ("gcc", "-O3 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("clang", "-O3"),
+    *(pytest.param(*words, marks=pytest.mark.campaign)
+      for words in (("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("gcc", "-O3"), ("gcc", "-Os"), ("clang", "-O0"))),
 )  # fmt: skip
 
 
@@ -394,7 +395,7 @@ def test_int4_kernels(target: str, choices: dict[str, str], tmp_path: Path) -> N
     others |= {f"tinyfuse_depthwise_{sort}_row_s4" for sort in ("3x3", "packed") if others}
     assert names == {f"tinyfuse_pointwise_{mve}s4", f"tinyfuse_conv_{mve}row_s4"} | others
     assert {int4_layer(case.op).form for case in cases if case.op.kind == "CONV_2D"} == {STEP_LINE, WIDE}
-    assert_exact(cases, TARGETS[target], tmp_path, "-O2", **choices)
+    assert_exact(cases, TARGETS[target], tmp_path, **choices)
 
 
 def test_sums_that_leave_their_4096ths_are_computed_from_bytes() -> None:

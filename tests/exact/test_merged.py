@@ -14,6 +14,7 @@ from op_harness import TARGETS, cases_of
 from op_harness import assert_exact as assert_kernels_exact
 from random_graphs import Sketch
 from test_op_kernels import drawn, target_or_skip
+from test_step import in_least_pieces
 
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.kernels.base import Context
@@ -141,6 +142,16 @@ def assert_modules_exact(target: str, networks: list[bytes], first: int = 0) -> 
 def test_modules_are_exact(target: str) -> None:
     target_or_skip(target)
     assert_modules_exact(target, [data for data, _ in drawn(merged_networks(), 9)])
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m55"])
+def test_loops_in_pieces(target: str) -> None:
+    """Loops over channels by pixels, others by elements; with Helium less than four are left to the other loop."""
+    target_or_skip(target)
+    plans = [plan_of(data, target, step=True) for data, _ in drawn(merged_networks(), 12)]
+    divided = [in_least_pieces(plan) for plan in plans if has_loop(plan) and plan.graph.inputs[0].elements > 40]
+    assert {stage.op.kind for plan in divided for group in plan.groups for stage in group.stages if stage.pieces > 1}
+    assert_all_exact(divided, runs=2)
 
 
 def test_names_of_tensors_that_rewrites_made() -> None:

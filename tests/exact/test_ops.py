@@ -65,7 +65,7 @@ def test_reference_equals_tflm(op: Op) -> None:
 
 
 @pytest.mark.parametrize("kind", RANDOM)
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_reference_equals_tflm(kind: str, data) -> None:
     assert_reference_is_tflm(data.draw(RANDOM[kind]), data.draw(seeds))
@@ -325,7 +325,7 @@ _INT8_KINDS = (
         (_output("RESHAPE", shape=(1, 61)), "number of elements"),
         (_output("RESHAPE", dtype="uint8"), "one dtype"),
         *((_input(kind, _source(kind), dtype="uint8"), "one dtype") for kind in movement.NAMED if kind != "SHAPE"),
-        *((_input(kind, 1, data=None), "constant") for kind in ("EXPAND_DIMS", "SLICE", "STRIDED_SLICE", "TRANSPOSE")),
+        *((_input(kind, 1, data=None), "constant") for kind in ("EXPAND_DIMS", "STRIDED_SLICE", "TRANSPOSE")),
         (_attributes("SQUEEZE", dims=(2,)), "of size 1"),
         (_attributes("SQUEEZE", dims=(4,)), "of size 1"),
         (_output("SQUEEZE", shape=(1, 6)), "other dimensions"),
@@ -372,7 +372,7 @@ _INT8_KINDS = (
         (_output("BATCH_MATMUL", quant=Quant((1e-20,), (0,))), "below 2^31"),
         (_input("BATCH_MATMUL", quant=_PER_CHANNEL), "one scale"),
         (_input("TRANSPOSE_CONV", 0, data=None), "shape is constant"),
-        (_input("TRANSPOSE_CONV", 1, data=None), "weights are constant"),
+        (_input("TRANSPOSE_CONV", 1, data=None, dtype="int16"), "weights, constant or computed"),
         (_input("TRANSPOSE_CONV", 2, dtype="int16"), "int8"),
         (_input("TRANSPOSE_CONV", 2, shape=(1, 3, 4, 6)), "input channels"),
         (_input("TRANSPOSE_CONV", 3, shape=(3,)), "the bias is absent"),

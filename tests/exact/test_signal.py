@@ -15,6 +15,7 @@ from test_generated_api import program
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.ops import FAMILIES
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
 from tinyfuse.verify.selftest import embedded_selftest
@@ -86,6 +87,9 @@ def test_energies_outside_of_the_bins_are_zero() -> None:
     ((energies,),) = ReferenceOracle(plan.source).run_all([[np.full(18, -32768, np.int16)]])
     assert energies.tolist() == [0, 0, *[2**31] * 5, 0, 0]
     assert_exact(plan, 6)
+    (op,) = plan.source.ops
+    (settled,) = FAMILIES[op.kind].settled(op, (np.full(9, 7, np.uint32),))
+    assert settled.tolist() == [0, 0, *[7] * 5, 0, 0]
 
 
 STATUS_MAIN = """\

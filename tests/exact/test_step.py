@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -23,8 +24,10 @@ from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.kernels.base import division
 from tinyfuse.options import Options, parse_step
 from tinyfuse.plan import Plan
+from tinyfuse.plan.checker import verify_plan
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import module
 
@@ -45,6 +48,25 @@ def separable() -> bytes:
     x = sketch.value((1, 24, 16, 8))
     y = sketch.conv(sketch.depthwise(sketch.conv(x, 16, (3, 3)), (3, 3), stride=(2, 2)), 8, (1, 1))
     return sketch.build([x], [sketch.softmax(sketch.fully_connected(y, 4))])
+
+
+def in_least_pieces(plan: Plan) -> Plan:
+    """The plan with every call in as many pieces as there can be."""
+    groups, cut = [], 0
+    for group in plan.groups:
+        stages = []
+        for stage in group.stages:
+            whole = division(stage.kernel, stage.op, stage.by_row, plan.context)
+            if whole is not None and whole.units > whole.multiple:
+                pieces = -(-whole.units // whole.multiple)
+                stage = replace(stage, piece=whole.multiple, pieces=pieces)
+                cut += 1
+            stages.append(stage)
+        groups.append(replace(group, stages=tuple(stages)))
+    assert cut
+    divided = replace(plan, groups=tuple(groups))
+    verify_plan(divided)
+    return divided
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -144,12 +166,12 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang"])
-def test_steps_are_the_events_and_a_wrong_cursor_is_refused(tmp_path: Path, compiler: str) -> None:
-    """The caller is C or C++17."""
+@pytest.mark.parametrize(("compiler", "divided"), [("g++", True), ("clang", False)])
+def test_steps_are_the_events_and_a_wrong_cursor_is_refused(tmp_path: Path, compiler: str, divided: bool) -> None:
+    """The caller is C or C++17; `divided`: calls are in pieces (test_step_pieces.py)."""
     if shutil.which(compiler) is None or shutil.which("gcc") is None:
         pytest.skip(f"no {compiler}, or no gcc")
-    plan = plan_of(separable())
+    plan = in_least_pieces(plan_of(separable())) if divided else plan_of(separable())
     for name, text in emit(plan).items():
         (tmp_path / name).write_text(text)
     longest = max(plan.groups, key=plan.cursor_rows)
@@ -171,8 +193,12 @@ def test_steps_are_the_events_and_a_wrong_cursor_is_refused(tmp_path: Path, comp
     done = subprocess.run(["./main"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, (done.returncode, done.stderr)
     steps, refused = map(int, done.stdout.split())
-    streams = [group_stream(plan, group) for group in plan.groups]
-    assert steps == sum(stream.events if stream else 1 for stream in streams)
+    calls = 0
+    for group in plan.groups:
+        stream = group_stream(plan, group)
+        times = stream.loop.calls.tolist() if stream else [1]
+        calls += sum(stage.pieces * count for stage, count in zip(group.stages, times, strict=True))
+    assert steps == calls
     assert refused == 4 * plan.cursor_rows(longest) + 1
 
 
@@ -209,13 +235,13 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
 
 
 def test_a_bound_that_cannot_be_met_says_what_would_fit(command: Callable[..., tuple[int, str]]) -> None:
-    step = longest_step(plan_of(separable(), "cortex-m4"))
-    assert step is not None and step.instructions is not None
     gen = ("gen", "m.tflite", "--target", "cortex-m4", "-o", "out", "--max-step")
-    code, text = command(*gen, str(step.instructions - 1))
-    assert code == 1 and f"--max-step {step.instructions} would fit" in text and str(step.op) in text
-    assert not Path("out").exists()
-    code, text = command(*gen, str(step.instructions))
+    code, text = command(*gen, "1")
+    least = int(text.split("--max-step ")[-1].split()[0])
+    assert code == 1 and f"--max-step {least} would fit" in text and "op " in text
+    code, text = command(*gen, str(least - 1))
+    assert code == 1 and f"--max-step {least} would fit" in text and not Path("out").exists()
+    code, text = command(*gen, str(least))
     assert code == 0 and "m_step(" in Path("out/m.h").read_text(), "--max-step asks for --step"
     for wrong in ("0", "fast", "200us"):
         code, text = command(*gen, wrong)

@@ -12,6 +12,7 @@ from executors import assert_exact, assert_reference_is_tflm, plan_of
 from stream_models import STREAM_MODELS, lstm
 from stream_program import assert_all_stream
 from test_generated_api import program
+from turns import by_turns
 
 emulated = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
@@ -38,8 +39,7 @@ def test_many_frames_on_the_host(name: str) -> None:
 
 
 @emulated
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-@pytest.mark.parametrize("name", STREAM_MODELS)
+@pytest.mark.parametrize(("name", "target"), by_turns(STREAM_MODELS, ["cortex-m4", "cortex-m55"]))
 def test_emulated(name: str, target: str) -> None:
     assert_exact(plan_of(STREAM_MODELS[name], target), EMULATED_FRAMES)
 

@@ -16,6 +16,7 @@ from op_harness import assert_exact as kernels_exact
 from tflite_builder import ModelBuilder
 from uint8_models import CASES, network, op_in_uint8, shifted
 
+from tinyfuse.compiler import checked
 from tinyfuse.errors import CompileError
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.frontend.uint8 import WARNING
@@ -60,6 +61,21 @@ def test_references_are_litert(kind: str) -> None:
 @pytest.mark.parametrize("name", _NETWORKS)
 def test_networks_are_litert(name: str) -> None:
     assert_reference_is_litert(network(name))
+
+
+def test_computed_weights_are_litert() -> None:
+    """Without a zero point: then the scales of input and weights are multiplied as of constant ones."""
+    model = ModelBuilder()
+    x = model.tensor("x", (1, 5, 6, 3), "uint8", 0.0371, 100)
+    w = model.tensor("w", (4, 2, 3, 3), "uint8", 0.0113, 128)
+    b = model.tensor("b", (4,), "int32", 0.0371 * 0.0113, 0, data=np.array([0, 900, -70, 5], np.int32))
+    y = model.tensor("y", (1, 5, 6, 4), "uint8", 0.0532, 120)
+    model.op("CONV_2D", [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1)
+    data = model.build([x, w], [y])
+    assert_reference_is_litert(data)
+    (layer,) = [op.attributes.layer for op in checked(read_tflite("m.tflite", data)).ops if op.kind == "COMPUTED_LAYER"]
+    assert layer.float_scales
+    assert_exact(plan_of(data))
 
 
 @pytest.mark.parametrize("target", (*TARGETS, "cortex-m0plus"))

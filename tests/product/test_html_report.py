@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 import shlex
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -341,13 +340,11 @@ def test_it_prints_and_ten_thousand_operators_scroll(browser: Browser, hostile: 
         "moments": [1] * 10_000,
         "buffers": [{**buffer, "first": n, "last": n, "live": None} for n in range(10_000)],
     }
-    began = time.monotonic()
     browser.open(_page(tmp_path, data))
     assert browser.value("document.querySelectorAll('#graph .op').length") < 100, "only what is seen is drawn"
     browser.value("document.querySelector('#graph-left .list').focus()")
     browser.key("End")
     assert "#9999" in text(browser, "#graph-about")
-    assert time.monotonic() - began < 30
     browser.open(_page(tmp_path, hostile))
     assert browser.pdf().startswith(b"%PDF")
     assert browser.complaints == []

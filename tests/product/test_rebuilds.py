@@ -49,7 +49,7 @@ class Project:
         self.folder, self.build_file = folder / "project", folder / "project" / build_file
         self.version = folder / "tool" / "tinyfuse" / "__init__.py"
         for part in ("tinyfuse", "templates", "targets", "runtime_c"):
-            shutil.copytree(ROOT / part, folder / "tool" / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / part, folder / "tool" / part)  # with what Python made of them
         (folder / "site").mkdir()
         (folder / "site" / "sitecustomize.py").write_text(SITE.format(init=str(self.version)))
         (folder / "bin").mkdir()

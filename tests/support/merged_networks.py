@@ -1,5 +1,5 @@
-"""Random networks that are rich in elementwise operators of several inputs: gated units, residuals, squeeze and excitation,
-selections, with constants and computed vectors a channel, in front of layers, sums and means."""
+"""Random networks that are rich in elementwise operators of several inputs: gated units, residuals, squeeze and
+excitation, selections, with constants and computed vectors a channel, in front of layers, sums and means."""
 
 from __future__ import annotations
 

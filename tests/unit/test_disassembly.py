@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 from tinyfuse.profile.image import Instruction, instructions_of
 
@@ -28,10 +27,3 @@ def test_instructions_are_told_from_headings_and_data() -> None:
         Instruction(0x4A, 0x4C, "nop", "", None),
         Instruction(0x50, 0x52, "b.n", "50 <arm_nn_x.constprop.0>", None),
     ]
-
-
-def test_long_disassemblies_are_read_in_no_time() -> None:
-    """An expression that backed off took ten milliseconds for a line of data: most of what measuring a core took."""
-    before = time.process_time()
-    assert len(list(instructions_of(_TEXT * 2000))) == 10_000
-    assert time.process_time() - before < 4

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import computed_layer_models
 import layer_cases
 import numpy as np
 import pytest
@@ -21,9 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from resizing_graphs import resizing_chains
 from uint8_models import layers_of_uint8
 
+from tinyfuse.compiler import checked
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.base import Call, Context, Kernel, called
 from tinyfuse.kernels.registry import kernels_of
 from tinyfuse.ops import FAMILIES
 from tinyfuse.options import OPTIMIZE
@@ -35,6 +37,7 @@ from tinyfuse.plan.scratch_contracts import (
     POINTER_BYTES,
     QUAD_BYTES,
     RUN_BYTES,
+    _site,
     rows_made,
     scratch_needed,
 )
@@ -131,6 +134,11 @@ def test_every_operator_that_streams_has_a_contract() -> None:
     assert streams - {"FEED_ROWS"} == _OF_ELEMENTS | set(_ROWS)
 
 
+def _functions(op: Op, kernel: Kernel, by_row: bool, context: Context) -> set[str]:
+    """What a call of the kernel calls."""
+    return {s.function for s in called(kernel.call(op, _site(op, by_row), context)) if isinstance(s, Call)}
+
+
 @pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
 def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     """Of ours to the byte: tests/exact/test_op_kernels.py runs each in just the bytes that it asks for. What a
@@ -138,6 +146,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers()]
+    ops += [op for data in computed_layer_models.MODELS.values() for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]
@@ -147,7 +156,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
                 for by_row in {not kernel.whole, not kernel.whole or (kernel.by_row and op.output.is_image)}:
                     told, needed = kernel.scratch(op, context), scratch_needed(op, kernel, by_row, context)
                     assert told == needed if kernel.library == "tinyfuse" else told >= needed, f"{kernel.name}: {op}"
-                    asked.add(kernel.name if needed else None)
+                    asked |= _functions(op, kernel, by_row, context) if needed else set()
                     assert not by_row or rows_made(op, kernel, context) == kernel.rows_a_call, f"{kernel.name}: {op}"
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
     elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}

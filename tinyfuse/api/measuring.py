@@ -133,7 +133,8 @@ def judged(
     checks, broken = None, list(broken)
     if comparison.mismatches and isinstance(judge, InterpreterOracle) and has_bounds(plan.source):
         progress(f"asking {judge.name} for each operator's results")
-        checks = check_operators(plan.source, judge, asked.inputs)
+        layouts = plan.source.layouts
+        checks = check_operators(layouts.file if layouts else plan.source, judge, asked.inputs)
         broken += [*_unlike_reference(plan, asked, outputs), *checks.broken]
     return Verdict(
         comparison,

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinyfuse.api.pickled import plan_from_bytes, plan_to_bytes
 from tinyfuse.api.results import FusionGroup, Outputs, Port, Verification
-from tinyfuse.api.settings import Model, Request, Settings, checked, make_request
+from tinyfuse.api.settings import Model, Request, Settings, checked, make_request, with_labels
 from tinyfuse.api.writing import (
     bundled_files,
     check_flash,
@@ -67,8 +67,9 @@ def compile_request(request: Request, on_progress: Progress = silent) -> Module:
     with plugins(request.plugins):
         on_progress(f"reading {request.path}")
         graph = read_tflite(request.path, request.data)
+        graph, options = with_labels(graph, request.options, request.network, request.labels)
         on_progress(f"planning for {request.target.name}")
-        plan = compile_graph(graph, request.target, request.options, on_progress)
+        plan = compile_graph(graph, request.target, options, on_progress)
     check_ram(plan)
     check_step(plan)
     check_flash(plan, None)

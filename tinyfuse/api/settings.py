@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, cast
 
 from tinyfuse.banks import parse_banks
 from tinyfuse.emit.identifiers import default_module_name, module_name
 from tinyfuse.errors import UsageError
+from tinyfuse.frontend.labels import labels_of
 from tinyfuse.frontend.reader import load_file
+from tinyfuse.ir import Graph
 from tinyfuse.options import Flag, Options, ProfileOptions, RunOptions, VerifyOptions, flags, parse_size, parse_step
 from tinyfuse.targets import Target, load_target
 
@@ -35,17 +37,22 @@ class Settings(TypedDict, total=False):
                       predicted instructions, as far as max_flash allows, compressed where packed is too much
     weights_blob      the weights are a file of their own, which the firmware binds (docs/weights.md; default: False)
     feed_rows         the module takes its image row by row (default: False)
+    input_layout      "nhwc": buffers of inputs with channels last, of a file that has them in front (docs/layouts.md);
+                      default: "file", the file's order
+    output_layout     likewise of outputs
     step              also NAME_step, which makes a part of an inference a call (default: False)
     slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,
                       the whole model at once
     slide_axis        the dimension of the input that has the frames (default: 1)
     front_end         the path of a model whose output is this one's input (`tinyfuse front-end` makes some)
     plugins           Python files that add operators and patterns (docs/plugins.md); they are run
+    labels            text files with the names of classes, one a line: of the first output, the second, ...; default:
+                      those of the model's metadata
     cmsis_nn_version  the API of CMSIS-NN that the code calls, "4.0" to "7.0" (the default)
     memory            banks of the device's memory, each "NAME=SIZE[:slow]", that arena, state and weights are put into
                       (docs/memories.md); default: none, and the firmware places them
-    max_step          instructions that a step may be predicted to take, or "200us@80MHz"; `compile` fails where one
-                      takes more. It is with `step`
+    max_step          instructions that a step may take, or "200us@80MHz": rows and layers are divided, and `compile`
+                      fails where that is too little. It is with `step`
     max_ram           bytes of arena and state together, or "64K", "1M"; `compile` fails where they are more
     max_flash         bytes of weights and code together, likewise
     """
@@ -57,11 +64,14 @@ class Settings(TypedDict, total=False):
     weights: Literal["auto", "packed", "unpacked", "winograd", "compressed"]
     weights_blob: bool
     feed_rows: bool
+    input_layout: Literal["file", "nhwc"]
+    output_layout: Literal["file", "nhwc"]
     step: bool
     slide: int | None
     slide_axis: int | None
     front_end: str | os.PathLike[str] | None
     plugins: Sequence[str | os.PathLike[str]]
+    labels: Sequence[str | os.PathLike[str]]
     cmsis_nn_version: str | None
     memory: Sequence[str]
     max_step: int | str | None
@@ -71,13 +81,16 @@ class Settings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Request:
-    """data: the model file's bytes; path: what messages and generated files call it; plugins: paths."""
+    """data: the model file's bytes, behind its front end where there is one, without it as `network`; path: what
+    messages and generated files call it; plugins, labels: paths."""
 
     data: bytes
     path: str
     target: Target
     options: Options
     plugins: tuple[str, ...]
+    network: bytes
+    labels: tuple[str, ...]
 
 
 def make_request(model: Model, target: str, settings: Settings) -> Request:
@@ -104,12 +117,15 @@ def make_request(model: Model, target: str, settings: Settings) -> Request:
         data = load_file(path)
     else:
         raise TypeError(f"a model is a path or the bytes of a .tflite file, not {type(model).__name__}")
-    front = settings.get("front_end")
+    front, network = settings.get("front_end"), data
     if front is not None:
         from tinyfuse.frontend.join import with_front_end  # with a package that nothing else waits for
 
         data = with_front_end(os.fspath(front), path, data)
-    return Request(data, path, core, options, tuple(os.fspath(path) for path in settings.get("plugins", ())))
+    if isinstance(given.get("labels"), str):
+        raise UsageError(f"labels={given['labels']!r}: give a list of files, as ['labels.txt']")
+    plugins, labels = (tuple(map(os.fspath, given.get(setting, ()))) for setting in ("plugins", "labels"))
+    return Request(data, path, core, options, plugins, network, labels)
 
 
 def _choices(flag: Flag) -> tuple[Any, ...]:
@@ -121,10 +137,10 @@ def _choices(flag: Flag) -> tuple[Any, ...]:
 
 def settled(given: Mapping[str, Any], default_name: str) -> Options:
     """What a plan is made with, of options as flags or settings give them: plugins are paths, sizes may be text, None
-    is for the default; names that are no option's are passed over. UsageError for a name or a size that can't be
-    one."""
+    is for the default; names that are no option's are passed over, and `labels`, files that `with_labels` reads.
+    UsageError for a name or a size that can't be one."""
     known = flags(Options)
-    values = {key: value for key, value in given.items() if key in known and value is not None}
+    values = {key: value for key, value in given.items() if key in known and value is not None and key != "labels"}
     values |= {key: _size(key, value) for key, value in values.items() if known[key].is_size}
     values |= {key: _step(key, value) for key, value in values.items() if known[key].is_step}
     values["step"] = values.get("step", False) or values.get("max_step") is not None
@@ -134,6 +150,14 @@ def settled(given: Mapping[str, Any], default_name: str) -> Options:
     values["memory"] = _banks(values.get("memory", ()), values.get("weights_blob", False))
     values["plugins"] = tuple(Path(path).name for path in values.get("plugins", ()))
     return Options(**values)
+
+
+def with_labels(graph: Graph, options: Options, network: bytes, files: Sequence[str]) -> tuple[Graph, Options]:
+    """The options with the labels of the graph's outputs, of the network's file or those named; the graph with warnings
+    of what can't be read of them. UsageError for a named file that has none."""
+    labels, warnings = labels_of(graph, network, files)
+    graph = replace(graph, warnings=(*graph.warnings, *warnings)) if warnings else graph
+    return graph, replace(options, labels=labels)
 
 
 def _banks(texts: Sequence[str], blob: bool) -> tuple[str, ...]:

@@ -13,51 +13,39 @@ treewidth", 1998), with the dominance of labels known from shortest paths under 
 Where the states of one layer become too many, only the most promising go on (beam search); the least
 size of the others is then the bound that is proven.
 
-Alignment: a demand "j lies at least d above i" depends on i's offset modulo M, the least common
-multiple of all alignments, once a path goes through a buffer that is aligned more strictly. So each
-demand is a tuple with one number for every offset that i may have modulo M. With one alignment for
-all, that is one number.
+Alignments that differ make a demand depend on an offset: demands.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
-from itertools import chain
-from math import lcm
 from operator import le
 
+from tinyfuse.arena.demands import BOTTOM, TOP, Demands, demands_of
 from tinyfuse.arena.problem import Problem
 from tinyfuse.arena.search import Budget, Found
 
-_BOTTOM, _TOP = 0, 1  # places of the arena's ends in a state's matrix; buffers follow
-
-#: demands between two places: least distances, or -1 where there is none
-_Demand = tuple[int, ...]
-
-_Decided = tuple[list[list[_Demand]], int, tuple[int, ...], tuple[int, ...]]
+_Decided = tuple[Demands, int, tuple[int, ...], tuple[int, ...]]
 
 
 class _State:
-    """demands[p][q]: how far place q must lie above place p. The rest tells how it came about:
-    `item` entered above `under` and below `over`."""
+    """demands[p][q]: how far place q must lie above place p; `size`: of the arena, so far. The rest tells how it came
+    about: `item` entered above `under` and below `over`."""
 
-    __slots__ = ("demands", "item", "over", "parent", "under")
+    __slots__ = ("demands", "item", "over", "parent", "size", "under")
 
     def __init__(
         self,
-        demands: list[list[_Demand]],
+        demands: Demands,
+        size: int,
         parent: _State | None = None,
         item: int = -1,
         under: tuple[int, ...] = (),
         over: tuple[int, ...] = (),
     ):
-        self.demands = demands
+        self.demands, self.size = demands, size
         self.parent, self.item, self.under, self.over = parent, item, under, over
-
-    @property
-    def size(self) -> int:
-        return self.demands[_BOTTOM][_TOP][0]
 
 
 class Sweep:
@@ -70,13 +58,13 @@ class Sweep:
         self.partners = {i: [j for j in problem.apart[i] if j in chosen] for i in items}
         buffers = problem.buffers
         self.entries = sorted(items, key=lambda i: (buffers[i].first_step, -buffers[i].bytes, i))
-        self.modulus = lcm(*align.values())
+        self.kind = demands_of(align.values())
 
     def run(self, limit: int, enough: int, budget: Budget) -> Found:
         """The least arena of fewer than `limit` bytes; any of `enough` bytes will do."""
         entered: set[int] = set()
         inside: list[int] = []
-        layer = [_State([[(0,), (enough,)], []])]
+        layer = [_State(self.kind.start(enough), enough)]
         bound = limit
         for item in self.entries:
             least = min(state.size for state in layer)
@@ -92,7 +80,7 @@ class Sweep:
                     state.demands = [
                         row[:place] + row[place + 1 :] for row in state.demands[:place] + state.demands[place + 1 :]
                     ]
-            layer, missed = _best(layer, self.width)
+            layer, missed = self._best(layer)
             bound = bound if missed is None else min(bound, missed)
             if not layer:
                 return Found(None, bound)
@@ -101,15 +89,10 @@ class Sweep:
     def _enter(self, state: _State, item: int, inside: list[int], limit: int, budget: Budget) -> Iterator[_State]:
         """Every state with `item` above or below each buffer it conflicts with."""
         here, places = len(inside) + 2, {i: p for p, i in enumerate(inside, 2)}
-        aligns = [self.modulus, 1, *(self.align[i] for i in inside), self.align[item]]
-        nothing = [(-1,) * (self.modulus // align) for align in aligns]
-        cost = len(aligns) * (len(aligns) + sum(map(len, nothing)) // 8)  # of one decision
-        demands = [[*row, nothing[p]] if row else row for p, row in enumerate(state.demands)]
-        demands.append([nothing[here]] * (here + 1))
-        size = self.problem.buffers[item].bytes
-        demands[_BOTTOM][here] = (0,)
-        demands[_BOTTOM][_TOP] = (max(state.size, size),)
-        demands[here][_TOP] = (size,) * len(nothing[here])
+        aligns = [self.kind.modulus, 1, *(self.align[i] for i in inside), self.align[item]]
+        numbers = sum(self.kind.modulus // align for align in aligns)
+        cost = len(aligns) * (len(aligns) + numbers // 8)  # of one decision
+        demands = self.kind.entered(state.demands, aligns, self.problem.buffers[item].bytes)
         met = [i for i in self.partners[item] if i in places]
         # the largest first: it decides most
         met.sort(key=lambda i: (-self.problem.buffers[i].bytes, i))
@@ -117,10 +100,11 @@ class Sweep:
         open_choices: list[_Decided] = [(demands, 0, (), ())]
         while open_choices and not budget.spent:
             demands, decided, under, over = open_choices.pop()
-            if demands[_BOTTOM][_TOP][0] >= limit:
+            size = self.kind.least(demands[BOTTOM][TOP])
+            if size >= limit:
                 continue
             if decided == len(met):
-                yield _State(demands, state, item, under, over)
+                yield _State(demands, size, state, item, under, over)
                 continue
             other = met[decided]
             there = places[other]
@@ -128,47 +112,12 @@ class Sweep:
                 (there, here, self.problem.apart[other][item], (*under, other), over),
                 (here, there, self.problem.apart[item][other], under, (*over, other)),
             ):
-                if demands[high][low][0] >= 0:
+                if self.kind.least(demands[high][low]) >= 0:
                     continue  # decided already by a chain of others
                 budget.left -= cost
                 changed = [row[:] for row in demands]
-                self._demand(changed, aligns, low, high, apart)
+                self.kind.add(changed, aligns, low, high, apart)
                 open_choices.append((changed, decided + 1, below, above))
-
-    def _demand(self, demands: list[list[_Demand]], aligns: list[int], low: int, high: int, apart: int) -> None:
-        """Adds "high lies at least `apart` above low" and all that follows."""
-        step = aligns[high]
-        edge = tuple(-(-(residue + apart) // step) * step - residue for residue in range(0, self.modulus, aligns[low]))
-        if all(map(le, edge, demands[low][high])):
-            return
-        after = [(q, demand) for q, demand in enumerate(demands[high]) if demand[0] >= 0]
-        for p, row in enumerate(demands):
-            if p == low:
-                first = edge
-            elif p != _TOP and row[low][0] >= 0:
-                first = self._chain(row[low], self._along(row[low], aligns[p], aligns[low]), edge)
-            else:
-                continue
-            row[high] = _either(row[high], first)
-            along = self._along(first, aligns[p], step)
-            for q, demand in after:
-                row[q] = _either(row[q], self._chain(first, along, demand))
-
-    def _along(self, first: _Demand, align: int, middle_align: int) -> _Demand | None:
-        """Which numbers of another demand a path goes on with: after `first`, from a place aligned to `align` to one
-        aligned to `middle_align`. None where there is but one."""
-        modulus = self.modulus
-        if modulus == middle_align:
-            return None
-        return tuple([(r + d) % modulus // middle_align for r, d in zip(range(0, modulus, align), first, strict=True)])
-
-    @staticmethod
-    def _chain(first: _Demand, along: _Demand | None, second: _Demand) -> _Demand:
-        """The demand of a path: `first`, then `second`, of which `along` says what goes on where."""
-        if along is None:
-            rest = second[0]
-            return tuple([d + rest for d in first])
-        return tuple([d + second[k] for d, k in zip(first, along, strict=True)])
 
     def _order(self, state: _State) -> list[int]:
         """Buffers from below to above; placed so, each at its lowest offset, they take no more."""
@@ -180,29 +129,21 @@ class Sweep:
             state = state.parent
         return list(TopologicalSorter(below).static_order())
 
-
-def _either(one: _Demand, other: _Demand) -> _Demand:
-    """The demand that both hold."""
-    if len(one) == 1:
-        return one if one[0] >= other[0] else other
-    return tuple(map(max, one, other))
-
-
-def _best(layer: list[_State], width: int) -> tuple[list[_State], int | None]:
-    """The `width` best states of a layer that no other is as good as everywhere, and the least size
-    of the rest, None where there are none."""
-    keys: dict[tuple[int, ...], _State] = {}
-    for state in layer:
-        keys.setdefault(tuple(chain.from_iterable(chain.from_iterable(state.demands))), state)
-    # a state that is as good as another everywhere comes before it
-    ranked = sorted(keys.items(), key=lambda entry: (entry[1].size, sum(entry[0]), entry[0]))
-    kept: list[tuple[tuple[int, ...], _State]] = []
-    missed: int | None = None
-    for key, state in ranked:
-        if any(all(map(le, rival, key)) for rival, _ in kept):
-            continue
-        if len(kept) == width:
-            missed = state.size if missed is None else missed  # they come by size
-            continue
-        kept.append((key, state))
-    return [state for _, state in kept], missed
+    def _best(self, layer: list[_State]) -> tuple[list[_State], int | None]:
+        """The best states of a layer, at most `width`, that no other is as good as everywhere, and the least size of
+        the rest, None where there are none."""
+        keys: dict[tuple[int, ...], _State] = {}
+        for state in layer:
+            keys.setdefault(self.kind.key(state.demands), state)
+        # a state that is as good as another everywhere comes before it
+        ranked = sorted(keys.items(), key=lambda entry: (entry[1].size, sum(entry[0]), entry[0]))
+        kept: list[tuple[tuple[int, ...], _State]] = []
+        missed: int | None = None
+        for key, state in ranked:
+            if any(all(map(le, rival, key)) for rival, _ in kept):
+                continue
+            if len(kept) == self.width:
+                missed = state.size if missed is None else missed  # they come by size
+                continue
+            kept.append((key, state))
+        return [state for _, state in kept], missed

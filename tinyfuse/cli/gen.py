@@ -106,7 +106,7 @@ def generate(
     write_folder(folder, files, force)
     if depfile is not None:
         front = [request.front_end] if request.front_end else []
-        sources = [*map(Path, (request.model, *front, *request.plugins)), *bundled.values()]
+        sources = [*map(Path, (request.model, *front, *request.plugins, *request.labels)), *bundled.values()]
         write_file(Path(depfile), depfile_text(folder / MANIFEST, sources))
     hashes = {name: digest(data) for name, data in sorted(files.items())}
     lines = [f"{folder}: {len(files)} files for {plan.context.target.name}", *summary_lines(data)]

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from tinyfuse.api.settings import with_labels
 from tinyfuse.api.writing import check_flash, check_ram, check_step, report
 from tinyfuse.cli.fitting import what_would_fit
 from tinyfuse.cli.request import Request
@@ -44,6 +45,7 @@ def _plan_for_tree(request: Request, progress: Progress, needs_tree: bool) -> tu
         cmsis_nn.named_tree(request.cmsis_nn_path)
     progress(f"reading {request.model}")
     graph = read_tflite(request.model, request.data)
+    graph, options = with_labels(graph, options, request.network, request.labels)
     progress(f"planning for {target.name}")
     plan = compile_graph(graph, target, options, progress)
     if not plan.uses_cmsis_nn:

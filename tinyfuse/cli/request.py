@@ -40,10 +40,15 @@ class Request:
     def data(self) -> bytes:
         """The model file's bytes, behind its front end where there is one. CompileError where that can't be."""
         if self.front_end is None:
-            return load_file(self.model)
+            return self.network
         from tinyfuse.frontend.join import with_front_end  # with a package that no other command waits for
 
-        return with_front_end(self.front_end, self.model)
+        return with_front_end(self.front_end, self.model, self.network)
+
+    @cached_property
+    def network(self) -> bytes:
+        """The model file's bytes alone."""
+        return load_file(self.model)
 
     @property
     def front_end(self) -> str | None:
@@ -54,6 +59,11 @@ class Request:
     def plugins(self) -> tuple[str, ...]:
         """Paths of the plugin files."""
         return tuple(self.given.get("plugins", ()))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The paths of files with labels."""
+        return tuple(self.given.get("labels", ()))
 
     @property
     def cmsis_nn_path(self) -> str | None:

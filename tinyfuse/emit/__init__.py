@@ -10,7 +10,7 @@ from tinyfuse.emit.forms import PLAIN, Delivery, check_cmsis_nn, handed_over
 from tinyfuse.emit.forms.spdx import with_licence
 from tinyfuse.emit.functions import group_functions, reset_lines, subgraph_functions
 from tinyfuse.emit.header import header_context
-from tinyfuse.emit.memory import linker_fragment
+from tinyfuse.emit.memory import linker_fragments
 from tinyfuse.emit.render import render
 from tinyfuse.emit.runtime import headers, runtime_files
 from tinyfuse.emit.selftest import SelfTest
@@ -32,10 +32,10 @@ def emit(plan: Plan, selftest: SelfTest | None = None, delivery: Delivery = PLAI
         context["blob"] = blob_of(context["weights"], _code(plan, context))
     if delivery.board:
         context["board_digests"] = hexadecimal(bytes.fromhex(plan.graph.sha256) + _code(plan, context))
-    fragment = linker_fragment(plan, context)
+    fragments = linker_fragments(plan, context)
     if delivery.forms:
-        fragment = {file: with_licence(file, text, delivery.about.license) for file, text in fragment.items()}
-    return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragment
+        fragments = {file: with_licence(file, text, delivery.about.license) for file, text in fragments.items()}
+    return handed_over(context, _c_files(context) | runtime_files(plan), delivery) | fragments
 
 
 def emit_weights(plan: Plan) -> dict[str, bytes]:

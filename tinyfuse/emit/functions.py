@@ -9,10 +9,10 @@ import numpy as np
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.staging import copies, staged_pointers
 from tinyfuse.emit.statements import Printer
-from tinyfuse.emit.steps import cursor_checks, end_of_step
+from tinyfuse.emit.steps import PIECE, cursor_checks, end_of_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Tensor, quoted, type_text
-from tinyfuse.kernels.base import CallSite, Loop, TensorAccess, rows_after
+from tinyfuse.kernels.base import CallSite, Loop, Piece, TensorAccess, division, rows_after
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.kernels.feed_rows import BEFORE, ROWS
 from tinyfuse.ops import FAMILIES
@@ -99,7 +99,7 @@ class _Writer(Printer):
         self.cursor = self._cursor()
         self._views()
         if not self.group.stages[0].by_row:
-            self._call(self.group.stages[0], row=None)
+            self._whole(self.group.stages[0])
         elif len(self.group.stages) == 1:
             self._single_loop(self.group.stages[0])
         else:
@@ -137,9 +137,12 @@ class _Writer(Printer):
 
     def _cursor(self) -> list[str]:
         """The variables of a loop over rows that a module with NAME_step keeps between two steps."""
-        if not self.plan.options.step or not self.group.stages[0].by_row:
+        if not self.plan.options.step:
             return []
-        return [*(self.rows[stage.op.output] for stage in self.group.stages), *self.first.values()]
+        pieces = [PIECE] if any(stage.pieces > 1 for stage in self.group.stages) else []
+        if not self.group.stages[0].by_row:
+            return pieces
+        return [*(self.rows[stage.op.output] for stage in self.group.stages), *self.first.values(), *pieces]
 
     def _views(self) -> None:
         seen: dict[Tensor, bool] = {}
@@ -202,15 +205,46 @@ class _Writer(Printer):
     def _pointer(self, tensor: Tensor) -> str:
         return self.pointers[tensor]
 
+    def _whole(self, stage: Stage) -> None:
+        if not self.cursor:
+            self._call(stage, row=None)
+            return
+        self.print_line()
+        self._piece_number()
+        self.print_line()
+        self._call(stage, row=None)
+        self.print_line(f"++{PIECE};")
+        self._end_of_step(f"{PIECE} < {stage.pieces}")
+
+    def _piece_number(self) -> None:
+        """The piece that a step makes, where calls are divided."""
+        if PIECE in self.cursor:
+            self.print_line(f"int32_t {PIECE} = rows[{len(self.cursor) - 1}]; /* the piece of a call that is next */")
+
+    def _made_row(self, stage: Stage) -> None:
+        """The statements that end a call by rows, or its last piece."""
+        if stage.pieces > 1:
+            self.print_line(f"if (++{PIECE} == {stage.pieces}) {{")
+            self.depth += 1
+            self.print_line(f"{PIECE} = 0;")
+        self.print_line(self._made(stage))
+        for tensor in stage.op.activations:
+            if tensor in self.first:
+                self._slide(tensor)
+        if stage.pieces > 1:
+            self.depth -= 1
+            self.print_line("}")
+
     def _single_loop(self, stage: Stage) -> None:
         row = self.rows[stage.op.output]
         self.print_line()
         if self.cursor:
             self.print_line(f"int32_t {row} = rows[0];")
+            self._piece_number()
             self.print_line()
             self._check_cursor()
             self._call(stage, row)
-            self.print_line(self._made(stage))
+            self._made_row(stage)
             self._end_of_step(f"{row} < {height(stage.op.output)}")
             return
         self.print_line(f"{Loop(row, height(stage.op.output), (), stage.kernel.rows_a_call).head} {{")
@@ -231,6 +265,7 @@ class _Writer(Printer):
         for n, (tensor, first) in enumerate(self.first.items(), len(self.group.stages)):
             start = self._oldest_needed(tensor) if fed else f"rows[{n}]" if self.cursor else "0"
             self.print_line(f"int32_t {first} = {start}; /* the row that {self._pointer(tensor)} begins with */")
+        self._piece_number()
         self.print_line()
         self._check_cursor()
         once = "once: " if self.cursor else "in each iteration "
@@ -243,10 +278,7 @@ class _Writer(Printer):
             self.print_line(f"if ({' && '.join(self._conditions(stage))}) {{")
             self.depth += 1
             self._call(stage, row)
-            self.print_line(self._made(stage))
-            for tensor in stage.op.activations:
-                if tensor in self.first:
-                    self._slide(tensor)
+            self._made_row(stage)
             self.print_line("continue;")
             self.depth -= 1
             self.print_line("}")
@@ -343,7 +375,21 @@ class _Writer(Printer):
 
     # --- a kernel's call --------------------------------------------------------------------
 
+    def _piece(self, stage: Stage) -> Piece | None:
+        """The piece of a call that is made, its numbers printed; what no step left is refused."""
+        if PIECE in self.cursor:
+            self.print_lines(cursor_checks(self.module.upper(), [(PIECE, str(stage.pieces - 1))]))
+        if stage.piece is None:
+            return None
+        whole = division(stage.kernel, stage.op, stage.by_row, self.plan.context)
+        if whole is None:
+            raise InternalFault("the printer of groups", f"the calls of {stage.kernel.name} can't be divided")
+        self.print_line(f"const int32_t unit = {PIECE} * {stage.piece};")
+        rest = f"tinyfuse_min({stage.piece}, {whole.units} - unit)"
+        return Piece("unit", str(stage.piece) if whole.units % stage.piece == 0 else rest)
+
     def _call(self, stage: Stage, row: str | None) -> None:
+        piece = self._piece(stage)
         site = CallSite(
             inputs=tuple(self._input(tensor) for tensor in stage.op.inputs),
             outputs=tuple(self._output(stage, tensor, row) for tensor in stage.op.outputs),
@@ -351,6 +397,7 @@ class _Writer(Printer):
             scratch=self.group.scratch[self.group.stages.index(stage)] or "NULL",
             constant=lambda name: self._symbol(stage, name),
             module=self.module,
+            piece=piece,
         )
         statements = stage.kernel.call(stage.op, site, self.plan.context)
         for statement in statements:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyfuse import __version__
-from tinyfuse.emit.identifiers import comment, unique_identifiers
+from tinyfuse.emit.identifiers import c_string, comment, unique_identifiers
 from tinyfuse.emit.memory import memory_context
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Tensor, quoted
@@ -30,7 +30,7 @@ UNOPTIMIZED_KERNEL, UNOPTIMIZED_STAGE_BYTES = 2, 64
 class Port:
     """A model input or output as the header shows it; `index`: in the model's order; `offset`: in the
     arena, None for an input that is fed by rows, or frame by frame; `range`: of what is stored, where that
-    may be quantized real numbers."""
+    may be quantized real numbers; `labels`: C string literals of the names that its classes have."""
 
     index: int
     symbol: str
@@ -45,6 +45,7 @@ class Port:
     scale: str | None
     zero_point: int | None
     range: tuple[int, int] | None
+    labels: tuple[str, ...] = ()
 
     @property
     def quantized(self) -> bool:
@@ -109,7 +110,9 @@ def ports(plan: Plan) -> tuple[list[Port], list[Port]]:
     def of(tensors: tuple[Tensor, ...]) -> list[Port]:
         return [_port(plan, i, t, s) for i, (t, s) in enumerate(zip(tensors, tensor_symbols(tensors), strict=True))]
 
-    return of(plan.source.inputs), of(plan.source.outputs)
+    outputs, labels = of(plan.source.outputs), plan.options.labels
+    named = [replace(port, labels=tuple(map(c_string, labels[port.index]))) for port in outputs] if labels else outputs
+    return of(plan.source.inputs), named
 
 
 def tensor_symbols(tensors: tuple[Tensor, ...]) -> list[str]:

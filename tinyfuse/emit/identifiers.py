@@ -100,6 +100,13 @@ def default_module_name(model_path: str) -> str:
     return f"model_{name}"[:_LONGEST].rstrip("_") if _hides_a_header(name) else name
 
 
+def c_string(text: str) -> str:
+    """A C string literal of any text but NUL: what isn't plain ASCII as bytes of UTF-8 in three octal digits each, and
+    question marks apart, which may make trigraphs."""
+    plain = {ord(c): c for c in map(chr, range(0x20, 0x7F)) if c not in '"\\?'}
+    return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
+
+
 def comment(text: str) -> str:
     """Text that can stand inside a C comment: printable ASCII, no comment ends, no trigraphs."""
     printable = "".join(c if " " <= c <= "~" else "?" for c in text).replace("\\", "/")

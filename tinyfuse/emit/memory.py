@@ -1,4 +1,4 @@
-"""Memory banks in the generated files: sections of the C, and the fragment of a linker script that places them."""
+"""Memory banks in the generated files: sections of the C, and the fragment of linker scripts that place them."""
 
 from __future__ import annotations
 
@@ -52,6 +52,12 @@ def bank_sections(plan: Plan) -> list[BankSection]:
     return found
 
 
-def linker_fragment(plan: Plan, context: Mapping[str, Any]) -> dict[str, str]:
-    """File name -> text of the fragment for GNU ld; none without banks."""
-    return {f"{plan.options.name}_memory.ld": render("memory.ld.j2", context)} if plan.memory else {}
+#: ends of the fragments' names: GNU ld's, armlink's, IAR's
+LINKERS = ("ld", "sct", "icf")
+
+
+def linker_fragments(plan: Plan, context: Mapping[str, Any]) -> dict[str, str]:
+    """File name -> text of the fragment for each linker; none without banks."""
+    if plan.memory is None:
+        return {}
+    return {f"{plan.options.name}_memory.{end}": render(f"memory.{end}.j2", context) for end in LINKERS}

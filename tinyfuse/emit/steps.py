@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+#: the variable that counts the pieces of a call that is divided
+PIECE = "piece"
+
 
 def cursor_checks(prefix: str, numbers: Iterable[tuple[str, str]]) -> list[str]:
     """C that refuses numbers which no step left, each a variable and the most that it may be. It tells the compiler

@@ -86,12 +86,4 @@ def _border_problems(graph: Graph) -> list[Problem]:
         problems.append(Problem("no operator is left once constants are computed", hint=hint))
     if not graph.outputs:
         problems.append(Problem("the model has no outputs"))
-    varying = set(graph.inputs)
-    for op in graph.ops:
-        if varying.intersection(op.activations) or op.states:
-            varying.update(op.outputs)
-    for tensor in graph.outputs:
-        if tensor not in varying:
-            message = "a model output depends on no input: it is always the same"
-            problems.append(Problem(message, tensor=str(tensor), hint="leave it out of the model"))
     return problems

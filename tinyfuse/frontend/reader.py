@@ -34,6 +34,7 @@ from tinyfuse.frontend.uint8 import as_int8, is_uint8, uint8_problems
 from tinyfuse.frontend.variables import plain_outputs, resolve_variables
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.constant_output import with_written_outputs
 from tinyfuse.ops.control_flow import Calls, called_graphs
 
 MAX_FILE_BYTES = 64 << 20
@@ -152,7 +153,7 @@ def _graph(path: str, data: bytes, model: Model) -> Graph:
                 problems.require(False, problem.message, problem.hint, op)
     problems.stop(path)
     digest = hashlib.sha256(data).hexdigest()
-    graph = Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings))
+    graph = with_written_outputs(Graph(path, digest, ops, tuple(inputs), tuple(outputs), tuple(warnings)))
     if not is_uint8(ops):
         return graph
     unfit = list(uint8_problems(ops))
@@ -218,7 +219,7 @@ class _CalledGraphs:
             if number not in seen:
                 seen.add(number)
                 with self.problems.inside(f"subgraph {number}"):
-                    _check_order(list(graph.inputs), graph.ops, list(graph.outputs), bad, self.problems, nested=True)
+                    _check_order(list(graph.inputs), graph.ops, list(graph.outputs), bad, self.problems)
                 waiting += [called for op in graph.ops for called in called_graphs(op)]
 
 
@@ -228,10 +229,9 @@ def _check_order(
     outputs: list[Tensor],
     bad: set[Tensor],
     problems: Problems,
-    nested: bool = False,
 ) -> None:
-    """Every activation must be computed once, before it is read; `bad` tensors are let through. An output of a graph
-    that an operator runs (`nested`) may be a constant."""
+    """Every activation must be computed once, before it is read; `bad` tensors are let through. An output may be a
+    constant."""
     known: set[Tensor] = set()
     for tensor in inputs:
         message = "is an input of the graph, but has constant data"
@@ -257,7 +257,7 @@ def _check_order(
             known.add(tensor)
     for tensor in outputs:
         message = "is an output of the graph, but nothing computes it"
-        computed = tensor in known or tensor in bad or (nested and tensor.is_constant)
+        computed = tensor in known or tensor in bad or tensor.is_constant
         problems.require(computed, message, HINT_UNSOUND, tensor=tensor)
 
 

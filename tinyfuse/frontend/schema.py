@@ -96,6 +96,12 @@ TABLES: dict[str, tuple[Field, ...]] = {
         "CompressionMetadata": "schema_version:uint=1 subgraphs:[CompressedSubgraph]",
         "CompressedSubgraph": "lut_tensors:[LutTensor]",
         "LutTensor": "tensor:int value_buffer:uint index_bitwidth:ubyte",
+        # of TensorFlow Lite Support's own FlatBuffer (frontend/labels.py)
+        "ModelMetadata": "name:- description:- version:- subgraph_metadata:[SubGraphMetadata]",
+        "SubGraphMetadata": "name:- description:- input_tensor_metadata:- output_tensor_metadata:[TensorMetadata]",
+        "TensorMetadata": "name:- description:- dimension_names:- content:- process_units:- stats:- "
+        "associated_files:[AssociatedFile]",
+        "AssociatedFile": "name:string description:- type:byte locale:string",
         "OperatorCode": "deprecated_builtin_code:byte custom_code:string version:- builtin_code:BuiltinOperator",
         "SubGraph": "tensors:[Tensor] inputs:[int] outputs:[int] operators:[Operator]",
         "Buffer": "data:[ubyte] offset:ulong size:ulong",

@@ -128,10 +128,12 @@ def _inverted(stored: Array) -> Array:
 def _layer(op: Op) -> Op:
     """A layer whose weights have no zero point, but for a fully connected one, which may."""
     weights = op.optional(1)
-    if weights is None or not weights.is_constant or weights.dtype != "int8" or weights.quant is None:
+    if weights is None or weights.dtype != "int8" or weights.quant is None:
         return op
     if isinstance(op.attributes, Conv2D):
         op = replace(op, attributes=replace(op.attributes, float_scales=True))
+    if not weights.is_constant:  # where they have a zero point, a rule tells
+        return op
     values = weights.values.astype(np.int16) - weights.zero_point
     fits = values.size == 0 or -128 <= values.min() <= values.max() <= 127
     if not fits and not isinstance(op.attributes, Conv2D):

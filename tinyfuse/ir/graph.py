@@ -315,12 +315,23 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
+class Layouts:
+    """What a graph's inputs and outputs have to do with those of the graph `file`, which was read: dimension d of one
+    is dimension order[d] of the file's. None where it is the file's own."""
+
+    file: Graph
+    inputs: tuple[tuple[int, ...] | None, ...]
+    outputs: tuple[tuple[int, ...] | None, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """A model: operators in an order of execution, with its inputs and outputs.
 
     `path` is the file as the user gave it (for messages only), `sha256` that of its bytes.
     `warnings` is what the user should know of how the file was read, `savings` what rewrites saved.
-    `window` is there where it computes a step of another graph over a sliding window.
+    `window` is there where it computes a step of another graph over a sliding window, `layouts` where inputs or outputs
+    have another order of dimensions than in the file.
     """
 
     path: str
@@ -331,6 +342,7 @@ class Graph:
     warnings: tuple[str, ...] = field(default=())
     savings: tuple[Saving, ...] = field(default=())
     window: Window | None = None
+    layouts: Layouts | None = None
 
     @cached_property
     def producer(self) -> dict[Tensor, Op]:

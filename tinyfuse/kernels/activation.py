@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement, proven
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Kernel, Statement, proven
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.element import Element
-from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.ops.table import TABLE_VALUES
 
 
@@ -52,8 +52,11 @@ class Clamp(_Tabled):
         limits = self._limits(op)
         return None if limits is None else Element("clamp", "choices", numbers=limits)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.output.pointer)
+        pointers = (input_pointer(site, 0), output_pointer(site))
         return (Call(self.name, (*pointers, element_count(op.output, site), *proven(self._limits(op)))),)
 
 
@@ -76,8 +79,11 @@ class Lookup(_Tabled):
             return None
         return Element("look_up", "lookups", table=self.table(op))
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.output.pointer)
+        pointers = (input_pointer(site, 0), output_pointer(site))
         return (Call(self.name, (site.constant("table"), *pointers, element_count(op.output, site))),)
 
 
@@ -111,6 +117,6 @@ class ChannelLookup(Kernel):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         channels = op.output.shape[-1]
-        pixels = element_count(op.output, site) // channels
+        pixels = op.output.elements // (channels if site.row is None else channels * op.output.shape[1])
         args = (site.constant("tables"), input_pointer(site, 0), site.output.pointer, pixels, channels)
         return (Call(self.name, args),)

@@ -52,7 +52,7 @@ class Loop:
     what to do with the loop in front of it, where `pragma` names one."""
 
     counter: str
-    count: int
+    count: int | str
     body: tuple[Statement, ...]
     step: int = 1
     first: Expr = 0
@@ -133,13 +133,37 @@ class TensorAccess:
 
 
 @dataclass(frozen=True)
+class Division:
+    """How a call may be made in pieces, one after the other.
+
+    units     of the call in all: elements, columns, output channels
+    multiple  a piece has a multiple of so many units
+    together  units that are computed together, of any number the last ones alone, which takes up to half as much again
+    along     the pieces go through the inputs as the call's access order does; else each of them may read any byte
+    """
+
+    units: int
+    multiple: int = 1
+    together: int = 1
+    along: bool = True
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a call, in units of its `Division`: the first one and how many, C expressions."""
+
+    first: str
+    count: str
+
+
+@dataclass(frozen=True)
 class CallSite:
     """What a kernel needs to know to write its call.
 
-    `row` is the C expression (int32_t) of the output row to compute, or None: the whole output.
-    `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked for, or "NULL".
-    `constant(name)` gives the C symbol of a constant that `Kernel.constants` made. `module` is the prefix of the
-    module's C names.
+    `piece`: what of the call is to be computed, None for all of it. `row` is the C expression (int32_t) of the output
+    row to compute, or None: the whole output. `scratch` is a `uint8_t *` with the bytes that `Kernel.scratch` asked
+    for, or "NULL". `constant(name)` gives the C symbol of a constant that `Kernel.constants` made. `module` is the
+    prefix of the module's C names.
     """
 
     inputs: tuple[TensorAccess | None, ...]
@@ -148,6 +172,7 @@ class CallSite:
     scratch: str
     constant: Callable[[str], str]
     module: str = "net"
+    piece: Piece | None = None
 
     @property
     def ok(self) -> str:
@@ -239,7 +264,7 @@ class Context:
     weights take more flash (`Kernel.weights`), "auto" takes one where each byte more than the packed weights' saves
     `flash_price` predicted instructions; "compressed" takes those whose weights take less, where each byte less adds at
     most as many; without a price, any. `step`: operators that stand alone are called row by row where
-    they can be.
+    they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
     """
 
     target: Target
@@ -250,6 +275,12 @@ class Context:
     weights: str = "packed"
     flash_price: float | None = None
     step: bool = False
+    divided: bool = False
+
+
+def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:
+    """How the kernel's call, of a row or whole, may be made in pieces; None where it may not."""
+    return None if kernel.undivided else kernel.division(op, by_row, context)
 
 
 def rows_after(row: str, kernel: Kernel, height: int) -> str:
@@ -274,6 +305,8 @@ class Kernel(ABC):
     in_place   indexes of inputs that a call may overwrite, element for element, going forward
     nibbles    its constants have weights of int4 two to a byte
     weights    the --weights that its constants are in
+    columns    by rows, a call may compute some columns of a row (its `division`), so many of them together; 0: all
+    undivided  calls are whole, though those of the kernel that it is a form of may be divided
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     costs_with  an entry whose costs, for its counts, come on top; None for none
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
@@ -292,6 +325,8 @@ class Kernel(ABC):
     in_place: tuple[int, ...] = ()
     nibbles: bool = False
     weights: str = "packed"
+    columns: int = 0
+    undivided: bool = False
     costs_as: str | None = None
     costs_with: str | None = None
     stack_bytes: int = 512
@@ -326,6 +361,10 @@ class Kernel(ABC):
         """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
         be a part of a merged loop."""
         return None
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        """How a call, of a row or whole, may be made in pieces; None where it may not."""
+        return Division(op.output.shape[2], self.columns) if self.columns and by_row else None
 
     @property
     def computes_floats(self) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Statement
 from tinyfuse.kernels.c_types import SUFFIX
-from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 
 
 class Cast(Kernel):
@@ -23,5 +23,8 @@ class Cast(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
+        return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)

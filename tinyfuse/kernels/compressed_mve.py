@@ -60,6 +60,7 @@ class CompressedMveConvRow(_CompressedMve, MveConvRow):
     writes only its output row, which must not overlap them.
     """
 
+    undivided = True
     name = "tinyfuse_conv_lut_mve_row_s8"
     costs_as = MveConvRow.name
 
@@ -99,12 +100,16 @@ class CompressedMvePointwise(_Pixels, MvePointwise):
     A call for row y reads only input row y, and writes only its output row.
     """
 
+    undivided = True
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self._call(op, site, *pointwise_input(op, site))
 
 
 class CompressedMveDense(_Pixels, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
+
+    undivided = True
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         return self._call(op, site, site.input(0).pointer, op.output.elements // op.output.shape[-1])

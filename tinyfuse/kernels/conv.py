@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Constant,
+    Context,
+    Division,
+    Expr,
+    Kernel,
+    Let,
+    Statement,
+    proven,
+)
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
@@ -27,7 +39,7 @@ from tinyfuse.kernels.packing import (
     output_fields,
     plain_weights,
 )
-from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.rows import from_piece, row_pointer
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 
@@ -41,6 +53,7 @@ class ConvRow(Kernel):
     name = "tinyfuse_conv_row_s8"
     headers = ("tinyfuse_conv.h",)
     by_row, whole, rings = True, False, True
+    columns = 1
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return plain_weights(op), general_channels(op)
@@ -88,6 +101,9 @@ class PackedConvRow(MatmulKernel):
     headers = ("tinyfuse_conv_packed.h",)
     by_row, whole, rings = True, False, True
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return Division(op.output.shape[2], together=block_pixels(context))
+
     def accepts(self, op: Op, context: Context) -> bool:
         return geometry(op).groups == 1 and self.layer(op, context) is not None
 
@@ -124,13 +140,16 @@ class Pointwise(MatmulKernel):
     def scratch(self, op: Op, context: Context) -> int:
         return block_pixels(context) * column_bytes(context) * op.input.shape[3]
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return replace(of_pixels(op, by_row, 1), together=block_pixels(context))
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = pointwise_input(op, site)
+        pointer, pixels = input_pixels(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": block_pixels(context)}
         return Let("tinyfuse_pointwise", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
+            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), site.scratch, self.form(op, context)),
         )  # fmt: skip
 
@@ -178,8 +197,20 @@ class PointwiseColumnRow(_ColumnRow):
 
 
 def pointwise_input(op: Op, site: CallSite) -> tuple[str, int]:
-    """C pointer to the first of a call's input pixels, and how many they are."""
+    """C pointer to the first input pixel of a row, or of all, and how many they are."""
     g, source = geometry(op), site.input(0)
     if site.row is None:
         return source.pointer, g.out_h * g.out_w
     return row_pointer(source, site.row), g.out_w
+
+
+def input_pixels(op: Op, site: CallSite) -> tuple[str, Expr]:
+    """The same of a call that may be a piece."""
+    pointer, pixels = pointwise_input(op, site)
+    return from_piece(pointer, site, op.input.shape[3]), site.piece.count if site.piece else pixels
+
+
+def of_pixels(op: Op, by_row: bool, together: int) -> Division:
+    """The division of a call that goes from pixel to pixel."""
+    g = geometry(op)
+    return Division(g.out_w if by_row else g.out_h * g.out_w, together)

@@ -26,6 +26,7 @@ class DepthwiseRow(Kernel):
     name = "tinyfuse_depthwise_row_s8"
     headers = ("tinyfuse_depthwise.h",)
     by_row, whole, rings = True, False, True
+    columns = 1
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_columns(op)
@@ -116,6 +117,7 @@ class PackedDepthwiseRow(Kernel):
     name = "tinyfuse_depthwise_packed_row_s8"
     headers = ("tinyfuse_depthwise_packed.h",)
     by_row, whole, rings = True, False, True
+    columns = 1
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)

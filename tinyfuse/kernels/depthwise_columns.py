@@ -33,6 +33,7 @@ class ColumnsDepthwiseRow(Kernel):
     name = "tinyfuse_depthwise_columns_row_s8"
     headers = (_HEADER,)
     by_row, whole, rings = True, False, True
+    columns = _OUTPUTS
     at_once = "TINYFUSE_COLUMNS_CHANNELS"
 
     def accepts(self, op: Op, context: Context) -> bool:

@@ -28,6 +28,8 @@ def _quotient(op: Op) -> Fields:
 class _WithReciprocals(Kernel):
     """The table that the C divides by is a constant of the module."""
 
+    undivided = True
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         table = Constant("reciprocals", reciprocals().astype(np.int32), "int32_t")
         return *super().constants(op, context), table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tinyfuse.kernels.base import (
     CallSite,
     Constant,
     Context,
+    Division,
     Expr,
     Kernel,
     Let,
@@ -24,15 +26,17 @@ from tinyfuse.kernels.base import (
 )
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.element import Element
-from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, from_piece, input_pointer, output_pointer, row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
     Multiplier,
     broadcast_loops,
+    clamps_whole,
     comparison_multipliers,
     mul_multiplier,
     operand_strides,
     prelu_multipliers,
+    whole_clamp,
 )
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.real import real_clamp
@@ -85,6 +89,12 @@ def fused(op: Op) -> Fields:
     return "tinyfuse_range_f32", {"low": low, "high": high}
 
 
+def fused_whole(op: Op) -> Fields:
+    """Of int32 operators that do."""
+    low, high = whole_clamp(op)
+    return "tinyfuse_range_s32", {"low": low, "high": high}
+
+
 def prelu(op: Op) -> Fields:
     """Of PRELU."""
     (same, same_shift), (scaled, scaled_shift) = prelu_multipliers(op)
@@ -131,6 +141,8 @@ class _BinaryKernel(Kernel):
         return Element(self._function, self._work, self.parameters(op) if self.parameters else None)
 
     def accepts(self, op: Op, context: Context) -> bool:
+        if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
+            return False  # the only parameters of int32 are a clamp
         return op.operand(0).dtype == self.dtype
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
@@ -165,17 +177,20 @@ class EqualShapes(_BinaryKernel):
         same_size = all(tensor.elements == op.output.elements for tensor in op.operands)
         return super().accepts(op, context) and same_size
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        count = op.output.elements // (op.output.shape[1] if site.row is not None else 1)
+        row = element_count(op.output, replace(site, piece=None))
 
         def pointer(i: int, view: TensorAccess | None) -> Expr:
             if view is not None:
-                return view.pointer if site.row is None else row_pointer(view, site.row)
+                return input_pointer(site, i)
             constant = site.constant(f"operand{i}")
-            return constant if site.row is None else f"{constant} + {site.row} * {count}"
+            return from_piece(constant if site.row is None else f"{constant} + {site.row} * {row}", site)
 
         operands = tuple(pointer(i, view) for i, view in enumerate(site.inputs))
-        return self.with_parameters(op, (), *operands, site.output.pointer, count)
+        return self.with_parameters(op, (), *operands, output_pointer(site), element_count(op.output, site))
 
 
 class Broadcast(_BinaryKernel):
@@ -233,6 +248,11 @@ def binary_kernels(
 def float_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
     """The same of float32."""
     return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h")
+
+
+def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
+    """The same of int32 with a fused activation."""
+    return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
 
 
 def int16_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:

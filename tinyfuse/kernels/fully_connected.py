@@ -8,7 +8,19 @@ from typing import ClassVar
 import numpy as np
 
 from tinyfuse.ir import ITEM_BYTES, Array, Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement, proven
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Constant,
+    Context,
+    Division,
+    Expr,
+    Kernel,
+    Let,
+    Statement,
+    proven,
+)
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.matmul import Matmul, column_bytes, dense_layer, form_name, matmul_depth
@@ -20,6 +32,7 @@ from tinyfuse.kernels.packing import (
     output_fields,
     plain_weights,
 )
+from tinyfuse.kernels.rows import from_piece
 
 #: tinyfuse_dense_scale
 SCALE = np.dtype([("multiplier", "<i4"), ("shift", "<i4")])
@@ -40,12 +53,22 @@ class FullyConnectedWhole(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return of_channels(op, 1)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return fully_connected_params(op), Call(
+        in_c = op.operand(1).shape[1]
+        return fully_connected_params(op, site), Call(
             self.name,
-            ("&p", site.input(0).pointer, site.output.pointer,
-             site.constant("weights"), site.constant("channels")),
+            ("&p", site.input(0).pointer, from_piece(site.output.pointer, site),
+             from_piece(site.constant("weights"), site, in_c), from_piece(site.constant("channels"), site)),
         )  # fmt: skip
+
+
+def of_channels(op: Op, together: int) -> Division | None:
+    """The division of a dense layer: some output channels a piece, a multiple of so many; of one batch alone."""
+    channels = op.operand(1).shape[0]
+    return Division(channels, together, along=False) if op.output.elements == channels else None
 
 
 def scale_constants(channels: Array) -> tuple[Constant, Constant]:
@@ -59,12 +82,12 @@ def scale_constants(channels: Array) -> tuple[Constant, Constant]:
     )
 
 
-def fully_connected_params(op: Op) -> Let:
+def fully_connected_params(op: Op, site: CallSite) -> Let:
     """`const tinyfuse_fully_connected p`."""
     out_c, in_c = op.operand(1).shape
     zero_points = op.operand(1).quantization.zero_point
     return Let("tinyfuse_fully_connected", "p", {
-        "batches": op.output.elements // out_c, "in_c": in_c, "out_c": out_c,
+        "batches": op.output.elements // out_c, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
         "in_zero_point": op.input.zero_point, "weights_zero_point": zero_points[0],
     } | output_fields(op))  # fmt: skip
 
@@ -101,6 +124,9 @@ class Dense(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return Division(op.output.shape[-1], 4, along=False) if by_row else of_channels(op, 4)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         batches = op.output.elements // op.output.shape[-1]
         return dense_call(self, op, site, context, site.input(0).pointer, batches)
@@ -116,12 +142,15 @@ class DenseWide(Dense):
 
     def accepts(self, op: Op, context: Context) -> bool:
         in_c = op.operand(1).values[0].size
-        pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp
+        pays = in_c <= self.few_inputs[context.optimize] and context.target.dsp and not context.divided
         no_zero_point = not any(op.operand(1).quantization.zero_point)
         return (pays or in_c % 4 != 0) and no_zero_point and bounded(op) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         return pace_of_batches(op, buffered=True)
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return None  # the output may lie over inputs that were widened
 
     def scratch(self, op: Op, context: Context) -> int:
         return column_bytes(context) * matmul_depth(op)
@@ -146,11 +175,15 @@ def dense_call(
     layer = proven(dense_layer(op, context))
     out_c, in_c = proven(bounded(op)).weights.shape
     fields = {
-        "batches": batches, "in_c": in_c, "out_c": out_c, "scale_step": 1 - _shares_scale(layer),
+        "batches": batches, "in_c": in_c, "out_c": site.piece.count if site.piece else out_c,
+        "scale_step": 1 - _shares_scale(layer),
     } | output_fields(op)  # fmt: skip
+    scales = site.constant("scales")
     arguments: tuple[Expr, ...] = (
-        "&p", pointer, site.output.pointer, site.constant("weights"),
-        site.constant("biases"), site.constant("scales"), layer.form,
+        "&p", pointer, from_piece(site.output.pointer, site),
+        from_piece(site.constant("weights"), site, layer.weights.shape[1]),
+        from_piece(site.constant("biases"), site),
+        scales if _shares_scale(layer) else from_piece(scales, site), layer.form,
     )  # fmt: skip
     if site.scratch != "NULL":
         arguments += (site.scratch,)

@@ -83,6 +83,7 @@ class Int4Pointwise(Pointwise):
     """1x1 convolution with stride 1 by tinyfuse_matmul_s4.h. A block of pixels is widened into scratch before
     its outputs are written."""
 
+    undivided = True
     name = "tinyfuse_pointwise_s4"
     headers = ("tinyfuse_conv_s4.h",)
     nibbles = True

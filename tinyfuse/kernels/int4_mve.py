@@ -84,6 +84,7 @@ class Int4MvePointwise(_Paired, MvePointwise):
     A call for row y reads only input row y, and writes only its output row.
     """
 
+    undivided = True
     name = "tinyfuse_pointwise_mve_s4"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
@@ -94,6 +95,7 @@ class Int4MvePointwise(_Paired, MvePointwise):
 class Int4MveDense(_Paired, MveDense):
     """A fully connected layer whose weights have no zero point: batches are pixels."""
 
+    undivided = True
     name = "tinyfuse_pointwise_mve_s4"
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:

@@ -37,6 +37,16 @@ class _Layer(Kernel):
         return conv_row_call(self, op, site, *real_clamp(op), channels="biases")
 
 
+class ConvRowF32(_Layer):
+    """Any convolution."""
+
+    name = "tinyfuse_conv_row_f32"
+    headers = ("tinyfuse_conv_f32.h",)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return layer_counts(op, by_row)
+
+
 class DepthwiseRowF32(_Layer):
     """Any depthwise convolution."""
 

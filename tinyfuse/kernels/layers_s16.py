@@ -109,7 +109,7 @@ class FullyConnectedS16(Kernel):
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return fully_connected_params(op), Call(
+        return fully_connected_params(op, site), Call(
             self.name,
             ("&p", site.input(0).pointer, site.output.pointer,
              site.constant("weights"), site.constant("channels"), sums(op)),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Statement
 from tinyfuse.kernels.element import Element
-from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 
 
 class Not(Kernel):
@@ -19,5 +19,8 @@ class Not(Kernel):
     def element(self, op: Op) -> Element | None:
         return Element("logical_not", "choices")
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
+        return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)

@@ -25,6 +25,7 @@ from tinyfuse.kernels.base import (
     Compiled,
     Constant,
     Context,
+    Division,
     Expr,
     Kernel,
     Let,
@@ -37,7 +38,7 @@ from tinyfuse.kernels.c_types import CTYPE, SUFFIX
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.elementwise import stored
 from tinyfuse.kernels.merged_expression import FOUR, ElementOf, Expression, Step, expression_of, merged_counts
-from tinyfuse.kernels.rows import row_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, from_piece, row_pointer
 from tinyfuse.ops.merged import Merged
 
 #: of a loop over channels: of the pixel's first element the number
@@ -64,6 +65,12 @@ class MergedLoop(Kernel):
 
     def _expression(self, op: Op) -> Expression:
         return proven(expression_of(self._element_of, op))
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        elements = by_elements(op, by_row)
+        if not self._expression(op).by_channels:
+            return elements
+        return Division(elements.units // op.output.shape[-1])
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return merged_counts(self._element_of, op, by_row, self.together)
@@ -111,22 +118,29 @@ class _Writer:
 
     def __init__(self, op: Op, site: CallSite, expression: Expression):
         self.op, self.site, self.expression = op, site, expression
+        #: of a call, where the loop is one over channels
+        self.channels = op.output.shape[-1] if op.output.shape else 1
+        self.pixels = op.output.elements // (self.channels * (op.output.shape[1] if site.row is not None else 1))
 
     def statements(self, together: int) -> tuple[Statement, ...]:
         """What stays the same, then the loops."""
-        count = self.op.output.elements // (self.op.output.shape[1] if self.site.row is not None else 1)
-        length = self.op.output.shape[-1] if self.expression.by_channels else count
-        fours = length // FOUR * FOUR if together == FOUR else 0
-        first: Expr = f"TINYFUSE_MVE ? {fours} : 0" if fours else 0
-        pragma = "TINYFUSE_MERGED_UNROLL" if length >= _UNROLLED and not fours else ""
-        loops: tuple[Statement, ...] = (Loop("i", length, self._body(four=False), first=first, pragma=pragma),)
-        if fours:
-            by_fours = Loop("i", fours, self._body(four=True), FOUR)
-            loops = (Compiled("TINYFUSE_MVE", (by_fours,)), *loops)
-        if self.expression.by_channels:
-            start = Let("int32_t", _START, f"pixel * {length}")
-            loops = (Loop("pixel", count // length, (start, *loops)),)
+        if not self.expression.by_channels:
+            loops = self._loops(element_count(self.op.output, self.site), together)
+        else:
+            start = Let("int32_t", _START, f"pixel * {self.channels}")
+            pixels = self.pixels if self.site.piece is None else self.site.piece.count
+            loops = (Loop("pixel", pixels, (start, *self._loops(self.channels, together))),)
         return *self._parameters(), *self._pointers(), *loops
+
+    def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
+        """Those over so many elements."""
+        if together == FOUR and (isinstance(length, str) or length >= FOUR):
+            fours = f"{length} / 4 * 4" if isinstance(length, str) else length // FOUR * FOUR
+            by_fours = Loop("i", fours, self._body(four=True), FOUR)
+            rest = Loop("i", length, self._body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
+            return Compiled("TINYFUSE_MVE", (by_fours,)), rest
+        long = isinstance(length, str) or length >= _UNROLLED
+        return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_MERGED_UNROLL" if long else ""),)
 
     def _parameters(self) -> tuple[Let, ...]:
         return tuple(
@@ -156,11 +170,16 @@ class _Writer:
     def _pointer(self, i: int) -> str:
         view, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
         start = self.site.constant(f"operand{i}") if view is None else view.pointer
-        if row is None or self.expression.reads[i] != "whole":
+        if self.expression.reads[i] != "whole":
             return start
-        if view is not None:
-            return row_pointer(view, row)
-        return f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
+        if row is not None and view is not None:
+            start = row_pointer(view, row)
+        elif row is not None:
+            start = f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
+        return self._of_piece(start)
+
+    def _of_piece(self, pointer: str) -> str:
+        return from_piece(pointer, self.site, self.channels if self.expression.by_channels else 1)
 
     def _body(self, four: bool) -> tuple[Statement, ...]:
         """The loop's: loads, the operators, the store; `four`: of four elements at once."""
@@ -172,7 +191,7 @@ class _Writer:
             Let(ctype, f"r{n}", self._step(n, step, four), f"op {step.op.index} {step.op.kind}")
             for n, step in enumerate(self.expression.steps)
         ]
-        place = f"{self.site.output.pointer} + {self._place('whole')}"
+        place = f"{self._of_piece(self.site.output.pointer)} + {self._place('whole')}"
         store = f"tinyfuse_merged_store{suffix}_{SUFFIX[self.op.output.dtype]}"
         return *loads, *steps, Call(store, (place, f"r{len(steps) - 1}"))
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Division, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
-from tinyfuse.kernels.conv import pointwise_input
+from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts, runs_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import pace_of_columns, taps_scratch
+from tinyfuse.kernels.fully_connected import of_channels
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
@@ -25,6 +26,7 @@ from tinyfuse.kernels.packing import (
     rectified,
     shifts_right,
 )
+from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops.convolution import channel_multipliers, geometry, is_plain_pointwise
 
 _RUNS = "tinyfuse_conv_runs_mve.h"
@@ -41,6 +43,7 @@ class MveConvRow(Kernel):
     name = "tinyfuse_conv_mve_row_s8"
     headers = ("tinyfuse_conv_mve.h",)
     by_row, whole, rings = True, False, True
+    columns = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
         return context.target.mve and geometry(op).groups == 1 and shifts_right(op) and _two_fit(op)
@@ -73,6 +76,7 @@ class MveRunsConvRow(Kernel):
     name = "tinyfuse_conv_runs_mve_row_s8"
     headers = (_RUNS,)
     by_row, whole, rings = True, False, True
+    columns = 2
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -123,13 +127,16 @@ class MvePointwise(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return of_pixels(op, by_row, 2)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = pointwise_input(op, site)
+        pointer, pixels = input_pixels(op, site)
         fields = {"depth": g.in_c, "out_c": g.out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", pointer, pixels, site.output.pointer, site.constant("weights"),
+            ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), _form(op)),
         )  # fmt: skip
 
@@ -179,21 +186,25 @@ class MveDense(Kernel):
         return _pace_of_two(*op.operand(1).shape)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_mve_constants(op, _one_scale_pays(op))
+        return matmul_mve_constants(op, _one_scale_pays(op, context))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return _path(_dense_form(op))
+        return _path(_dense_form(op, context))
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return None if _one_scale_pays(op, context) else of_channels(op, 4)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         out_c, depth = op.operand(1).shape
-        fields = {"depth": depth, "out_c": out_c} | output_fields(op)
+        fields = {"depth": depth, "out_c": site.piece.count if site.piece else out_c} | output_fields(op)
         return Let("tinyfuse_matmul_mve", "p", fields), Call(
             self.name,
-            ("&p", site.input(0).pointer, op.output.elements // out_c, site.output.pointer,
-             site.constant("weights"), site.constant("channels"), _dense_form(op)),
+            ("&p", site.input(0).pointer, op.output.elements // out_c, from_piece(site.output.pointer, site),
+             from_piece(site.constant("weights"), site, depth), from_piece(site.constant("channels"), site, 3),
+             _dense_form(op, context)),
         )  # fmt: skip
 
 
@@ -207,6 +218,7 @@ class MveDepthwiseRow(Kernel):
     name = "tinyfuse_depthwise_mve_row_s8"
     headers = ("tinyfuse_depthwise_mve.h",)
     by_row, whole, rings = True, False, True
+    columns = 1
 
     def accepts(self, op: Op, context: Context) -> bool:
         g = geometry(op)
@@ -255,9 +267,9 @@ def _form(op: Op) -> str:
     return "TINYFUSE_MVE_RECTIFIED" if rectified(op) else "TINYFUSE_MVE_EACH"
 
 
-def _dense_form(op: Op) -> str:
+def _dense_form(op: Op, context: Context) -> str:
     """The same of a fully connected layer."""
-    return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op) else _form(op)
+    return "TINYFUSE_MVE_ONE_SCALE" if _one_scale_pays(op, context) else _form(op)
 
 
 def _path(form: str) -> str:
@@ -269,10 +281,10 @@ def _two_fit(op: Op) -> bool:
     return bool(op.output.shape[-1] <= 2**16 - 4)
 
 
-def _one_scale_pays(op: Op) -> bool:
+def _one_scale_pays(op: Op, context: Context) -> bool:
     """Whether a fully connected layer keeps one scale for all outputs, which saves 8 bytes each: where that
-    is more than the second copy of the code takes, some 500 bytes."""
-    return one_scale(*channel_multipliers(op)) and op.output.shape[-1] >= 64
+    is more than the second copy of the code takes, some 500 bytes. Its calls can't be divided."""
+    return not context.divided and one_scale(*channel_multipliers(op)) and op.output.shape[-1] >= 64
 
 
 def _pace_of_two(out_c: int, in_c: int) -> dict[int, AccessOrder]:

@@ -8,11 +8,23 @@ from collections.abc import Mapping
 import numpy as np
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import AccessOrder, Call, CallSite, Constant, Context, Kernel, Let, Statement, proven
-from tinyfuse.kernels.conv import pointwise_input
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Constant,
+    Context,
+    Division,
+    Kernel,
+    Let,
+    Statement,
+    proven,
+)
+from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import narrow_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.packing import output_fields
+from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
@@ -52,11 +64,15 @@ class NarrowPointwise(Kernel):
     def counts(self, op: Op, by_row: bool) -> Counts:
         return narrow_counts(op, by_row, _BLOCK)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return of_pixels(op, by_row, 1)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         g = geometry(op)
-        pointer, pixels = pointwise_input(op, site)
+        pointer, pixels = input_pixels(op, site)
         fields = {"in_c": g.in_c, "out_c": g.out_c} | output_fields(op) | {"block": _block(op)}
-        arguments = ("&p", pointer, pixels, site.output.pointer, site.constant("channels"), site.scratch)
+        output = from_piece(site.output.pointer, site, g.out_c)
+        arguments = ("&p", pointer, pixels, output, site.constant("channels"), site.scratch)
         return Let("tinyfuse_pointwise", "p", fields), Call(self.name, arguments)
 
 

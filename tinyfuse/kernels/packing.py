@@ -11,6 +11,7 @@ from tinyfuse.ir import Array, Int64s, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_constants import c_constant
+from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range, geometry, quantized
 
@@ -56,21 +57,27 @@ def output_fields(op: Op) -> dict[str, int]:
 
 
 def conv_params(op: Op, site: CallSite) -> Let:
-    """`const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution."""
+    """`const tinyfuse_conv p`: geometry and quantization of a (depthwise) convolution; of a piece of a row, as if the
+    first of its columns were the row's."""
     g = geometry(op)
     rows = {"in_h": g.in_h, "stride_h": g.stride_h}
     if site.input(0).endless:  # rows are counted from a ring's start, one by one (TensorAccess)
         rows = {"in_h": 2 * g.in_h, "stride_h": 1}
     fields = {
         "in_h": rows["in_h"], "in_w": g.in_w, "in_c": g.in_c, "in_ring": site.input(0).ring_rows,
-        "out_w": g.out_w, "out_c": g.out_c, "groups": g.groups,
+        "out_w": site.piece.count if site.piece else g.out_w, "out_c": g.out_c, "groups": g.groups,
         "kernel_h": g.kernel_h, "kernel_w": g.kernel_w,
         "stride_h": rows["stride_h"], "stride_w": g.stride_w,
         "dilation_h": g.dilation_h, "dilation_w": g.dilation_w,
-        "pad_top": g.pad_top, "pad_left": g.pad_left,
+        "pad_top": g.pad_top, "pad_left": left_of_piece(g.pad_left, g.stride_w, site),
         "in_zero_point": input_zero_point(op.input),
     }  # fmt: skip
     return Let("tinyfuse_conv", "p", fields | output_fields(op))
+
+
+def left_of_piece(padding: int, stride: int, site: CallSite) -> Expr:
+    """Columns of padding to the left of a call's first window; less than none inside of the image."""
+    return padding if site.piece is None else f"{padding} - {site.piece.first} * {stride}"
 
 
 def conv_row_call(
@@ -79,7 +86,7 @@ def conv_row_call(
     """The call of a kernel that makes a row of a (depthwise) convolution, or several to `rows`, from its input, weights
     and channels; `more` are the arguments after these, `channels` the constant that has them."""
     constants = site.constant("weights"), site.constant(channels)
-    to = rows or (site.output.pointer,)
+    to = rows or (from_piece(site.output.pointer, site, op.output.shape[3]),)
     args = ("&p", site.input(0).pointer, site.output_row, *to, *constants, *more)
     return conv_params(op, site), Call(kernel.name, args)
 

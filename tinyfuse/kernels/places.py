@@ -1,5 +1,5 @@
 """Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
+DYNAMIC_UPDATE_SLICE, SLICE_AT, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis
 from tinyfuse.ops.reverse_sequence import Sequences
+from tinyfuse.ops.slice_at import last_begins
 
 #: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
@@ -119,6 +120,25 @@ class UpdateSlice(_Places):
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_updating", "p", fields), Call(self.name, args)
+
+
+class SliceFrom(_Places):
+    """SLICE_AT. A slice that is not inside the data ends the run."""
+
+    name = "tinyfuse_slice_at"
+    headers = ("tinyfuse_slice_at.h",)
+    numbers = (1,)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        shape = op.input.shape
+        steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
+        fields = {
+            "rank": len(shape), "wide": int(op.operand(1).dtype == "int64"),
+            "last": _array(last_begins(op.input, op.output), 5), "step": _array(steps, 5),
+            "dim": _array(op.output.shape, 5),
+        }  # fmt: skip
+        args = ("&p", *self.pointers(site), site.output.pointer)
+        return Let("tinyfuse_slicing", "p", fields), Call(self.name, args, status="0")
 
 
 class ScatterPlaces(_Places):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.counts import Counts, pool_counts
+from tinyfuse.kernels.packing import left_of_piece
+from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.pooling import Pool2D, pool_extents
 from tinyfuse.ops.real import real_clamp
@@ -15,6 +17,7 @@ class _PoolRow(Kernel):
     """One output row a call; it reads the rows of that row's window alone."""
 
     by_row, whole, rings = True, False, True
+    columns = 1
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return pool_counts(op, by_row)
@@ -36,7 +39,7 @@ class PoolRow(_PoolRow):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = clamp_range(op)
         fields = _shape(op, site) | {"act_min": low, "act_max": high}
-        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, site.output.pointer))
+        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, _output(op, site)))
         return Let("tinyfuse_pool", "p", fields), call
 
 
@@ -54,19 +57,23 @@ class WidePoolRow(_PoolRow):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         low, high = real_clamp(op) if self.dtype == "float32" else clamp_range(op)
         fields = {"shape": _shape(op, site), "act_min": low, "act_max": high}
-        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, site.output.pointer))
+        call = Call(self.name, ("&p", site.input(0).pointer, site.output_row, _output(op, site)))
         return Let(f"tinyfuse_pool_{self.suffix}", "p", fields), call
 
 
-def _shape(op: Op, site: CallSite) -> dict[str, int]:
+def _output(op: Op, site: CallSite) -> str:
+    return from_piece(site.output.pointer, site, op.output.shape[3])
+
+
+def _shape(op: Op, site: CallSite) -> dict[str, Expr]:
     """The fields of every pool's parameters that say which rows and columns its windows have."""
     (_, top), (_, left) = pool_extents(op)
     pool = op.attributes_as(Pool2D)
     _, in_h, in_w, channels = op.input.shape
     return {
         "in_h": in_h, "in_w": in_w, "channels": channels, "in_ring": site.input(0).ring_rows,
-        "out_w": op.output.shape[2],
+        "out_w": site.piece.count if site.piece else op.output.shape[2],
         "filter_h": pool.filter[0], "filter_w": pool.filter[1],
         "stride_h": pool.stride[0], "stride_w": pool.stride[1],
-        "pad_top": top, "pad_left": left,
+        "pad_top": top, "pad_left": left_of_piece(left, pool.stride[1], site),
     }  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.ir.fixedpoint import quantize_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Statement
+from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import SUFFIX
-from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 
 
 class InvertSign(Kernel):
@@ -23,8 +23,11 @@ class InvertSign(Kernel):
         apart = op.output.zero_point - op.input.zero_point
         return apart == (128 if op.output.dtype == "uint8" else -128)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return (Call(self.name, (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))),)
+        return (Call(self.name, (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))),)
 
 
 class Convert(Kernel):
@@ -43,8 +46,11 @@ class Convert(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return (op.input.dtype, op.output.dtype) == (self.source, self.result)
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (input_pointer(site, 0), site.output.pointer)
+        pointers = (input_pointer(site, 0), output_pointer(site))
         count = element_count(op.output, site)
         if "float32" in (self.source, self.result):
             quantized = op.output if self.source == "float32" else op.input

@@ -39,7 +39,9 @@ from tinyfuse.kernels.compressed import (
 )
 from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
 from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
+from tinyfuse.kernels.computed_layer import computed_layers
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
+from tinyfuse.kernels.constant_output import CopyConstant
 from tinyfuse.kernels.control_flow import If, While
 from tinyfuse.kernels.conv import (
     ConvRow,
@@ -64,6 +66,7 @@ from tinyfuse.kernels.elementwise import (
     COMMON,
     Parameters,
     binary_kernels,
+    clamped_kernels,
     comparison,
     float_kernels,
     fused,
@@ -84,6 +87,7 @@ from tinyfuse.kernels.int4_dense import Int4Dense
 from tinyfuse.kernels.int4_depthwise import INT4_DEPTHWISE
 from tinyfuse.kernels.int4_mve import Int4MveConvRow, Int4MveDense, Int4MvePointwise
 from tinyfuse.kernels.layers_f32 import (
+    ConvRowF32,
     DenseF32,
     DepthwiseRowF32,
     PackedConvRowF32,
@@ -114,6 +118,7 @@ from tinyfuse.kernels.places import (
     GatherPlaces,
     HotVectors,
     ReverseStarts,
+    SliceFrom,
     UpdateSlice,
     scatter_kernels,
 )
@@ -258,7 +263,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
         ),
         "int8 x int16": (PackedConvRowW16(), ConvRowW16()),
         "int16": (MvePointwiseS16(), MveConvRowS16(), PackedConvRowS16(), ConvRowS16(), CmsisConvS16()),
-        "float32": (PackedConvRowF32(),),
+        "float32": (PackedConvRowF32(), ConvRowF32()),
     },
     "DEPTHWISE_CONV_2D": {
         "int8": (
@@ -320,11 +325,11 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "SUB": (
         SumLine(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
-        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused),
+        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused), *clamped_kernels("SUB"),
     ),
     "MUL": (
         *_binary("MUL", product, CmsisMul(), work="products", header=COMMON),
-        *int16_kernels("MUL", product), *float_kernels("MUL", fused), CmsisMul("int16"),
+        *int16_kernels("MUL", product), *float_kernels("MUL", fused), *clamped_kernels("MUL"), CmsisMul("int16"),
     ),
     **{
         kind: (
@@ -343,7 +348,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "PRELU": (
         *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
     ),
-    "DIV": (*int8_quotients(), *wide_kernels("DIV", "int32"), *float_kernels("DIV", fused)),
+    "DIV": (
+        *int8_quotients(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"), *float_kernels("DIV", fused),
+    ),
     "FLOOR_DIV": floored("FLOOR_DIV"),
     "FLOOR_MOD": floored("FLOOR_MOD"),
     "POW": binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
@@ -411,6 +418,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
+    "COMPUTED_LAYER": computed_layers(),
+    "CONSTANT_OUTPUT": (CopyConstant(),),
+    "SLICE_AT": (SliceFrom(),),
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

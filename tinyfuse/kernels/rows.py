@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tinyfuse.ir import Tensor
-from tinyfuse.kernels.base import CallSite, TensorAccess
+from tinyfuse.ir import Op, Tensor
+from tinyfuse.kernels.base import CallSite, Division, TensorAccess
 
 
 def byte_at(pointer: str, offset: int) -> str:
@@ -20,12 +20,30 @@ def row_pointer(view: TensorAccess, row: str) -> str:
     return f"{view.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
 
 
-def element_count(tensor: Tensor, site: CallSite) -> int:
-    """How many elements a call computes: the tensor's, or those of one of its rows."""
+def element_count(tensor: Tensor, site: CallSite) -> int | str:
+    """How many elements a call computes: the tensor's, those of one of its rows, or of a piece."""
+    if site.piece is not None:
+        return site.piece.count
     return tensor.elements if site.row is None else tensor.elements // tensor.shape[1]
 
 
 def input_pointer(site: CallSite, index: int) -> str:
-    """Where an elementwise call begins to read: the input's start, or its row."""
+    """Where an elementwise call begins to read: the input's start, its row, or its piece."""
     view = site.input(index)
-    return view.pointer if site.row is None else row_pointer(view, site.row)
+    pointer = view.pointer if site.row is None else row_pointer(view, site.row)
+    return from_piece(pointer, site)
+
+
+def output_pointer(site: CallSite) -> str:
+    """Where an elementwise call begins to write."""
+    return from_piece(site.output.pointer, site)
+
+
+def from_piece(pointer: str, site: CallSite, size: int = 1) -> str:
+    """The pointer to the first unit of a call's piece, of `size` elements each; that pointer where the call is all."""
+    return pointer if site.piece is None else f"{pointer} + {site.piece.first}{f' * {size}' if size > 1 else ''}"
+
+
+def by_elements(op: Op, by_row: bool) -> Division:
+    """The division of a call that computes one element after the other."""
+    return Division(op.output.elements // op.output.shape[1] if by_row else op.output.elements)

@@ -6,9 +6,9 @@ import numpy as np
 
 from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kernel, Let, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import SUFFIX
-from tinyfuse.kernels.rows import element_count, input_pointer
+from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.ops.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
 from tinyfuse.ops.gelu import Gelu
 from tinyfuse.ops.sigmoid import SIGMOID_TABLE
@@ -29,8 +29,11 @@ class OfOneValue(Kernel):
     def accepts(self, op: Op, context: Context) -> bool:
         return op.input.dtype == self.dtype
 
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        return by_elements(op, by_row)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        places = (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))
+        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
         return (Call(self.name, (*places, *self.parameters(op))),)
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
@@ -70,7 +73,7 @@ class TwoSlopes(OfOneValue):
         super().__init__("two_slopes", "int16")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        places = (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))
+        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
         below = alpha_multiplier(op) if op.kind == "LEAKY_RELU" else 0.0
         (multiplier, shift), (below_multiplier, below_shift) = map(quantize_multiplier, (scale_ratio(op), abs(below)))
         fields = {
@@ -88,7 +91,7 @@ class Sigmoid(OfOneValue):
         return (Constant("sigmoid", SIGMOID_TABLE, "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        places = (input_pointer(site, 0), site.output.pointer, element_count(op.output, site))
+        places = (input_pointer(site, 0), output_pointer(site), element_count(op.output, site))
         scaling = logistic_scaling(op) if op.kind == "LOGISTIC" else tanh_scaling(op)
         return (Call(self.name, (site.constant("sigmoid"), *places, *scaling)),)
 

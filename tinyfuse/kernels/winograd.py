@@ -44,7 +44,7 @@ class WinogradRows(Kernel):
         plain = (g.groups, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.dilation_h, g.dilation_w)
         blocks = g.in_c % 4 == 0 and g.out_c % 2 == 0 and g.out_w >= 4 and g.out_h >= 2
         pairs = context.target.dsp and not context.target.mve  # Helium multiplies int16 half as fast as int8
-        allowed = context.weights in ("auto", "winograd") and pairs and not op.reads_ring
+        allowed = context.weights in ("auto", "winograd") and pairs and not context.divided and not op.reads_ring
         return allowed and plain == (1, 3, 3, 1, 1, 1, 1) and blocks and winograd_layer(op) is not None
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:

@@ -22,7 +22,9 @@ from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.circular_buffer import CircularBufferOperator
+from tinyfuse.ops.computed_layer import ComputedLayerOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
+from tinyfuse.ops.constant_output import ConstantOutputOperator
 from tinyfuse.ops.control_flow import IfOperator, WhileOperator
 from tinyfuse.ops.conv_2d import Conv2DOperator
 from tinyfuse.ops.cumsum import CumsumOperator
@@ -90,6 +92,7 @@ from tinyfuse.ops.signal_spectrum import (
 )
 from tinyfuse.ops.signal_streams import DelayOperator, FramerOperator, OverlapAddOperator, StackerOperator
 from tinyfuse.ops.slice import SliceOperator, StridedSliceOperator
+from tinyfuse.ops.slice_at import SliceAtOperator
 from tinyfuse.ops.softmax import SoftmaxOperator
 from tinyfuse.ops.space_depth import DepthToSpaceOperator, SpaceToDepthOperator
 from tinyfuse.ops.split import SplitOperator, SplitVOperator, UnpackOperator
@@ -247,6 +250,9 @@ FAMILIES: dict[str, OpFamily] = {
         RowMacsOperator(),
         OutputOfSumsOperator(),
         MeanOfSumOperator(),
+        ComputedLayerOperator(),
+        ConstantOutputOperator(),
+        SliceAtOperator(),
         RingPushOperator(),
         TableOperator(),
         ChannelTablesOperator(),

@@ -20,6 +20,19 @@ class Binary(Clamped):
     clamp: tuple[int, int] | None = None
 
 
+_WHOLE_RANGES = {"NONE": (-(2**31), 2**31 - 1), "RELU": (0, 2**31 - 1), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+
+
+def whole_clamp(op: Op) -> tuple[int, int]:
+    """(low, high) of the int32 output of an operator that ends in a clamp; it has no scale, so its numbers are real."""
+    return _WHOLE_RANGES[op.attributes_as(Clamped).activation]
+
+
+def clamps_whole(op: Op) -> bool:
+    """Whether an int32 output is clamped."""
+    return isinstance(op.attributes, Clamped) and op.attributes.activation != "NONE"
+
+
 # --- broadcasting ----------------------------------------------------------------------------
 
 #: loops of the C kernels' nest

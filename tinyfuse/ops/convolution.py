@@ -12,7 +12,7 @@ float32  products and their sum, each rounded, in the order of rows, columns, ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
@@ -249,6 +249,14 @@ def bias_values(op: Op) -> Int64s:
     return bias.values.reshape(-1).astype(np.int64)
 
 
+def with_bias(op: Op, inputs: Sequence[Array | None], index: int = 2) -> Op:
+    """The layer with the bias that it gets; itself where that is its constant one, or it has none."""
+    bias = op.optional(index)
+    if bias is None or bias.data is inputs[index]:
+        return op
+    return replace(op, inputs=(*op.inputs[:index], replace(bias, data=inputs[index]), *op.inputs[index + 1 :]))
+
+
 def requantize_channels(op: Op, accumulators: Array) -> Array:
     """Stored outputs from int64 accumulators [..., out_c] that have no bias yet."""
     total = accumulators + bias_values(op)
@@ -276,7 +284,7 @@ def _bias_dtypes(op: Op) -> tuple[str, ...]:
 
 def _bad_data(op: Op) -> Tensor | None:
     data, result = op.operand(0), op.outputs[0]
-    if data.is_constant or data.dtype not in ("int8", "int16", "float32"):
+    if data.dtype not in ("int8", "int16", "float32"):
         return data
     return None if result.dtype == data.dtype else result
 
@@ -286,14 +294,12 @@ def _bad_weights(op: Op) -> Tensor | None:
     dtypes = {"int8": ("int8", INT4), "int16": ("int8",), "float32": ("float32",)}[op.input.dtype]
     if getattr(op.attributes, "float_scales", False):
         dtypes += ("int16",)
-    return None if weights.is_constant and weights.dtype in dtypes else weights
+    return None if weights.dtype in dtypes and (weights.is_constant or weights.dtype != INT4) else weights
 
 
 def _bad_bias(op: Op) -> Tensor | None:
     bias = op.optional(2)
-    good = bias is None or (
-        bias.is_constant and bias.dtype in _bias_dtypes(op) and bias.elements == op.output.shape[-1]
-    )
+    good = bias is None or (bias.dtype in _bias_dtypes(op) and bias.elements == op.output.shape[-1])
     return None if good else bias
 
 
@@ -314,28 +320,22 @@ def _bad_scale(op: Op) -> Tensor | None:
     return None
 
 
-#: what weights have to be
-CONSTANT_WEIGHTS = "weights are constant int8, with int8 data int4 too, with float32 data float32"
-
-
-def tensor_rules(weights: str = CONSTANT_WEIGHTS) -> tuple[Rule, ...]:
-    """Rules on tensors, before anything of their shapes is known to be right; `weights`: what they have to be, in
-    words."""
-    return (
-        Rule(
-            "two or three inputs and one output",
-            lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or None in op.inputs[:2],
-        ),
-        Rule("input and output are both int8, int16 or float32, the input computed at run time", _bad_data),
-        Rule(weights, _bad_weights),
-        Rule(
-            "quantized input and output have one scale and one zero point",
-            lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),
-        ),
-    )
-
-
-TENSOR_RULES = tensor_rules()
+#: rules on tensors, before anything of their shapes is known to be right
+TENSOR_RULES = (
+    Rule(
+        "two or three inputs and one output",
+        lambda op: not 2 <= len(op.inputs) <= 3 or len(op.outputs) != 1 or None in op.inputs[:2],
+    ),
+    Rule("input and output are both int8, int16 or float32", _bad_data),
+    Rule(
+        "weights, constant or computed, are int8, with float32 data float32; constant ones with int8 data int4 too",
+        _bad_weights,
+    ),
+    Rule(
+        "quantized input and output have one scale and one zero point",
+        lambda op: next((t for t in (op.input, op.output) if quantized(op) and not _one_scale(t)), None),
+    ),
+)
 
 #: of the convolutions, which TFLM computes without zero points where the data are int16
 ZERO_POINT_RULE = Rule(
@@ -349,7 +349,7 @@ _MOST_SHIFT = {"int32": 30, "int64": 7}
 #: rules on quantization, once the shapes are right
 QUANTIZATION_RULES = (
     Rule(
-        "the bias is absent, or constant with one value an output channel: int32 with int8 data, float32 with float32; "
+        "the bias is absent, or has one value an output channel: int32 with int8 data, float32 with float32; "
         "with int16 data int64, or int32 of CONV_2D and FULLY_CONNECTED, or int16 of TRANSPOSE_CONV",
         _bad_bias,
     ),

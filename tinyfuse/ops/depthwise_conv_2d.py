@@ -24,6 +24,7 @@ from tinyfuse.ops.convolution import (
     turned_conv,
     weights_scale_rule,
     windows,
+    with_bias,
 )
 from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.real import real_outputs
@@ -57,7 +58,7 @@ class DepthwiseConv2DOperator(ImageOperator):
         return DepthwiseConv2D(**conv_options(options), depth_multiplier=multiplier)
 
     def image(self, op: Op, *inputs: Array | None) -> Array:
-        return (self._function if quantized(op) else self._real)(op, *inputs)
+        return (self._function if quantized(op) else self._real)(with_bias(op, inputs), *inputs)
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
         """The output of integers."""

@@ -80,7 +80,8 @@ def _several_classes(op: Op) -> bool:
 class DetectionOperator(OpFamily):
     """Inputs: boxes [1, N, 4 or more] of y, x, h, w relative to their anchors, scores [1, N, C], anchors [N, 4].
     Outputs: boxes [1, D, 4] of ymin, xmin, ymax, xmax, classes [1, D], scores [1, D], and how many these are [1].
-    Behind the last there are zeros, where TFLM may leave what the memory held."""
+    Behind the last there are zeros, as TFLM writes them where classes are taken one by one; else it leaves there what
+    the memory held."""
 
     kind = "CUSTOM TFLite_Detection_PostProcess"
     summary = "decodes the boxes of an object detector and drops those that overlap better ones"
@@ -130,6 +131,8 @@ class DetectionOperator(OpFamily):
         return tuple(r.reshape(t.shape) for r, t in zip(every, op.outputs, strict=True))
 
     def settled(self, op: Op, outputs: Sequence[Array]) -> Sequence[Array]:
+        if op.attributes_as(Detection).by_class:
+            return outputs
         *found, count = (np.array(array) for array in outputs)
         for array in found:
             array.reshape(op.attributes_as(Detection).most, -1)[int(count.reshape(-1)[0]) :] = 0

@@ -19,7 +19,7 @@ from tinyfuse.ir.fixedpoint import (
 )
 from tinyfuse.ir.float_math import Floats
 from tinyfuse.ops.base import Rule
-from tinyfuse.ops.binary import Binary, Multiplier
+from tinyfuse.ops.binary import Binary, Multiplier, whole_clamp
 from tinyfuse.ops.convolution import clamp_range
 from tinyfuse.ops.elementwise import (
     FUSED_RULES,
@@ -74,7 +74,7 @@ class DivOperator(BinaryOperator):
             divisor = np.where(b == 0, 1, b).astype(np.int64)
             dividend = np.where(b == 0, 0, a).astype(np.int64)
             towards_zero: Int64s = np.sign(dividend) * np.sign(divisor) * (np.abs(dividend) // np.abs(divisor))
-            return towards_zero.astype(np.int32)
+            return clamp(towards_zero.astype(np.int32), *whole_clamp(op), "int32")
         x, y = (d.astype(np.int64) - t.zero_point for d, t in zip((a, b), op.operands, strict=True))
         x, size = np.where(y < 0, -x, x), np.abs(y)
         # leading sign bits of 32: of a negative number as many as of its complement

@@ -23,6 +23,7 @@ from tinyfuse.ops.binary import (
     mul_multiplier,
     prelu_multipliers,
     squared_difference_multipliers,
+    whole_clamp,
 )
 from tinyfuse.ops.convolution import ACTIVATIONS, clamp_range
 from tinyfuse.ops.real import clamp_real, real_clamp
@@ -97,11 +98,6 @@ FUSED_RULES = (
         f"the fused activation is one of {', '.join(ACTIVATIONS)}",
         lambda op: op.attributes_as(Binary).activation not in ACTIVATIONS,
     ),
-    Rule(
-        "int32 has no fused activation",
-        lambda op: op.output.dtype == "int32" and op.attributes_as(Binary).activation != "NONE",
-        "TensorFlow Lite Micro leaves it out in some operators",
-    ),
 )
 _ARITHMETIC_RULES = (
     TWO_INPUTS,
@@ -152,7 +148,7 @@ def _scaled(op: Op, a: Array, b: Array, shift: int, multipliers: tuple[Multiplie
 
 
 class _Arithmetic(BinaryOperator):
-    """ADD, SUB and MUL: with a fused activation, but of int32, which wraps (arithmetic on shapes)."""
+    """ADD, SUB and MUL, with a fused activation; int32 wraps before it (arithmetic on shapes)."""
 
     affine = True
 
@@ -161,7 +157,8 @@ class _Arithmetic(BinaryOperator):
 
     def function(self, op: Op, a: Array, b: Array) -> Array:
         if op.output.dtype == "int32":
-            return self.exact(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
+            wrapped = self.exact(a.astype(np.int64), b.astype(np.int64)).astype(np.int32)
+            return clamp(wrapped, *whole_clamp(op), "int32")
         return clamp(self.rescaled(op, a, b) + op.output.zero_point, *clamp_range(op), op.output.dtype)
 
     def real(self, op: Op, a: Floats, b: Floats) -> Floats:
@@ -191,7 +188,15 @@ class AddOperator(_Arithmetic):
     computes_uint8 = True
     options_table = "AddOptions"
     summary = "a + b, with broadcasting"
-    rules = (*_ARITHMETIC_RULES, _SUM_RULE)
+    rules = (
+        *_ARITHMETIC_RULES,
+        _SUM_RULE,
+        Rule(
+            "int32 has no fused activation",
+            lambda op: op.output.dtype == "int32" and op.attributes_as(Binary).activation != "NONE",
+            "TensorFlow Lite Micro leaves it out of ADD; MAXIMUM and MINIMUM clamp",
+        ),
+    )
 
     def exact(self, a: Array, b: Array) -> Array:
         return a + b

@@ -11,13 +11,13 @@ import numpy as np
 from tinyfuse.ir import INT4, Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, Rule
 from tinyfuse.ops.convolution import (
-    CONSTANT_WEIGHTS,
     QUANTIZATION_RULES,
+    TENSOR_RULES,
     Clamped,
     extent_of,
     quantized,
     requantize_channels,
-    tensor_rules,
+    with_bias,
 )
 from tinyfuse.ops.real import real_outputs
 
@@ -77,7 +77,7 @@ class FullyConnectedOperator(OpFamily):
     data_and_weights, channel_axis = (0, 1), 0
     summary = "matrix times vectors, plus a bias"
     rules = (
-        *tensor_rules(f"{CONSTANT_WEIGHTS}; or computed as int8 or float32 with a constant bias, of int8 zeros alone"),
+        *TENSOR_RULES,
         Rule("weights are [outputs, inputs], and input and output hold whole batches of these",
              _bad_shape),
         Rule("weights are stored in the default format",
@@ -100,7 +100,8 @@ class FullyConnectedOperator(OpFamily):
         )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        return ((self._function if quantized(op) else self._real)(op, *inputs).reshape(op.output.shape),)
+        computed = (self._function if quantized(op) else self._real)(with_bias(op, inputs), *inputs)
+        return (computed.reshape(op.output.shape),)
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:
         """The outputs of integers, [batches, channels]."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -81,11 +82,14 @@ class Lstm:
     time_major: bool = False
 
 
+@cache
 def logistic_table() -> Array:
-    """65536 / (1 + exp(-i / 24)) for i in 0..255, uint16: what int16 logistic and tanh interpolate."""
+    """65536 / (1 + exp(-i / 24)) for i in 0..255, uint16, read-only: what int16 logistic and tanh interpolate."""
     table = np.array([round(65536 / (1 + math.exp(-i / 24))) for i in range(256)])
     table[list(_ROUNDED_UP)] += 1
-    return table.astype(np.uint16)
+    table = table.astype(np.uint16)
+    table.flags.writeable = False
+    return table
 
 
 def gate_multipliers(op: Op, gate: str) -> tuple[tuple[int, int], tuple[int, int]]:

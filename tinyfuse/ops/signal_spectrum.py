@@ -3,7 +3,7 @@ SignalFftAutoScale, SignalRfft, SignalIrfft, SignalEnergy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -206,6 +206,12 @@ class EnergyOperator(OpFamily):
         bins = given(inputs[0]).astype(np.int64).reshape(-1, 2)
         energies = np.zeros(op.output.shape, np.uint32)
         energies[a.start : a.end] = (bins[a.start : a.end] ** 2).sum(axis=1)
+        return (energies,)
+
+    def settled(self, op: Op, outputs: Sequence[Array]) -> Sequence[Array]:
+        a = op.attributes_as(Energy)
+        energies = np.zeros_like(outputs[0])
+        energies[a.start : a.end] = outputs[0][a.start : a.end]
         return (energies,)
 
     def macs(self, op: Op) -> int:

@@ -10,8 +10,9 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import RowWindow, Rule
-from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
+from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks, shape_constant
 from tinyfuse.ops.permute import Order, with_rows_permuted
+from tinyfuse.ops.slice_at import last_begins
 
 _DTYPES = ("int8", "int16", "int32", "float32", "bool")
 
@@ -34,10 +35,13 @@ class Span:
 
 
 def _bad_ranges(op: Op) -> Tensor | None:
-    rank, dtypes = len(op.input.shape), ("int32", "int64")
-    for tensor in op.operands[1:]:
-        if not constant_vector(tensor, rank, dtypes) or tensor.dtype != op.operand(1).dtype:
-            return tensor
+    rank, (begins, sizes) = len(op.input.shape), op.operands[1:]
+    if begins.shape != (rank,) or begins.dtype not in ("int32", "int64"):
+        return begins
+    if not constant_vector(sizes, rank, (begins.dtype,)):
+        return sizes
+    if not begins.is_constant:
+        return None if all(1 <= size <= dim for size, dim in zip(sizes.values, op.input.shape, strict=True)) else sizes
     for dim, begin, size in _ranges(op):
         if not 0 <= begin < dim:
             return op.operand(1)
@@ -61,11 +65,15 @@ def slice_of(source: Tensor, begin: Sequence[int], output: Tensor, index: int) -
 
 
 def _slice_spans(op: Op) -> list[Span]:
+    """What is taken of each dimension; where a run says at which indexes that begins, from the first on."""
+    if not op.operand(1).is_constant:
+        return [Span(0, size) for size in op.operand(2).values.tolist()]
     return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
 
 
 class SliceOperator(Movement):
-    """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, constants [rank]."""
+    """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, [rank]. Where they begin may be
+    computed when the model runs (rewrite/computed_begin.py); TFLM takes a length that is computed for the output's."""
 
     kind = "SLICE"
     summary = "a range of indexes of every dimension"
@@ -74,7 +82,8 @@ class SliceOperator(Movement):
         one_dtype(_DTYPES),
         ranks(1, 5),
         Rule(
-            "begin and size are constant int32 or int64 ranges inside the input",
+            "begin and size are int32 or int64, of one dtype, one a dimension; what is constant of them is a range "
+            "inside the input, and a size is not -1 where the begin is computed",
             _bad_ranges,
             "convert the model with fixed shapes, so that slices are constant",
         ),
@@ -83,6 +92,24 @@ class SliceOperator(Movement):
             lambda op: op.output if op.output.shape != tuple(s.count for s in _slice_spans(op)) else None,
         ),
     )
+
+    def instead(self, op: Op) -> Mapping[int, Tensor]:
+        """A size that is computed when the model runs has to be the output's shape, which is static."""
+        size = op.optional(2)
+        if size is None or size.is_constant or not op.outputs or size.dtype not in ("int32", "int64"):
+            return {}
+        fixed = shape_constant(size, op.output)
+        return {2: replace(fixed, dtype=size.dtype, data=fixed.values.astype(size.dtype))}
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        begin = op.operand(1)
+        if not begin.is_constant:
+            op = replace(op, inputs=(op.input, replace(begin, data=inputs[1]), op.operand(2)))
+        return super().reference(op, *inputs)
+
+    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
+        computed = index == 1 and not op.operand(1).is_constant
+        return (0, min(last_begins(op.input, op.output))) if computed else None
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _slice_spans(op))],)

@@ -6,6 +6,9 @@ from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks
 
+#: what TFLM moves
+DTYPES = ("int8", "int16", "float32")
+
 
 def permutation(op: Op) -> tuple[int, ...]:
     """Of each dimension of the output, the dimension of the input that it is."""
@@ -25,7 +28,7 @@ class TransposeOperator(Movement):
     summary = "the dimensions in another order"
     rules = (
         ends(2),
-        one_dtype(("int8", "int16", "float32")),
+        one_dtype(DTYPES),
         ranks(1, 5),
         Rule("the permutation is constant int32 and holds every dimension once", _bad_permutation),
         Rule(

@@ -20,6 +20,7 @@ from tinyfuse.ops.convolution import (
     requantize_channels,
     weights_scale_rule,
     windows_along,
+    with_bias,
 )
 from tinyfuse.ops.images import ImageOperator
 from tinyfuse.ops.movement import shape_constant
@@ -112,7 +113,7 @@ class TransposeConvOperator(ImageOperator):
         )
 
     def image(self, op: Op, *inputs: Array | None) -> Array:
-        result: Array = (self._function if quantized(op) else self._real)(op, *inputs)[None]
+        result: Array = (self._function if quantized(op) else self._real)(with_bias(op, inputs, 3), *inputs)[None]
         return result
 
     def _function(self, op: Op, *inputs: Array | None) -> Array:

@@ -28,7 +28,7 @@ from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import AccessOrder
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan import FEED_STATE, Group, Plan, Stage
-from tinyfuse.plan.contracts import rows_read
+from tinyfuse.plan.contracts import access_orders_of, rows_read
 from tinyfuse.plan.memory_check import begin_copies, check_memory, keep_copies
 from tinyfuse.plan.scratch_contracts import rows_made, scratch_needed
 
@@ -274,7 +274,7 @@ class _Player:
         self._scribble_scratch(group, 0)
         for tensor in stage.op.activations:
             self._read_whole(tensor, str(stage.op))
-        access_orders = stage.kernel.access_orders(stage.op)
+        access_orders = access_orders_of(stage, self.plan.context)
         for output in stage.op.outputs:
             self._write_whole(output)
         self._keep_scratch(group, 0)
@@ -401,7 +401,7 @@ class _Player:
         self._scribble_scratch(group, s)
         if stage.kernel.accumulates and made.start > 0:
             self._read(stage.op.output, made.start - 1, f"{stage.op} (its own last row)")
-        reader, access_orders = str(stage.op), stage.kernel.access_orders(stage.op)
+        reader, access_orders = str(stage.op), access_orders_of(stage, self.plan.context)
         for tensor, rows in windows.items():
             for r in rows:
                 self._read(tensor, r, reader)

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from tinyfuse.ir import Op
+from tinyfuse.kernels.base import AccessOrder, Context, division
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import Conv2D
 from tinyfuse.ops.pooling import Pool2D
 from tinyfuse.ops.resize import Resize
 from tinyfuse.ops.transpose_conv import TransposeConv
+from tinyfuse.plan.plan import Stage
 
 
 @lru_cache(maxsize=1024)
@@ -32,6 +35,15 @@ def rows_read(op: Op, index: int) -> tuple[range, ...] | None:
     if found is None:
         return None
     return tuple(_inside(first, after, height) for first, after in (found(op, height, y) for y in range(rows)))
+
+
+def access_orders_of(stage: Stage, context: Context) -> dict[int, AccessOrder]:
+    """How the calls of a stage go through its inputs. Where a call is made in pieces each of which reads the whole
+    input, none of them has read it for good before the next one writes."""
+    orders, whole = dict(stage.kernel.access_orders(stage.op)), division(stage.kernel, stage.op, stage.by_row, context)
+    if stage.pieces == 1 or (whole is not None and whole.along):
+        return orders
+    return {i: replace(order, buffered=False) for i, order in orders.items()}
 
 
 def _inside(first: int, after: int, height: int) -> range:

@@ -30,6 +30,8 @@ class Stage:
     by_row     the kernel is called once an output row; else once for the whole output
     windows    per operator input: the rows an output row reads, or None (constants, whole calls)
     constants  the kernel's packed arrays
+    piece      units of the kernel's `division` that a step computes of a call; None: all
+    pieces     how many these are
     """
 
     op: Op
@@ -39,6 +41,8 @@ class Stage:
     constants: tuple[Constant, ...]
     scratch_bytes: int
     macs: int
+    piece: int | None = None
+    pieces: int = 1
 
     def window(self, i: int) -> RowWindow:
         """The row window of input `i`, of a stage that computes rows; InternalFault where there is none."""
@@ -293,10 +297,12 @@ class Plan:
 
     def cursor_rows(self, group: Group) -> int:
         """How many numbers a group that is run in steps keeps between two of them: the rows that each stage has made,
-        and the row that each sliding ring begins with; 0 for a group that is a single step."""
+        the row that each sliding ring begins with, and the piece of a call that is next; 0 for a group that is a single
+        step."""
+        pieces = any(stage.pieces > 1 for stage in group.stages)
         if not group.stages[0].by_row:
-            return 0
-        return len(group.stages) + sum(self.storage[op.output].slides for op in group.ops)
+            return int(pieces)
+        return len(group.stages) + sum(self.storage[op.output].slides for op in group.ops) + pieces
 
     def offset(self, tensor: Tensor) -> int:
         """Byte offset of a tensor's memory from the arena's start."""

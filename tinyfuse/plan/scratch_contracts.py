@@ -333,4 +333,6 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
     "tinyfuse_detection": _of_detection,
+    "tinyfuse_biased_s8": lambda p, args: int(args[-1]) * 12,
+    **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: int(args[-1]) * 16 for bits in (16, 32, 64)},
 }

@@ -1,13 +1,17 @@
-"""Fully connected layers whose weights are computed at run time become products of matrices.
+"""Layers whose weights or bias are computed at run time become operators that take them: products of matrices where
+there are such, else COMPUTED_LAYER.
 
 before   %y = FULLY_CONNECTED(%x, %w, bias) RELU            with %w computed, as attention does
 after    %a = RESHAPE(%x);  %p = BATCH_MATMUL(%a, %w, adj_y);  %s = ADD(%p, bias) RELU;  %y = RESHAPE(%s)
 
-It runs before the check (tinyfuse/frontend/check.py), for the layer itself takes constant weights alone. Every bit
-stays: of int8 both operators take the same sums and multipliers, and a clamp to the activation's range is that of the
-operator RELU or RELU6 between equal quantizations. Of float32 a layer adds its bias, zeros where there is none, to the
-sum and clamps it, as ADD does. What int8's sums get for a bias, no operator adds: there zeros alone go. A layer for
-which there are no such operators stays, for the check to tell.
+before   %y = CONV_2D(%x, %w, bias)                         with %w computed
+after    %y = COMPUTED_LAYER(%x, %w, bias)
+
+It runs before the check (tinyfuse/frontend/check.py): what comes after it takes a layer's weights and bias for
+constants. Every bit stays: of int8 both operators take the same sums and multipliers, and a clamp to the activation's
+range is that of the operator RELU or RELU6 between equal quantizations. Of float32 a layer adds its bias, zeros where
+there is none, to the sum and clamps it, as ADD does. What int8's sums get for a bias, no operator adds: there zeros
+alone go. A layer that breaks a rule of its kind stays, for the check to tell.
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.batch_matmul import BatchMatMul
 from tinyfuse.ops.binary import Binary
+from tinyfuse.ops.computed_layer import ComputedLayer, is_computed, with_stand_ins
 from tinyfuse.ops.control_flow import change_graphs
+from tinyfuse.ops.convolution import Clamped
 from tinyfuse.ops.fully_connected import FullyConnected
 
 
@@ -38,30 +44,40 @@ def _changed(graph: Graph, known: dict[Graph, Graph]) -> Graph:
 
 
 def _operators(op: Op) -> list[Op]:
-    """What computes the same as a layer with computed weights; the operator alone where it is none."""
-    layer, weights = op.attributes, op.optional(1)
-    if not isinstance(layer, FullyConnected) or weights is None or weights.is_constant or None in op.inputs[:1]:
+    """What computes the same as a layer with computed weights or bias; the operator alone where it is none."""
+    if not is_computed(op) or not isinstance(op.attributes, Clamped):
         return [op]
-    bias, dtype = op.optional(2), op.output.dtype
-    dtypes = {tensor.dtype for tensor in (op.input, weights, op.output)}
-    whole = len(weights.shape) == 2 and all(weights.shape) and op.output.shape[-1:] == weights.shape[:1]
-    if dtypes not in ({"int8"}, {"float32"}) or not whole or layer.weights_format != "DEFAULT":
+    stands = with_stand_ins(op)
+    if any(rule.problem(stands) is not None for rule in FAMILIES[op.kind].rules):
         return [op]
-    rows = op.output.elements // weights.shape[0]
-    if op.input.elements != rows * weights.shape[1]:
-        return [op]
-    after = _after(dtype, layer.activation, bias, weights.shape[0])
-    return [op] if after is None else _chain(op, rows, after)
+    if isinstance(op.attributes, FullyConnected):
+        flat, shaped = _with_flat_bias(op)
+        after = _after(flat)
+        if after is not None:
+            return [*shaped, *_chain(flat, op.output.elements // op.operand(1).shape[0], after)]
+    return [replace(op, kind="COMPUTED_LAYER", attributes=ComputedLayer(op.kind, op.attributes))]
 
 
-def _after(dtype: str, activation: str, bias: Tensor | None, width: int) -> list[Op] | None:
-    """What follows the product, each an operator without input 0 and output; None where that isn't known."""
+def _with_flat_bias(op: Op) -> tuple[Op, list[Op]]:
+    """The layer with its bias in one dimension, and the RESHAPE that makes it so, if one has to run."""
+    bias = op.optional(2)
+    if bias is None or len(bias.shape) == 1:
+        return op, []
+    data = bias.data if bias.data is None else bias.data.reshape(-1)
+    vector = replace(bias, shape=(bias.elements,), data=data, index=-1)
+    shaped = [] if bias.is_constant else [Op("RESHAPE", (bias,), (vector,), None, op.index)]
+    return replace(op, inputs=(*op.inputs[:2], vector)), shaped
+
+
+def _after(op: Op) -> list[Op] | None:
+    """What follows the product of a layer that is one, each an operator without input 0 and output; else None."""
+    bias, dtype, width = op.optional(2), op.output.dtype, op.operand(1).shape[0]
+    activation = op.attributes_as(FullyConnected).activation
     if dtype == "float32":
-        if bias is not None and (not bias.is_constant or bias.dtype != dtype or bias.elements != width):
-            return None
-        values = np.zeros(width, np.float32) if bias is None else bias.values.reshape(-1)
-        return [Op("ADD", (Tensor("bias", (width,), dtype, data=values),), (), Binary(activation))]
-    if bias is not None and (not bias.is_constant or bias.values.any()):
+        added = Tensor("bias", (width,), dtype, data=np.zeros(width, np.float32)) if bias is None else bias
+        return [Op("ADD", (added,), (), Binary(activation))]
+    per_channel = op.operand(1).quantization.per_channel
+    if dtype != "int8" or per_channel or (bias is not None and (not bias.is_constant or bias.values.any())):
         return None
     if activation == "NONE":
         return []

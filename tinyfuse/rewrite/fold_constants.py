@@ -7,8 +7,8 @@ before   %s = SHAPE(%in);  %n = STRIDED_SLICE(%s, ...);  %p = PACK(%n, %k);  %z 
 after    %z = RESHAPE(%in, %p')
 
 It runs before the check (tinyfuse/frontend/check.py), because rules ask for constants that only such an operator
-makes. So an operator that breaks a rule stays where it is, for the check to tell. No output of the
-model can be among those computed: the check refuses that too.
+makes. So an operator that breaks a rule stays where it is, for the check to tell. What is an output of the graph stays
+one: a CONSTANT_OUTPUT writes it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import replace
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.constant_output import written
 from tinyfuse.ops.control_flow import change_graphs
 
 #: bytes of all constants that one model may have us compute
@@ -32,7 +33,8 @@ def fold_constants(graph: Graph) -> Graph:
 def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
     """The graph, and those that its operators run; `inner` are those that were looked at."""
     known: dict[Tensor, Tensor] = {}
-    ops, folded = [], 0
+    ops: list[Op] = []
+    folded = 0
     for op in graph.ops:
         op = _folded_inside(op.reading(known), inner)
         if not _is_constant(op):
@@ -49,8 +51,10 @@ def _folded(graph: Graph, inner: dict[Graph, Graph]) -> Graph:
         arrays = FAMILIES[op.kind].reference(op, *(t.data if t is not None else None for t in op.inputs))
         for tensor, array in zip(op.outputs, arrays, strict=True):
             known[tensor] = replace(tensor, data=array)
+            if tensor in graph.outputs:
+                ops.append(written(known[tensor], tensor))
     changed = known or any(a is not b for a, b in zip(ops, graph.ops, strict=False))
-    return replace(graph, ops=tuple(ops), outputs=tuple(known.get(t, t) for t in graph.outputs)) if changed else graph
+    return replace(graph, ops=tuple(ops)) if changed else graph
 
 
 def _folded_inside(op: Op, inner: dict[Graph, Graph]) -> Op:

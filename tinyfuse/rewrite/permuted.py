@@ -12,6 +12,7 @@ from dataclasses import replace
 from tinyfuse.ir import Op, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.permute import Order
+from tinyfuse.ops.transpose import DTYPES
 
 
 def identity(rank: int) -> Order:
@@ -28,6 +29,8 @@ def is_free(op: Op) -> bool:
     """Whether the operator may be computed in other orders of all its tensors' dimensions: `permuted` says in which."""
     rank, tensors = len(op.outputs[0].shape) if op.outputs else 0, (*op.activations, *op.outputs)
     if rank < 2 or op.states or not op.activations or any(len(t.shape) != rank for t in tensors):
+        return False
+    if any(t.dtype not in DTYPES for t in tensors):  # a TRANSPOSE of it is none
         return False
     return FAMILIES[op.kind].permuted(op, identity(rank)) is not None
 

@@ -43,8 +43,9 @@ class Variants:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         return Context(
-            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step
-        )
+            self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
+            divided=options.max_step is not None,
+        )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
         """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""

@@ -52,6 +52,7 @@ def none_or(known: Schema) -> Schema:
 #: types of the options' declarations
 _OF_TYPES = {
     "str": TEXT, "bool": FLAG, "int": INTEGER, "float": NUMBER, "tuple[str, ...]": items(TEXT),
+    "tuple[tuple[str, ...], ...]": items(items(TEXT)),
 }  # fmt: skip
 
 

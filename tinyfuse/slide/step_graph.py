@@ -284,7 +284,8 @@ class _Builder:
 
 def _zero(tensor: Tensor) -> int:
     """What a ring holds before the first frames: nothing that an output depends on."""
-    return tensor.zero_point if tensor.dtype in RANGE and tensor.quant is not None else 0
+    one = tensor.dtype in RANGE and tensor.quant is not None and not tensor.quant.per_channel
+    return tensor.zero_point if one else 0
 
 
 def _ring(tensor: Tensor, initial: int) -> Tensor:

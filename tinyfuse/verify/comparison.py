@@ -105,10 +105,17 @@ def _order(values: Array) -> npt.NDArray[np.int64]:
     return np.where(bits < 0, -(bits & 0x7FFFFFFF) - 1, bits)
 
 
+#: the level of optimization that predictions are for
+PREDICTED_OPT = "O2"
+
+
 def problems(plan: Plan, opt: str, outcome: Outcome) -> list[str]:
     """A line for each promise of the module that a run broke, whatever the outputs are; `opt` is the level of
     optimization that it was built with."""
-    bound = stack_bound(plan, optimized=opt != "O0")
-    if outcome.stack_bytes is None or outcome.stack_bytes <= bound:
-        return outcome.guards
-    return [*outcome.guards, f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}"]
+    found, bound = list(outcome.guards), stack_bound(plan, optimized=opt != "O0")
+    if outcome.stack_bytes is not None and outcome.stack_bytes > bound:
+        found.append(f"the stack took {outcome.stack_bytes} bytes, above the header's bound of {bound}")
+    longest, most = outcome.longest_step, plan.options.max_step
+    if opt == PREDICTED_OPT and longest is not None and most is not None and longest > most:
+        found.append(f"a step took {longest:,} instructions, --max-step allows {most:,}")
+    return found

@@ -104,6 +104,8 @@ class InterpreterOracle(_Runs):
         self.version = version(package)
         self.warnings: tuple[str, ...] = ()
         self._model = model_bytes
+        self._layouts, inputs = graph.layouts, graph.inputs
+        graph = graph if graph.layouts is None else graph.layouts.file
         self._outputs = graph.outputs
         self._last = [op for op in graph.ops if op.kind in FAMILIES and set(op.outputs) <= set(graph.outputs)]
         # CALL_ONCE runs once an interpreter, whatever is reset
@@ -113,15 +115,15 @@ class InterpreterOracle(_Runs):
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
         # A model that can't be run is found here; some fail only in an inference.
-        self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs])
+        self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in inputs])
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         return [
             [
-                self._settled([self._checked(a, t) for a, t in zip(frame, self._outputs, strict=True)])
+                self._of_module(self._settled([self._checked(a, t) for a, t in zip(frame, self._outputs, strict=True)]))
                 for frame in stream
             ]
-            for stream in self._infer(inputs, [])
+            for stream in self._infer([[self._of_file(frame) for frame in stream] for stream in inputs], [])
         ]
 
     def _infer(self, inputs: list[list[list[np.ndarray]]], indexes: list[int]) -> list[list[list[np.ndarray]]]:
@@ -156,7 +158,23 @@ class InterpreterOracle(_Runs):
     def tensors(self, inputs: list[list[np.ndarray]], indexes: list[int]) -> list[list[np.ndarray]]:
         """[run][position]: what the interpreter computes for the tensors of those places in the file, between the
         model's inputs and outputs too."""
-        return [frame for (frame,) in self._infer([[run] for run in inputs], indexes)]
+        return [frame for (frame,) in self._infer([[self._of_file(run)] for run in inputs], indexes)]
+
+    def _of_file(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """A module's inputs as the file has them."""
+        orders = self._layouts.inputs if self._layouts else (None,) * len(inputs)
+        return [
+            a if order is None else np.ascontiguousarray(a.transpose(np.argsort(order)))
+            for a, order in zip(inputs, orders, strict=True)
+        ]
+
+    def _of_module(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
+        """The file's outputs as a module has them."""
+        orders = self._layouts.outputs if self._layouts else (None,) * len(outputs)
+        return [
+            a if order is None else np.ascontiguousarray(a.transpose(order))
+            for a, order in zip(outputs, orders, strict=True)
+        ]
 
     def _settled(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """With what operators at the model's end leave undefined (OpFamily.settled)."""

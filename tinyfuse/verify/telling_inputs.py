@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tinyfuse.ir import Graph
+from tinyfuse.ir import Graph, Tensor
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import Oracle
 from tinyfuse.verify.streams import join, split
@@ -52,11 +52,22 @@ def doubts(graph: Graph, outputs: Arrays) -> list[str]:
 
 
 def unchanging(graph: Graph, outputs: Arrays) -> list[str]:
-    """The names of the outputs that are the same in every run; of a single run none is known."""
+    """The names of the outputs that are the same in every run though they depend on an input or a state; of a single
+    run none is known."""
     if len(outputs) < 2:
         return []
+    varying = _varying(graph)
     return [
         tensor.name
         for index, tensor in enumerate(graph.outputs)
-        if all(run[index].tobytes() == outputs[0][index].tobytes() for run in outputs)
+        if tensor in varying and all(run[index].tobytes() == outputs[0][index].tobytes() for run in outputs)
     ]
+
+
+def _varying(graph: Graph) -> set[Tensor]:
+    """What depends on an input or a state."""
+    found = set(graph.inputs)
+    for op in graph.ops:
+        if op.states or found.intersection(op.activations):
+            found.update(op.outputs)
+    return found

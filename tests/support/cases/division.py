@@ -99,6 +99,9 @@ NAMED: dict[str, dict[str, Op]] = {
         "largest shift": _div(quants=((2.0**22, 3), (1.0, -9), (1.0, 0))),
         "relu": _div(activation="RELU"),
         "float32, relu6": _div("float32", activation="RELU6"),
+        "int32, relu": _div("int32", activation="RELU"),
+        "int32, relu6, both broadcast": _div("int32", *_FLOATS["both broadcast"], activation="RELU6"),
+        "int32, relu from -1 to 1": _div("int32", activation="RELU_N1_TO_1"),
     },
     **{kind: {name: _floored(kind, *both) for name, both in _FLOATS.items()} for kind in ("FLOOR_DIV", "FLOOR_MOD")},
     "POW": {
@@ -134,7 +137,7 @@ def _random_div(draw) -> Op:
         (f32(first / second / draw(st.integers(64, 9999))), 0),
     )
     shape = draw(shapes)
-    return _div(dtype, shape, shape, quants, draw(st.sampled_from(ACTIVATIONS)) if dtype != "int32" else "NONE")
+    return _div(dtype, shape, shape, quants, draw(st.sampled_from(ACTIVATIONS)))
 
 
 @st.composite

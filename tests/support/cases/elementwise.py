@@ -94,7 +94,7 @@ def _random(draw, kind: str, dtype: str = "int8") -> Op:
     output = _result(kind, np.broadcast_shapes(*forms), quants[2], dtype)
     activation = None
     if kind in ARITHMETIC:
-        activation = draw(st.sampled_from(ACTIVATIONS)) if dtype != "int32" else "NONE"
+        activation = draw(st.sampled_from(ACTIVATIONS))  # ADD of int32 has none: broken_rules
     return operator(kind, operands, output, activation and Binary(activation))
 
 
@@ -177,6 +177,12 @@ for _kind in ARITHMETIC:
         "int16, all of both": _op(_kind, _PAIRS, _PAIRS, dtype="int16"),
         "int16, far apart": _op(_kind, quants=((1e-6, 0), (0.5, 0), (0.1, 0)), dtype="int16"),
         "int16, coarse output": _op(_kind, quants=((1e-5, 0), (3e-5, 0), (1e5, 0)), dtype="int16"),
+    }
+for _kind in ("SUB", "MUL"):
+    NAMED[_kind] |= {
+        "int32, RELU": _op(_kind, activation="RELU", dtype="int32"),
+        "int32, RELU6, both broadcast": _op(_kind, (1, 3, 1, 5), (1, 1, 4, 1), activation="RELU6", dtype="int32"),
+        "int32, RELU_N1_TO_1": _op(_kind, activation="RELU_N1_TO_1", dtype="int32"),
     }
 NAMED["SQUARED_DIFFERENCE"] |= {
     "int16, all of both": _op("SQUARED_DIFFERENCE", _PAIRS, _PAIRS, dtype="int16"),

@@ -8,7 +8,7 @@ _TAG = "SPDX-License-Identifier:"
 
 #: how a line comment begins and ends, by the end of a file's name or by its name
 _COMMENTS = {
-    **dict.fromkeys((".c", ".h", ".ino", ".ld"), ("/* ", " */")),
+    **dict.fromkeys((".c", ".h", ".ino", ".ld", ".sct", ".icf"), ("/* ", " */")),
     **dict.fromkeys((".md", ".pdsc"), ("<!-- ", " -->")),
     **dict.fromkeys((".mk", ".build", ".yml", ".yaml", ".conf", ".properties"), ("# ", "")),
     **dict.fromkeys(("CMakeLists.txt", "Kconfig", "Makefile"), ("# ", "")),

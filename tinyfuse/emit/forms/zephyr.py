@@ -5,7 +5,7 @@ After scripts/zephyr_module.py (keys of module.yml) and the boards of Zephyr 4 (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tinyfuse.emit.forms.base import Form
@@ -27,11 +27,17 @@ def _boards(target: Target) -> tuple[str, ...]:
     return ("mps2/an386", "mps2/an500") if target.dsp else ("mps2/an385",)
 
 
+def _weights_file(sources: Sequence[str]) -> str | None:
+    """The C file with the weights: one of their own, unless all C is in one."""
+    return next((file for file in sources if file.endswith("_weights.c")), sources[0] if sources else None)
+
+
 def _context(known: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         "boards": _boards(known["target"]),
         "any_boards": _ANY if known["target"].cpu is not None and known["cmsis_nn"] is None else (),
         "main_stack": _STACK_BESIDE + -(-known["unoptimized_stack_bytes"] // 256) * 256,
+        "weights_file": _weights_file(known["sources"]),
         "symbol": f"TINYFUSE_{known['macro']}",
     }
 

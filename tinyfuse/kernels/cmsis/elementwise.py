@@ -111,7 +111,7 @@ class CmsisMinMax(_CmsisBinary):
         return (
             Let("cmsis_nn_context", "context", {"buf": "NULL", "size": 0}),
             *([dims("one", 1, 1, 1, 1)] if any(numbers) else []),
-            dims("all", 1, 1, 1, element_count(op.output, site)),
+            dims("all", 1, 1, 1, int(element_count(op.output, site))),
             Call(self.name, ("&context", a, a_dims, b, b_dims, site.output.pointer, "&all_dims"), SUCCESS),
         )
 

@@ -41,13 +41,28 @@ def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
         return (low - beyond - zero_point) * scale, (high + beyond - zero_point) * scale, 0.0
     if tensor.dtype == "bool":
         return False, True, False
-    for op in graph.consumers.get(tensor, ()):
-        for index, operand in enumerate(op.inputs):
-            ends = FAMILIES[op.kind].indexes(op, index)
-            if operand is tensor and ends is not None:  # others may end a run
-                return *ends, ends[0]
+    ends = _indexes(graph, tensor)
+    if ends is not None:  # others may end a run
+        return *ends, ends[0]
     info = np.iinfo(tensor.dtype)
-    return int(info.min), int(info.max), tensor.zero_point if tensor.quant else 0
+    one = tensor.quant is not None and not tensor.quant.per_channel
+    return int(info.min), int(info.max), tensor.zero_point if one else 0
+
+
+def _indexes(graph: Graph, tensor: Tensor) -> tuple[int, int] | None:
+    """The least and the greatest value of what some operator takes for indexes, moved by others or not; else None."""
+    waiting, seen = [tensor], {tensor}
+    for moved in waiting:
+        for op in graph.consumers.get(moved, ()):
+            family = FAMILIES[op.kind]
+            places = [index for index, operand in enumerate(op.inputs) if operand is moved]
+            found = next((ends for ends in (family.indexes(op, index) for index in places) if ends is not None), None)
+            if found is not None:
+                return found
+            if set(places) & set(family.moves(op)):
+                waiting += [t for t in op.outputs if t not in seen]
+                seen.update(op.outputs)
+    return None
 
 
 def _uniform(graph: Graph, tensor: Tensor, generator: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,168 @@
+"""Names of classes for a model's outputs: of text files, or of the metadata that a .tflite file may have.
+
+Metadata are a FlatBuffer of their own in a buffer of the file (TensorFlow Lite Support, metadata_schema.fbs): for each
+output the names of files, one label a line, in a zip archive that is appended to the model. The same file may be sound
+as a model and hostile here: all of it is bounded, and what can't be read is a warning, no error.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from tinyfuse.errors import UsageError
+from tinyfuse.frontend.file_formats import irregular
+from tinyfuse.frontend.flatbuffer_check import Damaged, TooLarge, check_flatbuffer
+from tinyfuse.frontend.flatbuffer_table import Table, root
+from tinyfuse.ir import Graph, Tensor, quoted
+
+#: of each output, in the model's order; empty where there are none
+Labels = tuple[tuple[str, ...], ...]
+
+#: a label and a file of them, in bytes; labels of one file
+MAX_LABEL, MAX_FILE, MAX_LABELS = 1000, 1 << 20, 1 << 16
+
+_NAME, _ROOT = b"TFLITE_METADATA", "ModelMetadata"
+#: AssociatedFileType: labels of an axis, of values. The first that there is counts
+_TYPES = (2, 3)
+#: files of an archive, and the four bytes that stand before each in its directory
+_MOST_FILES, _ENTRY = 1000, b"PK\x01\x02"
+#: what zipfile and zlib raise for archives that are damaged, encrypted or made on purpose
+_BAD_ARCHIVE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError, KeyError, struct.error)
+
+
+def labels_of(graph: Graph, data: bytes, files: Sequence[str] = ()) -> tuple[Labels, tuple[str, ...]]:
+    """The labels of a graph's outputs, and warnings: of `files`, the first for the first output, else of the metadata
+    in `data`, the file that the graph was read from. UsageError for a file of `files` that has no labels."""
+    if len(files) > len(graph.outputs):
+        count = len(graph.outputs)
+        raise UsageError(f"--labels: {len(files)} files for {count} output{'s' * (count > 1)}; give one for each")
+    found = _of_metadata(data, len(graph.outputs) - len(files), len(files))
+    given = [_given(path) for path in files]
+    labels = (*given, *(each if isinstance(each, tuple) else () for each in found))
+    warnings = [_unreadable(graph, i, each) for i, each in enumerate(found, len(files)) if isinstance(each, str)]
+    warnings += [_other_number(tensor, each) for tensor, each in zip(graph.outputs, given, strict=False)]
+    return (labels if any(labels) else ()), tuple(filter(None, warnings))
+
+
+def _unreadable(graph: Graph, output: int, why: str) -> str:
+    name = quoted(graph.outputs[output].name)
+    return f"the labels of output {name} in the model's metadata are left out: {why}; --labels FILE gives others"
+
+
+def _other_number(tensor: Tensor, labels: Sequence[str]) -> str:
+    last = tensor.shape[-1] if tensor.shape else 1
+    if len(labels) == last:
+        return ""
+    return f"--labels: {len(labels)} labels for {tensor}, whose last dimension is {last}"
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+def _given(path: str) -> tuple[str, ...]:
+    """The labels of a file that was named."""
+    try:
+        wrong = irregular(path)
+        if wrong is not None:
+            raise UsageError(f"--labels {path}: {wrong.message}")
+        with open(path, "rb") as file:
+            return _lines(file.read(MAX_FILE + 1))
+    except Damaged as damaged:
+        raise UsageError(f"--labels {path}: {damaged}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"--labels {path}: the file can't be read: {reason}") from None
+
+
+def _lines(data: bytes) -> tuple[str, ...]:
+    """The labels of a file's bytes, one a line; empty ones at its end are none. Damaged says what is wrong."""
+    if len(data) > MAX_FILE:
+        raise Damaged(f"it has more than {MAX_FILE:,} bytes")
+    try:
+        lines = data.decode("utf-8-sig").rstrip("\r\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise Damaged(f"it is not UTF-8 text, at byte {error.start}") from None
+    labels = tuple(line.removesuffix("\r") for line in lines)
+    if not any(labels):
+        raise Damaged("it has no labels: write one a line")
+    if len(labels) > MAX_LABELS:
+        raise Damaged(f"it has more than {MAX_LABELS:,} lines")
+    for number, label in enumerate(labels, 1):
+        if "\0" in label:
+            raise Damaged(f"line {number} has a NUL in it")
+        if len(label.encode()) > MAX_LABEL:
+            raise Damaged(f"line {number} has more than {MAX_LABEL:,} bytes")
+    return labels
+
+
+# --- metadata ------------------------------------------------------------------------------------
+
+
+def _of_metadata(data: bytes, count: int, first: int) -> list[tuple[str, ...] | str]:
+    """Of `count` outputs from the `first`: labels, nothing, or why those that there should be can't be read."""
+    nothing: list[tuple[str, ...] | str] = [()] * count
+    if _NAME not in data or not count:
+        return nothing
+    try:
+        outputs = _described(data)
+    except (Damaged, TooLarge) as wrong:
+        return [f"the metadata are damaged: {wrong}", *nothing[1:]]
+    budget, found = MAX_FILE, nothing
+    for i, output in enumerate(outputs[first : first + count]):
+        name = _label_file(output)
+        if name is None:
+            continue
+        try:
+            text = _unpacked(data, name, budget)
+            budget -= len(text)
+            found[i] = _lines(text)
+        except Damaged as damaged:
+            found[i] = f"file {name!a}: {damaged}"
+    return found
+
+
+def _described(data: bytes) -> list[Table]:
+    """What the metadata say of the outputs of the first graph; of a file that was walked."""
+    model = root(data)
+    buffers = model["buffers"]
+    for entry in model["metadata"]:
+        if entry["name"] == _NAME and entry["buffer"] < len(buffers):
+            inner: np.ndarray = buffers[entry["buffer"]]["data"]
+            check_flatbuffer(inner.tobytes(), _ROOT)
+            graphs = root(inner.tobytes(), _ROOT)["subgraph_metadata"]
+            return list(graphs[0]["output_tensor_metadata"]) if graphs else []
+    return []
+
+
+def _label_file(output: Table) -> str | None:
+    """The name of an output's file of labels: of several that for no language."""
+    files = [file for kind in _TYPES for file in output["associated_files"] if file["type"] == kind]
+    files.sort(key=lambda file: len(file["locale"]) > 0)
+    return files[0]["name"].decode("utf-8", "replace") if files else None
+
+
+def _unpacked(data: bytes, name: str, most: int) -> bytes:
+    """A file of the archive behind the model, of at most so many bytes. Damaged says what is wrong."""
+    if data.count(_ENTRY) > _MOST_FILES:  # before zipfile makes an object of each
+        raise Damaged(f"the archive behind the model has more than {_MOST_FILES} files")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entry = archive.getinfo(name)
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise Damaged("it is packed in a way that is not supported: use deflate")
+            with archive.open(entry) as file:
+                text = file.read(most + 1)
+    except _BAD_ARCHIVE as error:
+        what = (
+            "it is not there" if isinstance(error, KeyError) else f"the archive behind the model is damaged ({error})"
+        )
+        raise Damaged(what) from None
+    if len(text) > most:
+        raise Damaged(f"labels are more than {MAX_FILE:,} bytes in all")
+    return text

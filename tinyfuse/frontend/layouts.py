@@ -1,0 +1,149 @@
+"""The firmware's order of dimensions at a model's borders.
+
+A model that comes from PyTorch takes images as planes of channels (NCHW), a camera writes pixels (NHWC). With
+--input-layout nhwc the module's buffer is what the camera writes: a TRANSPOSE to the file's order stands behind each
+input, and cancels with the one that a converter puts there (rewrite/cancel_transposes.py). Outputs likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.errors import CompileError, Problem
+from tinyfuse.ir import Graph, Layouts, Op, Tensor
+from tinyfuse.ops.transpose import DTYPES
+from tinyfuse.options import Options
+
+
+def in_layouts(graph: Graph, options: Options) -> Graph:
+    """A graph as it was read with the borders that the options ask for; itself where they ask for the file's. An input
+    or output of less than three dimensions has none for channels, and stays. CompileError where nothing has them, or
+    what has them is of another dtype than a TRANSPOSE moves."""
+    inputs, outputs = options.input_layout == "nhwc", options.output_layout == "nhwc"
+    if graph.layouts is not None or not (inputs or outputs):
+        return graph
+    return _Borders(graph).with_channels_last(inputs, outputs)
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """Of each dimension of NHWC (NWC, NDHWC) that of NCHW which it is."""
+    return (0, *range(2, rank), 1)
+
+
+def channels_first(rank: int) -> tuple[int, ...]:
+    """Of each dimension of NCHW that of NHWC which it is."""
+    return (0, rank - 1, *range(1, rank - 1))
+
+
+class _Borders:
+    """The operators of a graph between other inputs and outputs."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.before: list[Op] = []
+        self.after: list[Op] = []
+        #: operators that compute in the border's order now, by those of the file
+        self.instead: dict[Op, Op] = {}
+        self.warnings: list[str] = []
+
+    def with_channels_last(self, inputs: bool, outputs: bool) -> Graph:
+        g = self.graph
+        self._refuse("--input-layout", "input", g.inputs if inputs else ())
+        self._refuse("--output-layout", "output", g.outputs if outputs else ())
+        entering = [self._input(t) if inputs and len(t.shape) > 2 else t for t in g.inputs]
+        leaving = [self._output(t) if outputs and len(t.shape) > 2 else t for t in g.outputs]
+        ops = [self.instead.get(op, op) for op in g.ops]
+        return replace(
+            g,
+            ops=(*self.before, *ops, *self.after),
+            inputs=tuple(entering),
+            outputs=tuple(leaving),
+            warnings=(*g.warnings, *self.warnings),
+            layouts=Layouts(g, _orders(g.inputs, entering), _orders(g.outputs, leaving)),
+        )
+
+    def _refuse(self, flag: str, what: str, tensors: Sequence[Tensor]) -> None:
+        """CompileError where `tensors`, not empty, have no order to choose, or can't be moved."""
+        problems = []
+        if tensors and all(len(t.shape) < 3 for t in tensors):
+            message = f"{flag} nhwc: no {what} has channels and something else: all have less than three dimensions"
+            problems.append(Problem(message, hint=f"leave out {flag}"))
+        for tensor in tensors:
+            if len(tensor.shape) > 5:
+                message = f"{flag} nhwc: it has {len(tensor.shape)} dimensions, and a TRANSPOSE moves up to five"
+                problems.append(Problem(message, tensor=str(tensor), hint=f"leave out {flag}"))
+            elif len(tensor.shape) > 2 and tensor.dtype not in DTYPES and self._converted(tensor) is None:
+                message = f"{flag} nhwc: it is {tensor.dtype}, and a TRANSPOSE moves {', '.join(DTYPES)}"
+                problems.append(Problem(message, tensor=str(tensor), hint=f"leave out {flag}"))
+        if problems:
+            raise CompileError(self.graph.path, problems)
+
+    def _converted(self, tensor: Tensor) -> Op | None:
+        """The QUANTIZE between uint8 at the border and the int8 that is computed with."""
+        readers = self.graph.consumers.get(tensor, ())
+        maker = self.graph.producer.get(tensor)
+        if maker is None and tensor in self.graph.outputs:
+            return None
+        beside = readers if maker is None else (maker, *readers)
+        return beside[0] if len(beside) == 1 and beside[0].kind == "QUANTIZE" else None
+
+    def _input(self, tensor: Tensor) -> Tensor:
+        border = _moved(tensor, channels_last(len(tensor.shape)))
+        op = None if tensor.dtype in DTYPES else self._converted(tensor)
+        inside = border
+        if op is not None:
+            inside = _moved(op.output, channels_last(len(tensor.shape)))
+            self.before.append(replace(op, inputs=(border,), outputs=(inside,)))
+            tensor = op.output
+        transpose = _transpose(inside, channels_first(len(border.shape)), tensor)
+        if op is None:
+            self.before.append(transpose)
+        else:
+            self.instead[op] = transpose
+        order = channels_last(len(border.shape))
+        readers = self.graph.consumers.get(tensor, ())
+        if not any(_is_transpose(reader, order) for reader in readers):
+            doubt = f"no TRANSPOSE reads the input {tensor}: unless the file's order is NCHW, leave it out"
+            self.warnings.append(f"--input-layout nhwc: {doubt}")
+        return border
+
+    def _output(self, tensor: Tensor) -> Tensor:
+        border = _moved(tensor, channels_last(len(tensor.shape)))
+        op = None if tensor.dtype in DTYPES else self._converted(tensor)
+        inside = border
+        if op is not None:
+            inside = _moved(op.input, channels_last(len(tensor.shape)))
+            self.after.append(replace(op, inputs=(inside,), outputs=(border,)))
+            tensor = op.input
+        transpose = _transpose(tensor, channels_last(len(border.shape)), inside)
+        if op is None:
+            self.after.append(transpose)
+        else:
+            self.instead[op] = transpose
+        return border
+
+
+def _moved(tensor: Tensor, order: Sequence[int]) -> Tensor:
+    """Another tensor, of the same name, whose dimension d is dimension order[d] of `tensor`."""
+    return replace(tensor, shape=tuple(tensor.shape[d] for d in order), index=-1)
+
+
+def _is_transpose(op: Op, order: tuple[int, ...]) -> bool:
+    """No rule has been asked yet."""
+    given = op.optional(1) if op.kind == "TRANSPOSE" else None
+    return given is not None and given.is_constant and tuple(given.values.reshape(-1).tolist()) == order
+
+
+def _transpose(source: Tensor, order: Sequence[int], result: Tensor) -> Op:
+    constant = Tensor(f"{result.name} (order)", (len(order),), "int32", None, np.array(order, np.int32))
+    return Op("TRANSPOSE", (source, constant), (result,))
+
+
+def _orders(of_file: Sequence[Tensor], now: Sequence[Tensor]) -> tuple[tuple[int, ...] | None, ...]:
+    return tuple(
+        None if border is tensor else channels_last(len(tensor.shape))
+        for tensor, border in zip(of_file, now, strict=True)
+    )

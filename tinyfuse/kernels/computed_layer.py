@@ -1,0 +1,107 @@
+"""Our kernels of COMPUTED_LAYER: the general ones of layers, which read weights in the order of the file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kernel, Statement, TensorAccess
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.conv import ConvRow
+from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.depthwise import DepthwiseRow
+from tinyfuse.kernels.each_image import EachImage
+from tinyfuse.kernels.fully_connected import FullyConnectedWhole
+from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
+from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.transpose_conv import TransposeConvRow
+from tinyfuse.ops.computed_layer import ComputedLayer, layer_of, places
+
+
+class ComputedLayerWhole(Kernel):
+    """`kernel`, given the pointers of activations for those of constants. Biases go into a copy of the channels; those
+    of float32 are an array already."""
+
+    def __init__(self, kind: str, dtype: str, kernel: Kernel):
+        self.kind, self.dtype = kind, dtype
+        self.data, self.weights_at, self.bias = places(kind)
+        self.kernel = kernel if kernel.whole else EachImage(kernel, self.data)
+        self.name, self.stack_bytes = kernel.name, kernel.stack_bytes
+        self.headers = kernel.headers if dtype == "float32" else (*kernel.headers, "tinyfuse_biases.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return (op.attributes_as(ComputedLayer).kind, op.output.dtype) == (self.kind, self.dtype)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return self.kernel.counts(layer_of(op), by_row)
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        computed = {"weights"} if not op.operand(self.weights_at).is_constant else set()
+        if self.dtype == "float32" and self._computes_bias(op):
+            computed.add("biases")
+        found = [c for c in self.kernel.constants(layer_of(op), context) if c.name not in computed]
+        data = op.operand(self.data)
+        if data.is_constant:
+            found.append(Constant("data", np.ascontiguousarray(data.values).reshape(-1), CTYPE[data.dtype]))
+        return tuple(found)
+
+    def scratch(self, op: Op, context: Context) -> int:
+        if self.dtype == "float32" or not self._computes_bias(op):
+            return 0
+        found = self.kernel.constants(layer_of(op), context)
+        return sum(constant.data.nbytes for constant in found if constant.name == "channels")
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        instead: dict[str, str] = {}
+        before: tuple[Statement, ...] = ()
+        if not op.operand(self.weights_at).is_constant:
+            instead["weights"] = site.input(self.weights_at).pointer
+        if self._computes_bias(op):
+            biases = site.input(self.bias).pointer
+            if self.dtype == "float32":
+                instead["biases"] = biases
+            else:
+                before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
+                instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
+        inputs = list(site.inputs)
+        if inputs[self.data] is None:
+            data = op.operand(self.data)
+            rows = data.shape[1] if len(data.shape) == 4 else 1
+            inputs[self.data] = TensorAccess(data, site.constant("data"), rows)
+        inner = replace(site, inputs=tuple(inputs), constant=lambda name: instead.get(name) or site.constant(name))
+        return *before, *self.kernel.call(layer_of(op), inner, context)
+
+    def _computes_bias(self, op: Op) -> bool:
+        bias = op.optional(self.bias)
+        return bias is not None and not bias.is_constant
+
+    def _biased(self, op: Op, *pointers: Expr) -> Call:
+        of = "" if self.dtype == "int8" else f"_{SUFFIX[op.operand(self.bias).dtype]}"
+        return Call(f"tinyfuse_biased_{SUFFIX[self.dtype]}{of}", (*pointers, op.output.shape[-1]))
+
+
+#: the C type of a channel
+_CHANNEL = {"int8": "tinyfuse_requant", "int16": "tinyfuse_requant_s16"}
+
+
+def computed_layers() -> tuple[Kernel, ...]:
+    """Those of every kind and dtype; FULLY_CONNECTED of float32 is a product of matrices and a sum
+    (rewrite/computed_weights.py)."""
+    return tuple(
+        ComputedLayerWhole(kind, dtype, kernel)
+        for kind, dtype, kernel in (
+            ("CONV_2D", "int8", ConvRow()),
+            ("CONV_2D", "int16", ConvRowS16()),
+            ("CONV_2D", "float32", ConvRowF32()),
+            ("DEPTHWISE_CONV_2D", "int8", DepthwiseRow()),
+            ("DEPTHWISE_CONV_2D", "int16", DepthwiseRowS16()),
+            ("DEPTHWISE_CONV_2D", "float32", DepthwiseRowF32()),
+            ("FULLY_CONNECTED", "int8", FullyConnectedWhole()),
+            ("FULLY_CONNECTED", "int16", FullyConnectedS16()),
+            ("TRANSPOSE_CONV", "int8", TransposeConvRow()),
+            ("TRANSPOSE_CONV", "int16", TransposeConvRowS16()),
+            ("TRANSPOSE_CONV", "float32", TransposeConvRowF32()),
+        )
+    )

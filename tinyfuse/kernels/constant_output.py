@@ -1,0 +1,21 @@
+"""Our kernel of CONSTANT_OUTPUT (runtime_c/tinyfuse_copy.h)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Statement
+from tinyfuse.kernels.copy import Copy
+
+
+class CopyConstant(Kernel):
+    """The bytes of a constant."""
+
+    name, headers = Copy.name, Copy.headers
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return (Constant("values", np.ascontiguousarray(op.input.values).reshape(-1).view(np.int8), "int8_t"),)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return (Call(self.name, (site.constant("values"), site.output.pointer, op.output.bytes)),)
