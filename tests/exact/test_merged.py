@@ -131,17 +131,17 @@ def test_references_equal_tflm(data: bytes) -> None:
 WAYS = ({}, {"optimize": "ram"}, {"step": True}, {"optimize": "speed"}, {"fusion": "basic"})
 
 
-def assert_modules_exact(target: str, networks: list[bytes], first: int = 0) -> None:
-    """Each of these in one of the ways, in one program."""
+def exact_modules(target: str, networks: list[bytes], first: int = 0) -> int:
+    """Each of these in one of the ways, in one program; how many have loops."""
     plans = [plan_of(data, target, **WAYS[(first + n) % len(WAYS)]) for n, data in enumerate(networks)]
-    assert sum(map(has_loop, plans)) >= len(plans) // 4
     assert_all_exact(plans, runs=3)
+    return sum(map(has_loop, plans))
 
 
 @pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
 def test_modules_are_exact(target: str) -> None:
     target_or_skip(target)
-    assert_modules_exact(target, [data for data, _ in drawn(merged_networks(), 9)])
+    assert exact_modules(target, [data for data, _ in drawn(merged_networks(), 9)]) >= 3
 
 
 @pytest.mark.parametrize("target", ["host", "cortex-m55"])
@@ -179,5 +179,5 @@ def test_many_references_equal_tflm(data: bytes) -> None:
 )
 def test_many_modules_are_exact(target: str, count: int) -> None:
     networks = [data for data, _ in drawn(merged_networks(), count)]
-    for first in range(0, count, 20):
-        assert_modules_exact(target, networks[first : first + 20], first // 20)
+    chunks = (exact_modules(target, networks[n : n + 20], n // 20) for n in range(0, count, 20))
+    assert sum(chunks) > count / 4
