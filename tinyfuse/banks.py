@@ -16,7 +16,7 @@ FLASH_NAMES = ("flash", "rom", "spi", "xip")
 MOST_BANKS = 8
 
 _BANK = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,31})=([^:]*)((?::[a-z]+)*)")
-_EXAMPLE = "write NAME=SIZE, as dtcm=64K, and behind it :slow, :ram or :flash, as qspi=8M:slow"
+_EXAMPLE = "write NAME=SIZE, as dtcm=64K, and behind it :slow, :code, :ram or :flash, as qspi=8M:slow"
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,19 @@ class Bank:
     bytes  that are the module's
     flash  it is read alone, and holds weights; else it holds arena and state
     slow   what is read often should not lie here
+    code   it holds the module's code, and nothing else
     """
 
     name: str
     bytes: int
     flash: bool
     slow: bool
+    code: bool = False
 
     def __str__(self) -> str:
         """What is typed for it."""
         kind = "" if _sounds_flash(self.name) == self.flash else ":flash" if self.flash else ":ram"
-        return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}"
+        return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}{':code' if self.code else ''}"
 
 
 def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
@@ -49,6 +51,8 @@ def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
         if bank.name.upper() in seen:
             raise UsageError(f"--memory {bank.name}: there are two banks of that name; give each its own")
         seen.add(bank.name.upper())
+    if sum(bank.code for bank in banks) > 1:
+        raise UsageError("--memory: two banks are for code; give one")
     if len(banks) > MOST_BANKS:
         raise UsageError(f"--memory: {len(banks)} banks are more than the {MOST_BANKS} that there may be")
     return banks
@@ -61,11 +65,12 @@ def _bank(text: str) -> Bank:
     name, size, words = found[1], parse_size(found[2]), found[3].split(":")[1:]
     if not size:
         raise UsageError(f"--memory {text!a}: a bank of no bytes holds nothing; {_EXAMPLE}")
-    unknown = [word for word in words if word not in ("slow", "ram", "flash")]
-    if unknown or len(set(words)) < len(words) or {"ram", "flash"} <= set(words):
+    unknown = [word for word in words if word not in ("slow", "ram", "flash", "code")]
+    contrary = {"ram", "flash"} <= set(words) or {"slow", "code"} <= set(words)
+    if unknown or len(set(words)) < len(words) or contrary:
         raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} is not what a bank can be; {_EXAMPLE}")
     flash = "flash" in words or (_sounds_flash(name) and "ram" not in words)
-    return Bank(name, size, flash, "slow" in words)
+    return Bank(name, size, flash, "slow" in words, "code" in words)
 
 
 def _sounds_flash(name: str) -> bool:

@@ -170,7 +170,7 @@ class Options:
     )
     input_layout: str = option(
         "nhwc: inputs of the file are planes of channels (NCHW, NCW), as models from PyTorch have them; the firmware's "
-        "buffers are not: channels come last, and the TRANSPOSE goes (docs/layouts.md).",
+        "buffers are not: channels come last, and the TRANSPOSE goes (docs/pytorch-and-onnx.md).",
         "file",
         choices=LAYOUTS,
     )
@@ -215,8 +215,8 @@ class Options:
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
         "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
-        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead "
-        "(docs/memories.md). `device`: those that the pack of --device names.",
+        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead; "
+        ":code is for code (docs/memories.md). `device`: those that the pack of --device names.",
         (),
         metavar="NAME=SIZE[:slow]",
     )

@@ -20,18 +20,21 @@ from tinyfuse.kernels.registry import KERNELS
 from tinyfuse.kernels.rows import element_count, input_pointer, row_pointer
 from tinyfuse.ops import FAMILIES, base
 from tinyfuse.ops.base import SAME_ROW, RowWindow, Rule
-from tinyfuse.rewrite.patterns import PATTERNS, Pattern
+from tinyfuse.rewrite.patterns import PATTERNS, ConstantInput, Input, Operator, Pattern, chain
 
 __all__ = [
     "SAME_ROW",
     "Call",
     "CallSite",
     "Constant",
+    "ConstantInput",
     "Context",
+    "Input",
     "Kernel",
     "Let",
     "Op",
     "OpFamily",
+    "Operator",
     "Pattern",
     "Plugin",
     "RowWindow",
@@ -39,6 +42,7 @@ __all__ = [
     "Statement",
     "Tensor",
     "TensorAccess",
+    "chain",
     "element_count",
     "input_pointer",
     "row_pointer",
@@ -54,7 +58,7 @@ class OpFamily(base.OpFamily):
 @dataclass(frozen=True)
 class Plugin:
     """operators: families of kinds that tinyfuse has not ("CUSTOM name" for a file's custom operators);
-    patterns: chains of operators to be replaced by one of them."""
+    patterns: parts of graphs to be replaced by one of them."""
 
     operators: tuple[OpFamily, ...] = ()
     patterns: tuple[Pattern, ...] = ()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from flatbuffers import flexbuffers
 
-from tinyfuse.plugin import SAME_ROW, Call, Kernel, OpFamily, Pattern, Plugin, Rule, element_count, input_pointer
+from tinyfuse.plugin import SAME_ROW, Call, Kernel, OpFamily, Pattern, Plugin, Rule, chain, element_count, input_pointer
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ PLUGIN = Plugin(
     patterns=(
         Pattern(
             name="channel shuffle",
-            chain=("RESHAPE", "TRANSPOSE", "RESHAPE"),
+            match=chain("RESHAPE", "TRANSPOSE", "RESHAPE"),
             kind="CHANNEL_SHUFFLE",
             condition=_deals_channels,
             attributes=lambda ops: ChannelShuffle(ops[0].output.shape[-2]),

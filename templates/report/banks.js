@@ -11,6 +11,8 @@ function drawBanks() {
   const head = make("thead", {}, make("tr", {}, ...titles.map((title, n) => make("th", { scope: "col", class: n > 1 ? "n" : "" }, title))));
   const rows = memory.banks.map((bank) => make("tr", {}, make("td", {}, `${bank.name}, ${bank.slow ? "slow " : ""}${bank.kind === "ram" ? "RAM" : "flash"}`),
     make("td", {}, bankHolds(bank)), cell(number(bank.used_bytes)), cell(number(bank.bytes)), cell(number(bank.weight_loads)), cell(number(bank.uncopied_weight_loads))));
+  if (memory.code) rows.push(make("tr", {}, make("td", {}, `${memory.code.name}, ${memory.code.kind === "ram" ? "RAM" : "flash"}`),
+    make("td", {}, "code"), cell("-"), cell(number(memory.code.bytes)), cell("-"), cell("-")));
   const copies = memory.copies.length
     ? `An inference copies ${bytes(memory.copied_bytes)} of weights ahead, for ${count(memory.copies.length, "group")}; without, the arena would take ${bytes(memory.uncopied_arena_bytes)}.`
     : "No weights are copied ahead.";

@@ -37,6 +37,7 @@ function drawCards() {
       `weights ${number(figures.weight_bytes)}, code ${number(figures.code_bytes)}${figures.code_bytes_measured ? "" : " estimated"}`),
     card("Instructions, predicted", short(figures.predicted_instructions), "", ...besideUnfused(figures.predicted_instructions, DATA.unfused.instructions, "")),
     card("Time", ms[0], ms[1] || "", `at ${byId("mhz").value} MHz, ${byId("cpi").value === "1" ? "1 cycle" : `${byId("cpi").value} cycles`} an instruction`),
+    figures.longest_step ? card("Longest step", short(figures.longest_step.predicted_instructions), "instructions", `predicted, ${figures.longest_step.operator}, group ${figures.longest_step.group}`) : null,
     card("Arena traffic", short(traffic), "bytes", ...besideUnfused(traffic, DATA.unfused.traffic_bytes, "")),
     card("MACs", short(figures.macs), "", figures.macs === figures.model_macs ? "as the model has them" : `of the model's ${short(figures.model_macs)}`),
     card("Stack, at most", number(DATA.stack_bytes), "bytes", "verify measures it"),

@@ -12,7 +12,9 @@ function startPareto() {
   const about = make("div", { id: "pareto-about", role: "status" });
   const rows = points.map((point, n) => make("tr", {}, make("td", {}, make("button", { type: "button", onclick: () => choose(n) }, "Choose")), cell(number(point.arena_bytes)), ...(KEEPS ? [cell(number(point.state_bytes))] : []), cell(number(point.predicted_instructions)),
     cell(`${(100 * point.slower).toFixed(1)} %`), make("td", { class: "n k" }, String(point.groups)), make("td", {}, point.optimize.join(", "))));
-  let chosen = points.findIndex((point) => ramOf(point) === DATA.figures.arena_bytes + DATA.figures.state_bytes && point.predicted_instructions === DATA.figures.predicted_instructions);
+  const copies = DATA.figures.memory && DATA.figures.memory.copies.length > 0;
+  const arena = copies ? DATA.figures.memory.uncopied_arena_bytes : DATA.figures.arena_bytes;
+  let chosen = points.findIndex((point) => ramOf(point) === arena + DATA.figures.state_bytes && point.predicted_instructions === DATA.figures.predicted_instructions);
   const chart = make("div", { class: "chart" });
   const choose = (n) => {
     chosen = n;
@@ -24,6 +26,7 @@ function startPareto() {
   };
   host.append(chart, about, make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of plans" }, make("table", {}, make("thead", {}, make("tr", {},
     ...[["", ""], ["Arena", "n"], ...(KEEPS ? [["State", "n"]] : []), ["Instructions", "n"], ["Slower", "n"], ["Groups", "n k"], ["Taken by --optimize", ""]].map(([title, style]) => make("th", { scope: "col", class: style }, title)))), make("tbody", {}, ...rows))));
+  if (copies) host.append(make("p", { class: "hint" }, "Arenas are those before weights are copied ahead into them."));
   drawnAgain.push(() => choose(chosen));
   choose(chosen < 0 ? 0 : chosen);
 }

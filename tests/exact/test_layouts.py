@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from executors import assert_all_exact, plan_of
-from nchw_networks import TWINS, Layers
+from nchw_networks import TWINS, Layers, planes
 from random_graphs import Sketch
 from test_op_kernels import target_or_skip
 from tflite_builder import ModelBuilder
@@ -21,15 +21,6 @@ from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle
 
 BOTH = {"input_layout": "nhwc", "output_layout": "nhwc"}
-
-
-def planes(dtype: str = "int8") -> bytes:
-    """A convolution, and its result as it is: image and outputs are planes of channels."""
-    n = Layers(4, True, dtype)
-    image = n.sketch.value((1, 3, 10, 8))
-    x = n.image(image, n.sketch.conv, 6, (3, 3))
-    y = n.image(n.sketch.relu(x, same=False), n.sketch.conv, 4, (3, 3), (2, 2))
-    return n.sketch.build([image], [x, y])
 
 
 def flat(dtype: str) -> bytes:

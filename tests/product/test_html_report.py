@@ -123,6 +123,13 @@ def _data_in(page: str) -> JsonObject:
     return found
 
 
+def test_a_page_says_which_step_is_longest_and_how_many_labels_there_are() -> None:
+    plan = named(two_inputs())
+    options = replace(plan.options, step=True, labels=(("a", "b"), ("c",)))
+    figures = data_of(replace(plan, options=options), pareto=False)["figures"]
+    assert figures["longest_step"]["operator"] and figures["options"]["labels"] == 3
+
+
 def test_every_choice_is_asked_for_by_its_command() -> None:
     plan = named(two_inputs())
     data = data_of(plan)

@@ -30,6 +30,7 @@ from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.profile.image import open_elf
 from tinyfuse.report.memory import memory_json
+from tinyfuse.report.pareto import pareto_json
 from tinyfuse.schedule.banks import in_banks
 from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation import find_emulator
@@ -59,11 +60,11 @@ def small() -> bytes:
 
 
 def test_banks_are_read_and_typed_again() -> None:
-    typed = ("DTCM=64K", "qspi=8M:slow", "sdram=1M:slow", "spi_ram=2048:ram", "bank2=1000:flash:slow")
+    typed = ("DTCM=64K", "qspi=8M:slow", "sdram=1M:slow", "spi_ram=2048:ram", "bank2=1000:flash:slow", "itcm=1K:code")
     banks = parse_banks(typed)
     assert [(b.name, b.bytes, b.flash, b.slow) for b in banks] == [
         ("DTCM", 65536, False, False), ("qspi", 8 << 20, True, True), ("sdram", 1 << 20, False, True),
-        ("spi_ram", 2048, False, False), ("bank2", 1000, True, True),
+        ("spi_ram", 2048, False, False), ("bank2", 1000, True, True), ("itcm", 1024, False, False),
     ]  # fmt: skip
     assert parse_banks(map(str, banks)) == banks
 
@@ -73,10 +74,10 @@ def test_banks_are_read_and_typed_again() -> None:
     [
         *([text] for text in (
             "dtcm", "dtcm=", "=64K", "dtcm=0", "dtcm=-1", "dtcm=1.5K", "dtcm=64K:fast", "dtcm=64K:",
-            "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K",
+            "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "dtcm=64K:slow:code", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K",
             f"{'a' * 33}=1K", "",
         )),
-        ["a=1K", "A=1K"], [f"b{n}=1K" for n in range(9)],
+        ["a=1K", "A=1K"], ["a=1K:code", "b=1K:code"], [f"b{n}=1K" for n in range(9)],
     ],
 )  # fmt: skip
 def test_what_is_no_bank_is_refused(typed: list[str]) -> None:
@@ -420,3 +421,11 @@ def test_profile_counts_by_bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert abs(banks["qspi"]["loaded"] / qspi["weight_loads"] - 1) < 0.2, "as predicted"
     assert found["loaded_bytes"]["flash"] >= banks["qspi"]["loaded"]
     assert np.sum([group["bank_bytes"]["qspi"]["loaded"] for group in found["groups"]]) < banks["qspi"]["loaded"]
+
+
+def test_choices_are_compared_before_copies() -> None:
+    """Only the plan that is made has weights copied ahead: its point would lie behind plans that it is one with."""
+    plan = plan_of(small(), "cortex-m4", memory=PLENTY)
+    plain = {point["arena_bytes"] for point in pareto_json(plan_of(small(), "cortex-m4"))}
+    assert plan.memory is not None and plan.memory.copied_bytes
+    assert {point["arena_bytes"] for point in pareto_json(plan)} == plain

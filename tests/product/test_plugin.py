@@ -16,8 +16,8 @@ from random_graphs import Sketch, Value
 from tinyfuse.cli.main import main
 from tinyfuse.errors import CompileError, UsageError
 from tinyfuse.ops import FAMILIES
-from tinyfuse.plugin import plugins
-from tinyfuse.rewrite.patterns import PATTERNS
+from tinyfuse.plugin import ConstantInput, Input, Operator, Pattern, plugins
+from tinyfuse.rewrite.patterns import PATTERNS, at_operator
 
 EXAMPLE = str(Path(__file__).resolve().parents[2] / "examples" / "plugin" / "channel_shuffle.py")
 needs_qemu = pytest.mark.skipif(
@@ -168,3 +168,97 @@ def test_a_missing_header_is_told(tmp_path: Path) -> None:
     copy.write_text(Path(EXAMPLE).read_text())
     with plugins([str(copy)]), pytest.raises(UsageError, match="channel_shuffle.h"):
         assert_exact(plan_of(custom()))
+
+
+# --- a pattern of several inputs ---------------------------------------------------------------
+
+MEDIAN = str(Path(EXAMPLE).with_name("median.py"))
+
+
+def medians(order: int = 0, shown: str = "", third: str = "frame") -> bytes:
+    """The median of three frames behind a convolution each; bit n of `order` says whether operator n has its inputs
+    turned round. `shown`: an inner operator's result that is an output too. `third` may be one of the other two frames,
+    or a constant."""
+    sketch = Sketch(4)
+    x = sketch.value((1, 8, 6, 3))
+    scale = {"scale": 0.1, "zero_point": -2}
+
+    def frame() -> Value:
+        y = sketch.conv(x, 5, (3, 3))
+        z = sketch.value(y.shape, **scale)
+        sketch.model.op("QUANTIZE", [y.index], [z.index])
+        return z
+
+    a, b, c = frame(), frame(), frame()
+    if third == "constant":
+        c = Value(sketch.model.tensor("c", c.shape, **scale, data=np.zeros(c.shape, np.int8)), c.shape, **scale)
+    elif third == "first":
+        c = a
+    made: dict[str, Value] = {}
+
+    def put(name: str, kind: str, one: Value, other: Value) -> Value:
+        both = [one.index, other.index]
+        made[name] = sketch.value(a.shape, **scale)
+        sketch.model.op(kind, both[::-1] if order >> len(made) - 1 & 1 else both, [made[name].index])
+        return made[name]
+
+    lower, upper = put("lower", "MINIMUM", a, b), put("upper", "MAXIMUM", a, b)
+    median = put("median", "MAXIMUM", lower, put("middle", "MINIMUM", upper, c))
+    outputs = [sketch.depthwise(median, (3, 3)), *([made[shown]] if shown else [])]
+    return sketch.build([x], outputs)
+
+
+@pytest.mark.parametrize("order", range(16))
+def test_a_pattern_matches_whatever_the_order_of_what_commutes(order: int) -> None:
+    with plugins([MEDIAN]):
+        assert kinds(plan_of(medians(order), fusion="basic")).count("MEDIAN_OF_THREE") == 1
+
+
+@pytest.mark.parametrize("third", ["frame", "first"])
+@pytest.mark.parametrize("target", ["host", pytest.param("cortex-m4", marks=needs_qemu)])
+def test_a_pattern_of_several_inputs_is_exact_and_streams(target: str, third: str) -> None:
+    data = medians(3, third=third)
+    assert_reference_is_tflm(data)
+    with plugins([MEDIAN]):
+        plan = plan_of(data, target, kernels="tinyfuse", optimize="ram")
+        assert "MEDIAN_OF_THREE" in kinds(plan) and "MAXIMUM" not in kinds(plan)
+        if third == "frame":
+            (group,) = (group for group in plan.groups if "MEDIAN_OF_THREE" in [op.kind for op in group.ops])
+            assert len(group.ops) > 1
+        assert_exact(plan)
+
+
+@pytest.mark.parametrize("change", [
+    {"shown": "upper"}, {"shown": "lower"}, {"shown": "middle"}, {"third": "constant"},
+])  # fmt: skip
+def test_parts_of_which_others_read_more_or_that_are_something_else_stay(change: dict[str, str]) -> None:
+    with plugins([MEDIAN]):
+        assert "MEDIAN_OF_THREE" not in kinds(plan_of(medians(**change)))
+
+
+def test_one_that_is_read_as_two_stays() -> None:
+    """Both middle operators must read the same two tensors."""
+    sketch = Sketch(4)
+    scale = {"scale": 0.1, "zero_point": -2}
+    a, b, c, d = (sketch.value((1, 4, 4, 2), **scale) for _ in range(4))
+    lower, upper, middle, median = (sketch.value(a.shape, **scale) for _ in range(4))
+    for kind, one, other, result in (
+        ("MINIMUM", a, b, lower), ("MAXIMUM", a, d, upper), ("MINIMUM", upper, c, middle), ("MAXIMUM", lower, middle, median),
+    ):  # fmt: skip
+        sketch.model.op(kind, [one.index, other.index], [result.index])
+    with plugins([MEDIAN]):
+        assert "MEDIAN_OF_THREE" not in kinds(plan_of(sketch.build([a, b, c, d], [median])))
+
+
+def test_constants_that_a_pattern_names_are_handed_on() -> None:
+    sketch = Sketch(5)
+    x = sketch.value((1, 4, 4, 3))
+    data = sketch.build([x], [sketch.with_constant(sketch.with_constant(x, "MUL", (3,)), "ADD", (3,))])
+    source, first, second = Input(), ConstantInput(), ConstantInput()
+    match = Operator("ADD", second, Operator("MUL", source, first))
+    graph = plan_of(data, fusion="none").source
+    made = Pattern("affine", match, "CONCATENATION", attributes=lambda ops: [op.kind for op in ops])
+    (found,) = at_operator(graph, made.match, graph.ops[-1], {})
+    assert [found[node] for node in (source, first, second)] == [
+        graph.inputs[0], graph.ops[0].inputs[1], graph.ops[1].inputs[1],
+    ]  # fmt: skip

@@ -40,7 +40,9 @@ def armlink(fragment: Path, starts: dict[str, int]) -> list[Placed]:
     found = list(_REGION.finditer(text))
     assert " ".join(match[0] for match in found) == text, "something that is no load region with one execution region"
     for match in found:
-        assert (match["at"], match["most"]) == (match["er_at"], match["er_most"]), "a region that start-up code copies"
+        assert match["most"] == match["er_most"]
+        is_code = match["sections"].startswith(".text.")
+        assert match["at"] == match["er_at"] or is_code, "a region that start-up code copies"
         assert match["lr"] == match["er"] and _ATTRIBUTES.fullmatch(match["attributes"])
         assert (match["check"] or match["lr"]).count(match["lr"]), "a check of another region"
     names = [name for match in found for name in ("LR_" + match["lr"], match["er"])]
@@ -61,6 +63,8 @@ def iar(fragment: Path) -> list[Placed]:
     for statement in statements:
         if found := re.fullmatch(r"do not initialize \{ (section [\w.]+(?:, section [\w.]+)*) \}", statement):
             kept |= {each.removeprefix("section ") for each in found[1].split(", ")}
+        elif found := re.fullmatch(r"initialize by copy \{ section ([\w.]+) \}", statement):
+            assert found[1].startswith(".text."), "weights or an arena that start-up code copies"
         elif found := re.fullmatch(
             r"define block (\w+) with alignment = \d+, maximum size = (\d+) \{ (.*) \}", statement
         ):

@@ -85,6 +85,15 @@ def flattened(first: bool) -> bytes:
     return s.build([image], [s.fully_connected(n.sketch.fully_connected(x, 16, "RELU"), 4)])
 
 
+def planes(dtype: str = "int8") -> bytes:
+    """A convolution, and its result as it is: image and outputs are planes of channels."""
+    n = Layers(4, True, dtype)
+    image = n.sketch.value((1, 3, 10, 8))
+    x = n.image(image, n.sketch.conv, 6, (3, 3))
+    y = n.image(n.sketch.relu(x, same=False), n.sketch.conv, 4, (3, 3), (2, 2))
+    return n.sketch.build([image], [x, y])
+
+
 TWINS: dict[str, Callable[[bool], bytes]] = {f.__name__: f for f in (three_convolutions, classifier, flattened)}
 
 

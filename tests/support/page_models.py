@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from nchw_networks import planes
 from random_graphs import Sketch
+from sliding_models import wake_word
 from stream_models import add_svdf
 from test_plugin import standard
-from sliding_models import wake_word
 from tflite_builder import ModelBuilder
 
 
@@ -39,4 +40,5 @@ def write_models(folder) -> None:
     (folder / "wakeword.tflite").write_bytes(wake_word())
     (folder / "stream.tflite").write_bytes(keyword_stream())
     (folder / "shufflenet.tflite").write_bytes(standard())
+    (folder / "planes.tflite").write_bytes(planes())
     np.save(folder / "x.npy", np.random.default_rng(1).integers(-128, 128, (3, 12, 12, 1)).astype(np.int8))

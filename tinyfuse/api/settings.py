@@ -37,8 +37,8 @@ class Settings(TypedDict, total=False):
                       predicted instructions, as far as max_flash allows, compressed where packed is too much
     weights_blob      the weights are a file of their own, which the firmware binds (docs/weights.md; default: False)
     feed_rows         the module takes its image row by row (default: False)
-    input_layout      "nhwc": buffers of inputs with channels last, of a file that has them in front (docs/layouts.md);
-                      default: "file", the file's order
+    input_layout      "nhwc": buffers of inputs with channels last, of a file that has them in front
+                      (docs/pytorch-and-onnx.md); default: "file", the file's order
     output_layout     likewise of outputs
     step              also NAME_step, which makes a part of an inference a call (default: False)
     slide             frames by which a window over the last ones moves in each step (docs/sliding.md); default: None,

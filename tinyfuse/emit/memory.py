@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tinyfuse.emit.render import render
 from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN
 
+#: a line of the instruction cache of a Cortex-M7 or M85
+_CODE_ALIGN = 32
+
 
 @dataclass(frozen=True)
 class BankSection:
     """What lies in a bank: `inputs` are names of the C's sections. They begin as those of a compiler's own, so that a
-    linker script without the fragment puts them where it puts these."""
+    linker script without the fragment puts them where it puts these. `kind`: of what is in it."""
 
     name: str
     bytes: int
     flash: bool
     align: int
     inputs: tuple[str, ...]
+    kind: Literal["ram", "weights", "code"]
 
 
 def memory_context(plan: Plan) -> dict[str, Any]:
@@ -29,6 +33,7 @@ def memory_context(plan: Plan) -> dict[str, Any]:
     used = set(memory.weights.values())
     return {
         "banks": memory.banks,
+        "code": memory.code.name if memory.code else None,
         "arena": memory.arena,
         "state": memory.state,
         "weights": [bank.name for bank in memory.banks if bank.name in used],
@@ -48,7 +53,11 @@ def bank_sections(plan: Plan) -> list[BankSection]:
         if bank.name in memory.weights.values():
             inputs.append(f".rodata.{bank.name}.{name}_weights")
         if inputs:
-            found.append(BankSection(bank.name, bank.bytes, bank.flash, plan.arena_align, tuple(inputs)))
+            kind: Literal["ram", "weights"] = "weights" if bank.flash else "ram"
+            found.append(BankSection(bank.name, bank.bytes, bank.flash, plan.arena_align, tuple(inputs), kind))
+    if memory.code is not None:
+        section, bank = f".text.{memory.code.name}.{name}_code", memory.code
+        found.append(BankSection(bank.name, bank.bytes, bank.flash, _CODE_ALIGN, (section,), "code"))
     return found
 
 

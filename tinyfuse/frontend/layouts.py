@@ -53,8 +53,8 @@ class _Borders:
         g = self.graph
         self._refuse("--input-layout", "input", g.inputs if inputs else ())
         self._refuse("--output-layout", "output", g.outputs if outputs else ())
-        entering = [self._input(t) if inputs and len(t.shape) > 2 else t for t in g.inputs]
-        leaving = [self._output(t) if outputs and len(t.shape) > 2 else t for t in g.outputs]
+        entering = [self._turned(t, True) if inputs and len(t.shape) > 2 else t for t in g.inputs]
+        leaving = [self._turned(t, False) if outputs and len(t.shape) > 2 else t for t in g.outputs]
         ops = [self.instead.get(op, op) for op in g.ops]
         return replace(
             g,
@@ -90,40 +90,35 @@ class _Borders:
         beside = readers if maker is None else (maker, *readers)
         return beside[0] if len(beside) == 1 and beside[0].kind == "QUANTIZE" else None
 
-    def _input(self, tensor: Tensor) -> Tensor:
-        border = _moved(tensor, channels_last(len(tensor.shape)))
+    def _turned(self, tensor: Tensor, entering: bool) -> Tensor:
+        """What the model has in the place of that input or output; a TRANSPOSE stands between the two."""
+        rank = len(tensor.shape)
+        border = _moved(tensor, channels_last(rank))
         op = None if tensor.dtype in DTYPES else self._converted(tensor)
-        inside = border
+        kept, inside = tensor, border
         if op is not None:
-            inside = _moved(op.output, channels_last(len(tensor.shape)))
-            self.before.append(replace(op, inputs=(border,), outputs=(inside,)))
-            tensor = op.output
-        transpose = _transpose(inside, channels_first(len(border.shape)), tensor)
-        if op is None:
-            self.before.append(transpose)
+            kept = op.output if entering else op.input
+            inside = _moved(kept, channels_last(rank))
+        if entering:
+            transpose = _transpose(inside, channels_first(rank), kept)
+            self._doubt(kept)
         else:
+            transpose = _transpose(kept, channels_last(rank), inside)
+        beside = self.before if entering else self.after
+        if op is None:
+            beside.append(transpose)
+        else:
+            source, result = (border, inside) if entering else (inside, border)
+            beside.append(replace(op, inputs=(source,), outputs=(result,)))
             self.instead[op] = transpose
-        order = channels_last(len(border.shape))
-        readers = self.graph.consumers.get(tensor, ())
-        if not any(_is_transpose(reader, order) for reader in readers):
-            doubt = f"no TRANSPOSE reads the input {tensor}: unless the file's order is NCHW, leave it out"
-            self.warnings.append(f"--input-layout nhwc: {doubt}")
         return border
 
-    def _output(self, tensor: Tensor) -> Tensor:
-        border = _moved(tensor, channels_last(len(tensor.shape)))
-        op = None if tensor.dtype in DTYPES else self._converted(tensor)
-        inside = border
-        if op is not None:
-            inside = _moved(op.input, channels_last(len(tensor.shape)))
-            self.after.append(replace(op, inputs=(inside,), outputs=(border,)))
-            tensor = op.input
-        transpose = _transpose(tensor, channels_last(len(border.shape)), inside)
-        if op is None:
-            self.after.append(transpose)
-        else:
-            self.instead[op] = transpose
-        return border
+    def _doubt(self, tensor: Tensor) -> None:
+        """A warning where the file's order may be NHWC already."""
+        order = channels_last(len(tensor.shape))
+        if not any(_is_transpose(reader, order) for reader in self.graph.consumers.get(tensor, ())):
+            doubt = f"no TRANSPOSE reads the input {tensor}: unless the file's order is NCHW, leave it out"
+            self.warnings.append(f"--input-layout nhwc: {doubt}")
 
 
 def _moved(tensor: Tensor, order: Sequence[int]) -> Tensor:

@@ -54,12 +54,13 @@ _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
     "predicted_instructions", "arena_bytes", "arena_lower_bound", "placement_optimal", "unfused_arena_bytes",
     "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
-    "fed_input", "window", "memory",
+    "fed_input", "window", "memory", "longest_step",
 )  # fmt: skip
 
 
 def _given_options(options: JsonObject) -> JsonObject:
-    return {name: value for name, value in options.items() if value not in (None, False, [], ())}
+    given = {name: value for name, value in options.items() if value not in (None, False, [], ())}
+    return given | {"labels": sum(map(len, given["labels"]))} if "labels" in given else given
 
 
 def _layers(plan: Plan, unfused: Plan) -> list[JsonObject]:

@@ -48,7 +48,8 @@ class Staged:
 class Memory:
     """What lies in which bank.
 
-    banks    as they were named
+    banks    of data, as they were named
+    code     the bank of the module's code; None where the linker places that
     arena    name of the arena's bank; None where no bank may be written, and the firmware places it
     state    likewise the state's; None where there is none, too
     weights  the bank of every constant array by its key; empty where no bank is flash
@@ -62,6 +63,7 @@ class Memory:
     weights: Mapping[ConstantKey, str] = field(default_factory=dict)
     staged: tuple[Staged, ...] = ()
     uncopied_arena_bytes: int | None = None
+    code: Bank | None = None
 
     def bank(self, name: str) -> Bank:
         """The bank of that name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tinyfuse.banks import Bank
 from tinyfuse.cost.traffic import Layer, layers
 from tinyfuse.plan import Memory, Plan
 
@@ -27,7 +28,12 @@ def memory_json(plan: Plan) -> dict[str, Any] | None:
         ],
         "copied_bytes": memory.copied_bytes,
         "uncopied_arena_bytes": memory.uncopied_arena_bytes,
+        "code": None if memory.code is None else _code(memory.code),
     }
+
+
+def _code(bank: Bank) -> dict[str, Any]:
+    return {"name": bank.name, "bytes": bank.bytes, "kind": "flash" if bank.flash else "ram"}
 
 
 def _bank(plan: Plan, memory: Memory, name: str, every: list[Layer]) -> dict[str, Any]:
@@ -69,6 +75,9 @@ def memory_lines(data: dict[str, Any] | None) -> list[str]:
     if data is None:
         return []
     lines = [_bank_line(bank) for bank in data["banks"]]
+    if data["code"]:
+        sort = "flash" if data["code"]["kind"] == "flash" else "RAM"
+        lines.append(f"{data['code']['name']:<8} {'code':>17}   of {data['code']['bytes']:,}, {sort}")
     if data["copies"]:
         ahead = sum(copy["begun"] < copy["group"] for copy in data["copies"])
         groups = "1 group" if len(data["copies"]) == 1 else f"{len(data['copies'])} groups"
@@ -93,7 +102,7 @@ def _bank_line(bank: dict[str, Any]) -> str:
 
 def layer_lines(data: dict[str, Any] | None) -> list[str]:
     """Of report.txt: each layer with its bank."""
-    if data is None:
+    if data is None or not data["banks"]:
         return []
     width = max(len(bank["name"]) for bank in data["banks"])
     lines = [f"{'bank':<{width}}  {'bytes':>9}  {'loaded':>11}  weights of"]

@@ -36,7 +36,7 @@ def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
     fewest = min(instructions for _, instructions in plans)
     return [
         {
-            "arena_bytes": plans[point].arena_bytes,
+            "arena_bytes": _arena_bytes(plans[point]),
             "state_bytes": plans[point].state_bytes,
             "macs": plans[point].macs,
             "predicted_instructions": predicted_total(plans[point]),
@@ -81,7 +81,13 @@ _Point = tuple[int, int]
 
 
 def _point(plan: Plan) -> _Point:
-    return plan.ram_bytes, round(plan_instructions(plan))
+    return _arena_bytes(plan) + plan.state_bytes, round(plan_instructions(plan))
+
+
+def _arena_bytes(plan: Plan) -> int:
+    """The arena, without the weights that only the plan which is made has copied ahead into it."""
+    without = plan.memory.uncopied_arena_bytes if plan.memory else None
+    return plan.arena_bytes if without is None else without
 
 
 def _beaten(point: _Point, others: Iterable[_Point]) -> bool:

@@ -25,10 +25,12 @@ from tinyfuse.schedule.staging import staged
 def in_banks(plan_of: Callable[[Options], Plan], options: Options, progress: Progress = silent) -> Plan:
     """The plan whose arena suits the banks, with a bank for all that is in it. `plan_of` makes the plan for options;
     those given have banks. DoesNotFit, saying what would, where they are too small."""
-    banks = parse_banks(options.memory)
+    every = parse_banks(options.memory)
+    banks = tuple(bank for bank in every if not bank.code)
     plan = _suiting(plan_of, options, banks)
     progress("placing into memory banks")
-    memory = Memory(banks, *_ram(plan, banks), _weights(plan, banks))
+    code = next((bank for bank in every if bank.code), None)
+    memory = Memory(banks, *_ram(plan, banks), _weights(plan, banks), code=code)
     return staged(replace(plan, memory=memory, options=options))
 
 

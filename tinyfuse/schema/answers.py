@@ -45,6 +45,7 @@ _MEMORY_BANKS = record(
     copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
     copied_bytes=COUNT,
     uncopied_arena_bytes=none_or(COUNT),
+    code=none_or(record(name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]})),
 )  # fmt: skip
 
 _FIGURES = record(

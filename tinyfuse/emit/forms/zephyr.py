@@ -37,6 +37,7 @@ def _context(known: Mapping[str, Any]) -> Mapping[str, Any]:
         "boards": _boards(known["target"]),
         "any_boards": _ANY if known["target"].cpu is not None and known["cmsis_nn"] is None else (),
         "main_stack": _STACK_BESIDE + -(-known["unoptimized_stack_bytes"] // 256) * 256,
+        "code_file": next((file for file in known["sources"] if file.endswith(f"{known['name']}.c")), None),
         "weights_file": _weights_file(known["sources"]),
         "symbol": f"TINYFUSE_{known['macro']}",
     }

@@ -16,6 +16,8 @@ GAP = 4096
 #: what the harness puts round arena and states: guards, the arena's second place, the other stream's state
 _ROUND_ARENA, _ROUND_STATES = 96 << 10, 16 << 10
 _ARENAS, _STATES = 2, 3
+#: more than the code of any module that is tried
+_MOST_CODE = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class BoardBanks:
     """regions  of the banks that hold something
     arena, states  names of the memories that the linker script puts them into
     script   file of the module's fragment of a linker script
-    borders  symbols of the first byte of each bank of weights, and of the first behind it
+    borders  symbols of the first byte of each bank of weights or code, and of the first behind it
+    code, code_load  the bank of code, and what the fragment calls the region that it is loaded from
     target   the board with what is left of its memories
     """
 
@@ -43,6 +46,8 @@ class BoardBanks:
     states: str
     script: str
     borders: tuple[tuple[str, str], ...]
+    code: str | None
+    code_load: str
 
 
 def board_banks(plan: Plan) -> BoardBanks | None:
@@ -62,10 +67,18 @@ def board_banks(plan: Plan) -> BoardBanks | None:
         at = (start + length - size - GAP) // 64 * 64
         left[place] = (start, at - GAP - start)
         regions.append(Region(bank.name, at, size, f".{name}.{bank.name}" if bank.flash else None))
+    if memory.code is not None:  # loaded where it runs: no start-up code copies it
+        bank, place = memory.code, "flash" if memory.code.flash else "ram"
+        start, length = left[place]
+        size = min(bank.bytes, _MOST_CODE) // 64 * 64
+        at = (start + length - size - GAP) // 64 * 64
+        left[place] = (start, at - GAP - start)
+        regions.append(Region(bank.name, at, size, f".{name}.{bank.name}"))
     borders = tuple((f"__{name}_{r.bank}_start", f"__{name}_{r.bank}_end") for r in regions if r.section)
     arena, states = (place or "tinyfuse_RAM" for place in (memory.arena, memory.state))
     rest = replace(target, flash=left["flash"], ram=left["ram"], bulk=left["bulk"] if target.bulk else None)
-    return BoardBanks(rest, tuple(regions), arena, states, f"{name}_memory.ld", borders)
+    code = memory.code.name if memory.code else None
+    return BoardBanks(rest, tuple(regions), arena, states, f"{name}_memory.ld", borders, code, f"{name}_code_load")
 
 
 def _place(target: Target, bank: Bank, size: int) -> str:
@@ -99,6 +112,7 @@ def memory_map(target: Target, constants: str, banks: BoardBanks | None = None) 
     if banks is None:
         return "\n".join(["MEMORY", "{", *lines, "}", *names, ""])
     lines, names = [_board_names(line) for line in lines], [_board_names(line) for line in names]
+    names += [f'REGION_ALIAS("{banks.code_load}", {banks.code})'] if banks.code else []
     lines += [f"    {each.bank} : ORIGIN = {each.start:#x}, LENGTH = {each.bytes:#x}" for each in banks.regions]
     # the memories end where they do on the board: banks, and what lies between them, are watched
     ends = {"flash_end": target.flash, "ram_end": target.ram, "bulk_end": target.bulk or target.ram}
