@@ -12,7 +12,9 @@ from stream_models import lstm, real_svdf, svdf
 
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.ir import Op, Tensor
+from tinyfuse.ops.merged import merged
 from tinyfuse.ops.rows_matmul import RowsMatMul
+from tinyfuse.ops.table import Table
 
 _DTYPES = ("int8", "int16", "float32")
 
@@ -147,3 +149,32 @@ def of_dtype(rng: random.Random, given: Tensor) -> Tensor:
 def sums_of(given: Tensor) -> str:
     """The dtype of sums over data."""
     return "float32" if given.dtype == "float32" else "int32"
+
+
+def draw_merged(rng: random.Random, kind: str) -> Op:
+    """A loop of one to seven elementwise operators on up to four images, vectors of channels and single values."""
+    shape = image(rng)
+    values, ops = [tensor(shape) for _ in range(rng.choice([1, 2, 3, 4]))], list[Op]()
+    last = tensor(shape)
+    for _ in range(rng.choice([1, 2, 2, 3, 3, 4, 5, 7])):
+        ops.append(_elementwise(rng, last, rng.choice(values)))
+        last = ops[-1].output
+    if rng.random() < 0.25:  # one of two values, by a condition
+        condition = operator(rng.choice(["GREATER", "LESS_EQUAL"]), [last, values[0]], tensor(shape, 0.0, 0, "bool"))
+        ops += [condition, operator("SELECT_V2", [condition.output, last, values[-1]], tensor(shape))]
+    return merged(tuple(ops))
+
+
+def _elementwise(rng: random.Random, x: Tensor, other: Tensor) -> Op:
+    """An operator on x, and on the other, a constant a channel, or a single one."""
+    values = np.random.default_rng(rng.randrange(2**31))
+    kind = rng.choice(["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "TABLE", "TABLE", "SQUARED_DIFFERENCE", "CHANNEL_TABLES"])
+    if "TABLE" in kind:
+        channels = () if kind == "TABLE" else x.shape[3:]
+        data = values.integers(-128, 128, (*channels, 256)).astype(np.int8)
+        return Op(kind, (x, tensor(data.shape, 0.0, 0, "int8", data)), (tensor(x.shape),), Table(()))
+    if rng.random() < 0.3:
+        size = rng.choice([x.shape[3:], ()])
+        other = tensor(size, 0.03, 3, "int8", values.integers(-127, 128, size).astype(np.int8))
+    output = tensor(x.shape, rng.choice([0.07, 0.05, 0.02]), 1)
+    return operator(kind, [x, other], output if kind != "MAXIMUM" else tensor(x.shape))

@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from cost_draws import (
     draw_blocks,
     draw_lstm,
+    draw_merged,
     draw_nearest,
     draw_product,
     draw_reduction,
@@ -48,6 +49,7 @@ _PATIENCE = 60
 OWN_DTYPES = {
     "SVDF": 3, "UNIDIRECTIONAL_SEQUENCE_LSTM": 3, "ROW_SUM": 3, "AVERAGE_OF_SUM": 3, "MEAN_OF_SUM": 3,
     "TABLE": 1, "CHANNEL_TABLES": 1, "ROW_MACS": 1, "OUTPUT_OF_SUMS": 1,
+    "MERGED": 1,
 }  # fmt: skip
 
 _ACTIVATIONS = ("NONE", "RELU", "RELU6")
@@ -366,6 +368,7 @@ _DRAWS: dict[str, Callable[[random.Random, str], Op]] = {
     "QUANTIZE": _draw_unary,
     "TABLE": _draw_tables,
     "CHANNEL_TABLES": _draw_tables,
+    "MERGED": draw_merged,
     "DEQUANTIZE": _draw_dequantize,
     "RESHAPE": _draw_reshape,
     "SOFTMAX": _draw_softmax,

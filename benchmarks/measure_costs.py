@@ -48,7 +48,7 @@ from tinyfuse.verify.emulation.module import build_module  # noqa: E402
 from tinyfuse.verify.emulation.qemu import Qemu  # noqa: E402
 
 #: operators drawn of each kind; more of those with many features
-DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30}
+DRAWN = {"CONV_2D": 90, "DEPTHWISE_CONV_2D": 50, "FULLY_CONNECTED": 30, "MERGED": 90}
 DRAWN_OF_OTHERS = 18
 #: and for a kernel that accepts few of its kind
 DRAWN_FOR = {

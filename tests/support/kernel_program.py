@@ -22,7 +22,7 @@ from overlaps import least_distance
 
 from tinyfuse.emit.weights import scalar
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
+from tinyfuse.kernels.base import CallSite, Compiled, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.kernels.c_types import CTYPE
 from tinyfuse.ops import FAMILIES
 from tinyfuse.resources import resource_dir
@@ -400,7 +400,9 @@ def _statement(statement: Statement) -> str:
     if isinstance(statement, Let):
         return f"const {statement.ctype} {statement.name} = {_initializer(statement.value)};"
     if isinstance(statement, Loop):
-        return f"{statement.head} {{ {' '.join(map(_statement, statement.body))} }}"
+        return f"{statement.pragma} {statement.head} {{ {' '.join(map(_statement, statement.body))} }}"
+    if isinstance(statement, Compiled):
+        return "\n".join([f"\n#if {statement.condition}", *map(_statement, statement.body), "#endif\n"])
     call = f"{statement.function}({', '.join(map(_initializer, statement.args))})"
     return f"{call};" if statement.status is None else f"if ({call} != {statement.status}) {{ return 1; }}"
 

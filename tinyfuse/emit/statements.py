@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.weights import scalar
-from tinyfuse.kernels.base import Branch, Let, Loop, Repeat, Statement
+from tinyfuse.kernels.base import Branch, Compiled, Let, Loop, Repeat, Statement
 
 
 class Printer:
@@ -37,12 +38,21 @@ class Printer:
                 self.depth -= 1
                 self.print_line("};")
             else:
-                self.print_line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};")
+                note = f" /* {comment(statement.note)} */" if statement.note else ""
+                self.print_line(f"const {statement.ctype} {statement.name} = {_expression(statement.value)};{note}")
             return
         if isinstance(statement, Loop):
+            if statement.pragma:
+                self.print_line(statement.pragma)
             self.print_line(f"{statement.head} {{")
             self.print_block(statement.body)
             self.print_line("}")
+            return
+        if isinstance(statement, Compiled):
+            self.lines.append(f"#if {statement.condition}")
+            for inner in statement.body:
+                self.print_statement(inner)
+            self.lines.append("#endif")
             return
         if isinstance(statement, Branch):
             self.print_line(f"if ({statement.condition} != 0) {{")

@@ -9,6 +9,7 @@ from tinyfuse.explain.advice import advice
 from tinyfuse.explain.fusions import fusions
 from tinyfuse.explain.sliding import sliding_json
 from tinyfuse.ir import Op
+from tinyfuse.ops.merged import Merged
 from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
 from tinyfuse.report.report_json import JsonObject, reordering_json
@@ -42,6 +43,11 @@ def explain_json(plan: Plan) -> JsonObject:
             }
             for op in plan.graph.ops
             if isinstance(op.attributes, Table)
+        ],
+        "merged": [
+            {"operator": _operator(op), "kinds": list(op.attributes.kinds)}
+            for op in plan.graph.ops
+            if isinstance(op.attributes, Merged)
         ],
         "sliding": sliding,
         "advice": [

@@ -24,6 +24,8 @@ def explain_text(data: JsonObject) -> str:
         lines += _fusion(fusion)
     for table in data["tables"]:
         lines += _wrapped(_table(table), "  ", first="")
+    for loop in data["merged"]:
+        lines += _wrapped(_merged(loop), "  ", first="")
     lines += sliding_lines(data)
     lines += ["", "advice" if data["advice"] else "no advice"]
     for advice in data["advice"]:
@@ -47,6 +49,11 @@ def _table(table: JsonObject) -> str:
     size = f"{table['bytes']:,} bytes"
     tables = f"a table of {size}" if table["channels"] == 1 else f"{table['channels']} channels' tables of {size}"
     return f"table    {where}: what {what} make of one int8 value is {tables}"
+
+
+def _merged(loop: JsonObject) -> str:
+    what, where = " + ".join(loop["kinds"]), f"op {loop['operator']['index']} {quoted(loop['operator']['name'])}"
+    return f"merged   {where}: {what} are one loop, with what lies between them in registers"
 
 
 def _operators(operators: list[JsonObject]) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from tinyfuse.ir import Array, Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Kernel, Statement
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Kernel, Statement, proven
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.ops.table import TABLE_VALUES
 
@@ -37,18 +38,26 @@ class Clamp(_Tabled):
     in_place = (0,)
 
     def accepts(self, op: Op, context: Context) -> bool:
+        return self._limits(op) is not None
+
+    def _limits(self, op: Op) -> tuple[int, int] | None:
+        """The least and the largest result of a clamp; None of another function."""
         if not op.input.dtype == op.output.dtype == "int8":
-            return False
+            return None
         table = self.table(op)
-        return np.array_equal(table, np.clip(TABLE_VALUES, table.min(), table.max()))
+        clamps = np.array_equal(table, np.clip(TABLE_VALUES, table.min(), table.max()))
+        return (int(table.min()), int(table.max())) if clamps else None
+
+    def element(self, op: Op) -> Element | None:
+        limits = self._limits(op)
+        return None if limits is None else Element("clamp", "choices", numbers=limits)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return by_elements(op, by_row)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        table = self.table(op)
         pointers = (input_pointer(site, 0), output_pointer(site))
-        return (Call(self.name, (*pointers, element_count(op.output, site), int(table.min()), int(table.max()))),)
+        return (Call(self.name, (*pointers, element_count(op.output, site), *proven(self._limits(op)))),)
 
 
 class Lookup(_Tabled):
@@ -64,6 +73,11 @@ class Lookup(_Tabled):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("table", self.table(op), CTYPE[self.result]),)
+
+    def element(self, op: Op) -> Element | None:
+        if not op.input.dtype == op.output.dtype == self.result == "int8":
+            return None
+        return Element("look_up", "lookups", table=self.table(op))
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return by_elements(op, by_row)
@@ -95,6 +109,11 @@ class ChannelLookup(Kernel):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return (Constant("tables", op.operand(1).values, CTYPE[self.result]),)
+
+    def element(self, op: Op) -> Element | None:
+        if not op.output.dtype == self.result == "int8":
+            return None
+        return Element("look_up_channel", "channel_lookups", table=op.operand(1).values)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         channels = op.output.shape[-1]

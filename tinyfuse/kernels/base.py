@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.kernels.counts import Counts, element_counts
+from tinyfuse.kernels.element import Element
 from tinyfuse.targets import Target
 
 # --- statements ------------------------------------------------------------------------------
@@ -25,11 +26,13 @@ Expr = int | float | str
 
 @dataclass(frozen=True)
 class Let:
-    """`const ctype name = value;` A dict value becomes designated initializers (they may nest)."""
+    """`const ctype name = value;` A dict value becomes designated initializers (they may nest). `note`: a comment after
+    it."""
 
     ctype: str
     name: str
     value: Expr | Mapping[str, Any]
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,21 @@ class Call:
 
 @dataclass(frozen=True)
 class Loop:
-    """`for (int32_t counter = 0; counter < count; counter += step) { body }`"""
+    """`for (int32_t counter = first; counter < count; counter += step) { body }`, with a macro that tells compilers
+    what to do with the loop in front of it, where `pragma` names one."""
 
     counter: str
-    count: int
+    count: int | str
     body: tuple[Statement, ...]
     step: int = 1
+    first: Expr = 0
+    pragma: str = ""
 
     @property
     def head(self) -> str:
         """The C before its body."""
         step = f"++{self.counter}" if self.step == 1 else f"{self.counter} += {self.step}"
-        return f"for (int32_t {self.counter} = 0; {self.counter} < {self.count}; {step})"
+        return f"for (int32_t {self.counter} = {self.first}; {self.counter} < {self.count}; {step})"
 
 
 @dataclass(frozen=True)
@@ -78,13 +84,21 @@ class Repeat:
     body: tuple[Statement, ...]
 
 
-Statement = Let | Call | Loop | Branch | Repeat
+@dataclass(frozen=True)
+class Compiled:
+    """`#if condition`, body, `#endif`."""
+
+    condition: str
+    body: tuple[Statement, ...]
+
+
+Statement = Let | Call | Loop | Branch | Repeat | Compiled
 
 
 def called(statements: tuple[Statement, ...]) -> Iterator[Let | Call]:
     """The calls and what they are given, in the order of the text, whether or not they run."""
     for statement in statements:
-        if isinstance(statement, Loop):
+        if isinstance(statement, Loop | Compiled):
             yield from called(statement.body)
         elif isinstance(statement, Branch):
             yield from called(statement.then + statement.otherwise)
@@ -343,6 +357,11 @@ class Kernel(ABC):
         """Which of its ways the C function goes, where they differ so much that each has costs of its own
         (tinyfuse/cost); "" where there is one."""
         return ""
+
+    def element(self, op: Op) -> Element | None:
+        """How one element of `op` is computed in registers, where its operands may be of any shape; None where it can't
+        be a part of a merged loop."""
+        return None
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         """How a call, of a row or whole, may be made in pieces; None where it may not."""

@@ -25,6 +25,7 @@ from tinyfuse.kernels.base import (
     element_access_orders,
 )
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, from_piece, input_pointer, output_pointer, row_pointer
 from tinyfuse.ops.binary import (
     MOST_LOOPS,
@@ -122,15 +123,22 @@ def comparison(op: Op) -> Fields:
 
 
 class _BinaryKernel(Kernel):
-    """One operator kind on operands of one dtype."""
+    """One operator kind on operands of one dtype. `work`: what an element of it counts as in merged loops, which
+    tinyfuse_merged.h then has a function for; "" for none."""
 
     by_row, rings = True, True
 
     variant = ""
 
-    def __init__(self, kind: str, dtype: str, parameters: Parameters | None, header: str):
+    def __init__(self, kind: str, dtype: str, parameters: Parameters | None, header: str, work: str = ""):
         self.dtype, self.parameters, self.headers = dtype, parameters, (header,)
+        self._function, self._work = kind.lower(), work
         self.name = f"tinyfuse_{kind.lower()}{self.variant}_{SUFFIX[dtype]}"
+
+    def element(self, op: Op) -> Element | None:
+        if not self._work or op.operand(0).dtype != self.dtype:
+            return None
+        return Element(self._function, self._work, self.parameters(op) if self.parameters else None)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
@@ -229,10 +237,12 @@ def _replaceable(op: Op) -> list[int]:
 
 
 def binary_kernels(
-    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h"
-) -> tuple[Kernel, ...]:
-    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any."""
-    return EqualShapes(kind, dtype, parameters, header), Broadcast(kind, dtype, parameters, header)
+    kind: str, dtype: str = "int8", parameters: Parameters | None = None, header: str = "tinyfuse_binary.h",
+    work: str = "",
+) -> tuple[Kernel, ...]:  # fmt: skip
+    """Our kernels of a kind for operands of that dtype, best first; `parameters`: of the C, where it takes any; `work`:
+    as of _BinaryKernel."""
+    return EqualShapes(kind, dtype, parameters, header, work), Broadcast(kind, dtype, parameters, header, work)
 
 
 def float_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Division, Kernel, Statement
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 
 
@@ -14,6 +15,9 @@ class Not(Kernel):
     headers = ("tinyfuse_binary.h",)
     by_row, rings = True, True
     in_place = (0,)
+
+    def element(self, op: Op) -> Element | None:
+        return Element("logical_not", "choices")
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return by_elements(op, by_row)

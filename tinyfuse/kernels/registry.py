@@ -61,6 +61,7 @@ from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumns
 from tinyfuse.kernels.detection import DetectionKernel
 from tinyfuse.kernels.division import floored, int8_quotients
 from tinyfuse.kernels.each_image import EachImage
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import (
     COMMON,
     Parameters,
@@ -98,6 +99,7 @@ from tinyfuse.kernels.layers_w16 import ConvRowW16, DepthwiseRowW16, PackedConvR
 from tinyfuse.kernels.logic import Not
 from tinyfuse.kernels.lstm import LstmReal, LstmWhole
 from tinyfuse.kernels.matmul_s16 import DenseS16, Depthwise3x3RowS16, PackedConvRowS16, PackedDepthwiseRowS16
+from tinyfuse.kernels.merged import MergedByFours, MergedLoop
 from tinyfuse.kernels.mve import (
     MveBufferedPointwise,
     MveConvRow,
@@ -181,6 +183,12 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
     return kernels
 
 
+def element_of(op: Op) -> Element | None:
+    """How one element of `op` is computed in registers; None where it can't be a part of a merged loop."""
+    found = (kernel.element(op) for kernel in kernels_for(op))
+    return next((element for element in found if element is not None), None)
+
+
 def _layer_dtype(op: Op) -> str:
     """The key of a layer's kernels: its dtype, or "int8 x int16" where its weights are wider than its data."""
     wide = (op.output.dtype, op.operand(1).dtype) == ("int8", "int16")
@@ -191,16 +199,25 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
     return IndexedRow(indexes), IndexedCopy(indexes)
 
 
+_LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of), MergedLoop(element_of))
+
+
 def _binary(
-    kind: str, parameters: Parameters | None, *more: Kernel, header: str = "tinyfuse_binary.h"
+    kind: str, parameters: Parameters | None, *more: Kernel, work: str, header: str = "tinyfuse_binary.h"
 ) -> tuple[Kernel, ...]:
-    """Those of an operator of two inputs that are int8 or int32."""
-    return *binary_kernels(kind, "int8", parameters, header), *binary_kernels(kind, "int32"), *more
+    """Those of an operator of two inputs that are int8 or int32; `work`: what an int8 element of it is in merged
+    loops."""
+    own = *binary_kernels(kind, "int8", parameters, header, work), *binary_kernels(kind, "int32")
+    return *own, *_LOOPS, *more
 
 
 def _comparisons(family: Comparison) -> tuple[Kernel, ...]:
     wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
-    return *_binary(family.kind, comparison), *float_kernels(f"IS_{family.kind}"), *wide_kernels(family.kind, *wide)
+    return (
+        *_binary(family.kind, comparison, work="comparisons"),
+        *float_kernels(f"IS_{family.kind}"),
+        *wide_kernels(family.kind, *wide),
+    )
 
 
 _MOVED = {
@@ -308,26 +325,28 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "SQUEEZE": (Copy(),),
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
-        SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), header=COMMON),
+        SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), work="sums", header=COMMON),
         *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused), CmsisAdd("int16"),
     ),
     "SUB": (
-        SumLine(), *_binary("SUB", rescaled(add_multipliers)),
+        SumLine(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
         *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused), *clamped_kernels("SUB"),
     ),
     "MUL": (
-        *_binary("MUL", product, CmsisMul(), header=COMMON),
+        *_binary("MUL", product, CmsisMul(), work="products", header=COMMON),
         *int16_kernels("MUL", product), *float_kernels("MUL", fused), *clamped_kernels("MUL"), CmsisMul("int16"),
     ),
     **{
         kind: (
-            *_binary(kind, None, CmsisMinMax(kind)),
+            *_binary(kind, None, CmsisMinMax(kind), work="choices"),
             *int16_kernels(kind), *float_kernels(kind), *wide_kernels(kind, "int64"),
         )
         for kind in ("MAXIMUM", "MINIMUM")
     },
     "SQUARED_DIFFERENCE": (
-        *binary_kernels("SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False)),
+        *binary_kernels(
+            "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False), work="sums"
+        ),
         *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False)),
         *float_kernels("SQUARED_DIFFERENCE"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
     ),
@@ -342,8 +361,8 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "POW": binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
-    "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool"),
-    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool"),
+    "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
+    "LOGICAL_OR": binary_kernels("LOGICAL_OR", "bool", work="choices"),
     "LOGICAL_NOT": (Not(),),
     "CAST": tuple(Cast(*pair) for pair in CASTS),
     "QUANTIZE": (InvertSign(), *(Convert(*pair) for pair in QUANTIZES)),
@@ -415,4 +434,5 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_WINDOW": (AwaitWindow(),),
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
+    "MERGED": _LOOPS,
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinyfuse.ir import Op, Tensor
-from tinyfuse.kernels.base import CallSite, Division, Expr, TensorAccess
+from tinyfuse.kernels.base import CallSite, Division, TensorAccess
 
 
 def byte_at(pointer: str, offset: int) -> str:
@@ -20,7 +20,7 @@ def row_pointer(view: TensorAccess, row: str) -> str:
     return f"{view.pointer} + {slot} * {tensor.elements // tensor.shape[1]}"
 
 
-def element_count(tensor: Tensor, site: CallSite) -> Expr:
+def element_count(tensor: Tensor, site: CallSite) -> int | str:
     """How many elements a call computes: the tensor's, those of one of its rows, or of a piece."""
     if site.piece is not None:
         return site.piece.count

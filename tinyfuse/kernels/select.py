@@ -18,6 +18,7 @@ from tinyfuse.kernels.base import (
     element_access_orders,
 )
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import stored
 from tinyfuse.kernels.rows import element_count, row_pointer
 from tinyfuse.ops.add_n import add_n_multiplier
@@ -67,6 +68,9 @@ class Select(_Operands):
 
     def __init__(self, dtype: str):
         super().__init__("select", dtype)
+
+    def element(self, op: Op) -> Element | None:
+        return Element("select", "choices") if op.output.dtype == self.dtype == "int8" else None
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dims, *strides = select_loops(op, rows=site.row is not None)

@@ -22,6 +22,7 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Context, proven
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.elementwise import EqualShapes, Fields
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.convolution import clamp_range
@@ -55,6 +56,11 @@ class SumLine(EqualShapes):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and plane(op) is not None
+
+    def element(self, op: Op) -> Element | None:
+        if op.output.dtype != "int8" or plane(op) is None:
+            return None
+        return Element("sum_line", "planes", _fields(op))
 
 
 def _fields(op: Op) -> Fields:

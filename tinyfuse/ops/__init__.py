@@ -3,7 +3,7 @@
 from collections.abc import MutableMapping, Sequence
 from functools import lru_cache
 
-from tinyfuse.ir import Array, Graph, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ops.activations import (
     EluOperator,
     HardSwishOperator,
@@ -55,6 +55,7 @@ from tinyfuse.ops.l2_normalization import L2NormalizationOperator
 from tinyfuse.ops.log_softmax import LogSoftmaxOperator
 from tinyfuse.ops.logic import COMPARISONS, LogicalAndOperator, LogicalNotOperator, LogicalOrOperator
 from tinyfuse.ops.lstm import LstmOperator
+from tinyfuse.ops.merged import MergedOperator
 from tinyfuse.ops.mirror_pad import MirrorPadOperator
 from tinyfuse.ops.move_sum import MoveSumOperator
 from tinyfuse.ops.one_hot import OneHotOperator
@@ -119,6 +120,11 @@ def _run(graph: Graph, inputs: Sequence[Array], states: MutableMapping[Tensor, A
 @lru_cache(maxsize=1024)
 def _macs(graph: Graph) -> int:
     return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)
+
+
+def _compute(op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+    """An operator that is a part of another one."""
+    return FAMILIES[op.kind].reference(op, *inputs)
 
 
 FAMILIES: dict[str, OpFamily] = {
@@ -253,5 +259,6 @@ FAMILIES: dict[str, OpFamily] = {
         AwaitRowsOperator(),
         AwaitWindowOperator(),
         FeedRowsOperator(),
+        MergedOperator(_compute),
     )
 }

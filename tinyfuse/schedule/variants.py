@@ -11,6 +11,7 @@ from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.schedule.merging import merge_elementwise
 from tinyfuse.targets import Target
 
 
@@ -31,17 +32,20 @@ class Variants:
         usual = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
         self._price = usual if flash_price is None else flash_price
         self._known: Rewritten = {}
+        self._loops: dict[Graph, Graph] = {}
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
         """The variant for one of OPTIMIZE."""
+        steps = list(self.steps(optimize, with_views))
+        return Variant(steps[-1][1] if steps else self._checked, self._context(optimize))
+
+    def _context(self, optimize: str) -> Context:
         options = self._options
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
-        context = Context(
+        return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
             divided=options.max_step is not None,
         )  # fmt: skip
-        steps = list(self.steps(optimize, with_views))
-        return Variant(steps[-1][1] if steps else self._checked, context)
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
         """The graphs on the way to a variant's: after each rewrite that changed something, with its name."""
@@ -53,8 +57,16 @@ class Variants:
         ):
             yield name, rewritten
             graph = rewritten
+        merged = self._merged(graph) if options.fusion != "none" else graph
+        if merged is not graph:
+            yield merge_elementwise.__name__, merged
         if options.feeds_image:
-            yield feed_rows.__name__, self._fed(graph)
+            yield feed_rows.__name__, self._fed(merged)
+
+    def _merged(self, graph: Graph) -> Graph:
+        if graph not in self._loops:
+            self._loops[graph] = merge_elementwise(graph, self._context("balanced"))
+        return self._loops[graph]
 
     def _fed(self, graph: Graph) -> Graph:
         if (feed_rows, graph) not in self._known:

@@ -182,6 +182,7 @@ _EXPLAIN = record(
         )
     ),
     tables=items(record(operator=_OPERATOR, kinds=items(TEXT), channels=COUNT, bytes=COUNT)),
+    merged=items(record(operator=_OPERATOR, kinds=items(TEXT))),
     advice=items(record(topic=TEXT, operator=TEXT, message=TEXT, hint=TEXT)),
 )
 

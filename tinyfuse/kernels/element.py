@@ -1,0 +1,31 @@
+"""How a kernel computes a single element in registers: what merged loops are made of (kernels/merged.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tinyfuse.ir import Array, Op, Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Element:
+    """A function of runtime_c/tinyfuse_merged.h: of the stored values of the operands the stored result.
+
+    name        tinyfuse_merged_NAME; with Helium tinyfuse_merged_NAME4 does four
+    work        which counts of a cost table it belongs to (kernels/merged_expression.py)
+    parameters  type and fields of the struct that it takes, None for none
+    table       int8 [256] or [channels, 256], in the order of a table (ops/table.py), which it looks up in
+    numbers     arguments after the operands
+    """
+
+    name: str
+    work: str
+    parameters: tuple[str, Mapping[str, Any]] | None = None
+    table: Array | None = None
+    numbers: tuple[int, ...] = ()
+
+    def values_of(self, op: Op) -> tuple[Tensor, ...]:
+        """The operator's inputs that are operands of the function: its table, where it has one as an input, is none."""
+        return op.operands if self.table is None else op.operands[:1]

@@ -1,0 +1,221 @@
+"""Our kernel of merged elementwise operators (runtime_c/tinyfuse_merged.h): a loop that is written for its expression.
+
+    for (int32_t i = 0; i < 64; ++i) {
+        const int32_t a0 = source0[i];
+        const int32_t a1 = source1[i];
+        const int32_t r0 = tinyfuse_merged_look_up(table0, a1); /* op 4 LOGISTIC */
+        const int32_t r1 = tinyfuse_merged_mul(&p1, a0, r0); /* op 5 MUL */
+        tinyfuse_merged_store_s8(out + i, r1);
+    }
+
+With Helium the same loop over fours stands in front of it, and leaves it the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tinyfuse.ir import Op
+from tinyfuse.kernels.base import (
+    AccessOrder,
+    Call,
+    CallSite,
+    Compiled,
+    Constant,
+    Context,
+    Division,
+    Expr,
+    Kernel,
+    Let,
+    Loop,
+    Statement,
+    element_access_orders,
+    proven,
+)
+from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.counts import Counts
+from tinyfuse.kernels.elementwise import stored
+from tinyfuse.kernels.merged_expression import FOUR, ElementOf, Expression, Step, expression_of, merged_counts
+from tinyfuse.kernels.rows import by_elements, element_count, from_piece, row_pointer
+from tinyfuse.ops.merged import Merged
+
+#: of a loop over channels: of the pixel's first element the number
+_START = "start"
+
+
+class MergedLoop(Kernel):
+    """Operators whose kernels tell how they compute an element; `element_of`: which one. A single operator too, where
+    an operand is broadcast, and no kernel has a loop of its own for that."""
+
+    name = "tinyfuse_merged_s8"
+    headers = ("tinyfuse_merged.h",)
+    by_row, rings = True, True
+    together = 1  # elements
+
+    def __init__(self, element_of: ElementOf):
+        self._element_of = element_of
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        expression = expression_of(self._element_of, op)
+        if expression is None:
+            return False
+        return isinstance(op.attributes, Merged) or any(how != "whole" for how in expression.reads.values())
+
+    def _expression(self, op: Op) -> Expression:
+        return proven(expression_of(self._element_of, op))
+
+    def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
+        elements = by_elements(op, by_row)
+        if not self._expression(op).by_channels:
+            return elements
+        return Division(elements.units // op.output.shape[-1])
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        return merged_counts(self._element_of, op, by_row, self.together)
+
+    def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
+        reads = self._expression(op).reads
+        return element_access_orders(
+            op, [i for i, how in reads.items() if how == "whole" and not op.operand(i).is_constant]
+        )
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        expression = self._expression(op)
+        operands = (
+            Constant(f"operand{i}", stored(op.operand(i)), CTYPE[op.operand(i).dtype])
+            for i, how in expression.reads.items()
+            if op.operand(i).is_constant and how != "single"
+        )
+        tables = (
+            Constant(f"table{n}", np.roll(step.element.table, 128, axis=-1), "int8_t")
+            for n, step in enumerate(expression.steps)
+            if step.element.table is not None
+        )
+        return *operands, *tables
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        return _Writer(op, site, self._expression(op)).statements(self.together)
+
+
+class MergedByFours(MergedLoop):
+    """Four elements at once, with Helium."""
+
+    name = "tinyfuse_merged_fours_s8"
+    together = FOUR
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return context.target.mve and super().accepts(op, context)
+
+
+#: a loop of so many elements does several a round, which compilers are told
+_UNROLLED = 8
+
+
+class _Writer:
+    """The statements of one call."""
+
+    def __init__(self, op: Op, site: CallSite, expression: Expression):
+        self.op, self.site, self.expression = op, site, expression
+        #: of a call, where the loop is one over channels
+        self.channels = op.output.shape[-1] if op.output.shape else 1
+        self.pixels = op.output.elements // (self.channels * (op.output.shape[1] if site.row is not None else 1))
+
+    def statements(self, together: int) -> tuple[Statement, ...]:
+        """What stays the same, then the loops."""
+        if not self.expression.by_channels:
+            loops = self._loops(element_count(self.op.output, self.site), together)
+        else:
+            start = Let("int32_t", _START, f"pixel * {self.channels}")
+            pixels = self.pixels if self.site.piece is None else self.site.piece.count
+            loops = (Loop("pixel", pixels, (start, *self._loops(self.channels, together))),)
+        return *self._parameters(), *self._pointers(), *loops
+
+    def _loops(self, length: int | str, together: int) -> tuple[Statement, ...]:
+        """Those over so many elements."""
+        if together == FOUR and (isinstance(length, str) or length >= FOUR):
+            fours = f"{length} / 4 * 4" if isinstance(length, str) else length // FOUR * FOUR
+            by_fours = Loop("i", fours, self._body(four=True), FOUR)
+            rest = Loop("i", length, self._body(four=False), first=f"TINYFUSE_MVE ? {fours} : 0")
+            return Compiled("TINYFUSE_MVE", (by_fours,)), rest
+        long = isinstance(length, str) or length >= _UNROLLED
+        return (Loop("i", length, self._body(four=False), pragma="TINYFUSE_MERGED_UNROLL" if long else ""),)
+
+    def _parameters(self) -> tuple[Let, ...]:
+        return tuple(
+            Let(step.element.parameters[0], f"p{n}", step.element.parameters[1])
+            for n, step in enumerate(self.expression.steps)
+            if step.element.parameters is not None
+        )
+
+    def _pointers(self) -> tuple[Let, ...]:
+        """The inputs' first elements of this call, values that are single, and tables."""
+        found = []
+        for i, how in self.expression.reads.items():
+            tensor, ctype = self.op.operand(i), CTYPE[self.op.operand(i).dtype]
+            if how == "single" and tensor.is_constant:
+                found.append(Let("int32_t", f"a{i}", int(stored(tensor)[0])))
+            elif how == "single":
+                found.append(Let("int32_t", f"a{i}", f"*({self._pointer(i)})"))
+            else:
+                found.append(Let(f"{ctype} *const", f"source{i}", self._pointer(i)))
+        tables = (n for n, step in enumerate(self.expression.steps) if step.element.table is not None)
+        found += [
+            Let("int8_t *const", f"table{n}", f"tinyfuse_merged_middle({self.site.constant(f'table{n}')})")
+            for n in tables
+        ]
+        return tuple(found)
+
+    def _pointer(self, i: int) -> str:
+        view, tensor, row = self.site.inputs[i], self.op.operand(i), self.site.row
+        start = self.site.constant(f"operand{i}") if view is None else view.pointer
+        if self.expression.reads[i] != "whole":
+            return start
+        if row is not None and view is not None:
+            start = row_pointer(view, row)
+        elif row is not None:
+            start = f"{start} + {row} * {tensor.elements // self.op.output.shape[1]}"
+        return self._of_piece(start)
+
+    def _of_piece(self, pointer: str) -> str:
+        return from_piece(pointer, self.site, self.channels if self.expression.by_channels else 1)
+
+    def _body(self, four: bool) -> tuple[Statement, ...]:
+        """The loop's: loads, the operators, the store; `four`: of four elements at once."""
+        ctype, suffix = ("int32x4_t", "4") if four else ("int32_t", "")
+        loads = [
+            Let(ctype, f"a{i}", self._load(i, how, four)) for i, how in self.expression.reads.items() if how != "single"
+        ]
+        steps = [
+            Let(ctype, f"r{n}", self._step(n, step, four), f"op {step.op.index} {step.op.kind}")
+            for n, step in enumerate(self.expression.steps)
+        ]
+        place = f"{self._of_piece(self.site.output.pointer)} + {self._place('whole')}"
+        store = f"tinyfuse_merged_store{suffix}_{SUFFIX[self.op.output.dtype]}"
+        return *loads, *steps, Call(store, (place, f"r{len(steps) - 1}"))
+
+    def _place(self, how: str) -> str:
+        """The number of a call's element in the loop."""
+        return f"{_START} + i" if self.expression.by_channels and how == "whole" else "i"
+
+    def _load(self, i: int, how: str, four: bool) -> str:
+        if four:
+            return f"tinyfuse_merged_load4_{SUFFIX[self.op.operand(i).dtype]}(source{i} + {self._place(how)})"
+        return f"source{i}[{self._place(how)}]"
+
+    def _step(self, n: int, step: Step, four: bool) -> str:
+        element = step.element
+        args: list[Expr] = ["&p" + str(n)] if element.parameters is not None else []
+        if element.table is not None:
+            args.append(f"table{n} + 256 * i" if element.table.ndim > 1 else f"table{n}")
+        args += [self._value(source, four) for source in step.operands]
+        args += element.numbers
+        return f"tinyfuse_merged_{element.name}{'4' if four else ''}({', '.join(map(str, args))})"
+
+    def _value(self, source: int, four: bool) -> str:
+        """C of an operand: an input's value, or an operator's result."""
+        if source >= len(self.op.inputs):
+            return f"r{source - len(self.op.inputs)}"
+        single = four and self.expression.reads[source] == "single"
+        return f"vdupq_n_s32(a{source})" if single else f"a{source}"

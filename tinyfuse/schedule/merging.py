@@ -1,0 +1,108 @@
+"""Elementwise operators become one loop, where that is predicted to take fewer instructions.
+
+before   %a = LOGISTIC(%gate);  %b = MUL(%x, %a);  %c = ADD(%b, %residual)
+after    %c = MERGED(%gate, %x, %residual)
+
+No rewrite, for what a loop takes depends on the target's kernels. A region of operators qualifies that has one output,
+where all of them compute elements of its shape from elements at the same place, of the same channel, or from single
+values (`Kernel.element`), and nobody outside reads what lies between. It is found from its last operator backwards, and
+of all sizes on the way the one that saves most is taken. No operator is drawn behind others if what it reads, and would
+be kept for it, is larger than what it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tinyfuse.cost.predict import kernel_instructions
+from tinyfuse.ir import Graph, Op, Saving, Tensor
+from tinyfuse.kernels.base import Context
+from tinyfuse.kernels.registry import element_of
+from tinyfuse.ops.merged import merged, reach
+from tinyfuse.plan import Stage
+from tinyfuse.schedule.lower import make_stages
+
+#: operators of a loop: more would hold more values than registers do, and grow code
+MOST_PARTS = 10
+
+#: a loop must be predicted to take less than this share of what its operators take
+_SURELY_FASTER = 0.95
+
+
+def merge_elementwise(graph: Graph, context: Context) -> Graph:
+    """The graph with merged operators, the very same where there is nothing to merge. CMSIS-NN's kernels stay where the
+    user asks for them."""
+    if context.kernels == "cmsis-nn":
+        return graph
+    # the same loops for all objectives, so that they go on with one graph
+    common = replace(context, optimize="balanced", step=False)
+    position, instead = {op: place for place, op in enumerate(graph.ops)}, dict[Op, Op | None]()
+    for last in reversed(graph.ops):
+        if last in instead or not _joins(last, last):
+            continue
+        best, saved = tuple[Op, ...](), 0.0
+        for region in _regions(graph, last, position, instead):
+            found = _saving(region, common)
+            if found > saved:
+                best, saved = region, found
+        if best:
+            instead |= dict.fromkeys(best)
+            instead[last] = merged(best)
+    if not instead:
+        return graph
+    ops = tuple(new for op in graph.ops if (new := instead.get(op, op)) is not None)
+    saving = Saving(merge_elementwise.__name__, tuple(op for op in graph.ops if op in instead), 0, 0)
+    return replace(graph, ops=ops, savings=(*graph.savings, saving))
+
+
+def _joins(op: Op, last: Op) -> bool:
+    """Whether an operator may be computed in one loop with `last`, element for element."""
+    if op.view or op.states or not op.activations or len(op.outputs) != 1 or op.output.shape != last.output.shape:
+        return False
+    element = element_of(op)
+    return element is not None and all(reach(last, tensor) for tensor in element.values_of(op))
+
+
+def _regions(
+    graph: Graph, last: Op, position: Mapping[Op, int], taken: Mapping[Op, Op | None]
+) -> Iterator[tuple[Op, ...]]:
+    """The regions of several operators that end with `last`, each with one more than the one before."""
+    inside = {last}
+    while len(inside) <= MOST_PARTS:
+        if len(inside) > 1:
+            yield tuple(sorted(inside, key=position.__getitem__))
+        front = (graph.producer.get(tensor) for op in inside for tensor in op.activations)
+        more = [op for op in front if op is not None and op not in inside and op not in taken]
+        more = [op for op in more if _may_enter(graph, op, last, inside, position)]
+        if not more:
+            return
+        inside.add(max(more, key=position.__getitem__))
+
+
+def _may_enter(graph: Graph, op: Op, last: Op, inside: set[Op], position: Mapping[Op, int]) -> bool:
+    if op.output in graph.outputs or not inside.issuperset(graph.consumers[op.output]) or not _joins(op, last):
+        return False
+    if all(between in inside for between in graph.ops[position[op] + 1 : position[last]]):
+        return True
+    kept = (t for t in op.activations if _ends_with(graph, t, op, position))
+    return sum(tensor.bytes for tensor in kept) <= op.output.bytes
+
+
+def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int]) -> bool:
+    """Whether nobody needs a tensor after an operator."""
+    readers = graph.consumers[tensor]
+    return tensor not in graph.outputs and max(readers, key=position.__getitem__) is op
+
+
+def _saving(region: tuple[Op, ...], context: Context) -> float:
+    """Instructions that one loop is predicted to take less; 0 where that isn't sure, or no loop can be written."""
+    loop = merged(region)
+    apart = sum(kernel_instructions(_alone(op, context), context) for op in region)
+    together = kernel_instructions(_alone(loop, context), context)
+    return apart - together if together < _SURELY_FASTER * apart else 0.0
+
+
+def _alone(op: Op, context: Context) -> Stage:
+    (stage,) = make_stages([op], context)
+    return stage
