@@ -190,7 +190,7 @@ def test_int16_weights_of_int8_data_are_refused_in_files() -> None:
     op = conv_cases.make_op(conv_cases.Shape("CONV_2D", 2, 2, 4, 4), np.random.default_rng(0))
     weights = replace(op.operand(1), dtype="int16", data=op.operand(1).values.astype(np.int16))
     wide = replace(op, inputs=(op.input, weights, op.inputs[2]))
-    with pytest.raises(CompileError, match="weights are constant int8"):
+    with pytest.raises(CompileError, match="weights, constant or computed, are int8"):
         plan_of(conv_cases.model_of(wide))
 
 
