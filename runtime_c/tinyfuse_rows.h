@@ -20,14 +20,22 @@ TINYFUSE_INLINE const void *tinyfuse_rows_start(const void *memory, int32_t firs
 /* Moves `bytes` bytes down to `to`, which lies before `from`. */
 TINYFUSE_SHARED void tinyfuse_move_down(uint8_t *to, const uint8_t *from, int32_t bytes)
 {
+#if defined(__arm__) && !defined(__ARM_FEATURE_UNALIGNED)
+    /* this core loads and stores words that are aligned */
+#define TINYFUSE_WORD(pointer) __builtin_assume_aligned(pointer, 4)
+    if ((((uintptr_t)to | (uintptr_t)from) & 3u) == 0u)
+#else
+#define TINYFUSE_WORD(pointer) (pointer)
+#endif
     for (; bytes >= 16; bytes -= 16, to += 16, from += 16) {
-        const uint32_t a = tinyfuse_load_u32(from), b = tinyfuse_load_u32(from + 4);
-        const uint32_t c = tinyfuse_load_u32(from + 8), d = tinyfuse_load_u32(from + 12);
-        memcpy(to, &a, 4);
-        memcpy(to + 4, &b, 4);
-        memcpy(to + 8, &c, 4);
-        memcpy(to + 12, &d, 4);
+        const uint32_t a = tinyfuse_load_u32(TINYFUSE_WORD(from)), b = tinyfuse_load_u32(TINYFUSE_WORD(from + 4));
+        const uint32_t c = tinyfuse_load_u32(TINYFUSE_WORD(from + 8)), d = tinyfuse_load_u32(TINYFUSE_WORD(from + 12));
+        memcpy(TINYFUSE_WORD(to), &a, 4);
+        memcpy(TINYFUSE_WORD(to + 4), &b, 4);
+        memcpy(TINYFUSE_WORD(to + 8), &c, 4);
+        memcpy(TINYFUSE_WORD(to + 12), &d, 4);
     }
+#undef TINYFUSE_WORD
     for (; bytes > 0; --bytes) {
         *to++ = *from++;
     }

@@ -34,6 +34,11 @@ def case_of(op: Op, kernel: Kernel, data: np.ndarray, ring: bool = False, shift:
     return Case(op, kernel, [data], how, 0 if over else None, shift)
 
 
+def takes_rings(kernel: Kernel, op: Op) -> bool:
+    """By rows, which not every tensor has."""
+    return kernel.by_row and kernel.rings and FAMILIES[op.kind].row_window(op, 0) is not None
+
+
 def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> list[Case]:
     """Each random operator with every kernel that accepts it."""
     rng = np.random.default_rng(seed)
@@ -49,7 +54,7 @@ def random_cases(kind: str, target: Target, count: int = 40, seed: int = 1) -> l
         data = random_input(op, rng, bool(rng.random() < 0.3))
         for kernel in kernels_for(op):
             if kernel.library == "tinyfuse" and kernel.accepts(op, context):
-                ring = kernel.by_row and kernel.rings and bool(rng.random() < 0.5)
+                ring = takes_rings(kernel, op) and bool(rng.random() < 0.5)
                 over = not ring and 0 in kernel.access_orders(op) and bool(rng.random() < 0.7)
                 cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4)), over))
     return cases
@@ -378,7 +383,7 @@ def int4_cases(target: Target, **choices: str) -> list[Case]:
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
                     over = 0 in kernel.access_orders(op)
-                    ring = kernel.by_row and kernel.rings and extreme
+                    ring = takes_rings(kernel, op) and extreme
                     cases += [case_of(op, kernel, data, over=True)] * over
                     cases.append(case_of(op, kernel, data, ring, int(extreme)))
     return cases

@@ -81,6 +81,8 @@ def loops(shape: tuple[int, ...]) -> list[Op]:
         chain().on("SQUARED_DIFFERENCE", tensor(shape, 0.06)).on("MAXIMUM", c.constant()).on("MINIMUM", c.image()),
         chain().on("ADD", tensor(shape, 30.0, 4), scale=0.0002).on("SUB", tensor(shape, 9.0, 4), scale=0.0003),
         chain().on("RELU").on("ADD", c.constant(*shape), scale=0.08, zero_point=100),
+        chain().on("RELU6", scale=0.05, zero_point=3).on("MUL", c.image(), scale=0.00198322),
+        chain().on("MUL", c.image(), scale=0.00198322).on("SUB", tensor(shape, 6.1084, 4), scale=0.00199574),
         chain().on("MUL", c.constant(shape[-1]), scale=0.000002).on("MUL", c.image(), scale=90.0),
         chain().table(True).on("ADD", tensor(channels[1:], 0.04, 2)).table(True),
     ]

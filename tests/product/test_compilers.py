@@ -212,4 +212,4 @@ def test_the_modules_reach_every_function(tmp_path: Path) -> None:
         listed = subprocess.run(["arm-none-eabi-nm", tmp_path / core / "all.o"], capture_output=True, text=True).stdout
         compiled |= set(re.findall(r" [tT] (tinyfuse_\w+)", listed))
     assert len(defined) > 300
-    assert not defined - compiled, sorted(defined - compiled)
+    assert not defined - compiled, " ".join(sorted(defined - compiled))

@@ -15,6 +15,7 @@ import numpy as np
 from batch_module import named_apart
 from cases import NAMED, common
 from compressed_cases import few_values
+from computed_layer_models import MODELS as COMPUTED
 from control_flow_models import MODELS as CONTROL_FLOW
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
@@ -23,15 +24,19 @@ from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
 from stream_models import STREAM_MODELS
+from test_merged import loops
+from test_slice_at import sliced
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
 from test_wide_rewrites import pooled
 from tflite_builder import ModelBuilder
 from uint8_models import CASES as UINT8
 
-from tinyfuse.ir import Op
+from tinyfuse.compiler import compile_graph
+from tinyfuse.ir import Graph, Op
 from tinyfuse.kernels.base import Context
 from tinyfuse.kernels.registry import kernels_of
+from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.select import whole_kernel
 from tinyfuse.targets import load_target
@@ -90,6 +95,9 @@ def modules(target: str) -> list[Plan]:
         plan_of(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
         *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
+        plan_of(sliced(), target, kernels="tinyfuse"),
+        *(plan_of(data, target, kernels="tinyfuse") for data in _computed_layers()),
+        _merged(target),
     ])  # fmt: skip
 
 
@@ -104,6 +112,23 @@ def _tabled(to_int16: bool) -> bytes:
     ]
     sketch.dtype = "int16" if to_int16 else "int8"
     return sketch.build([x], [sketch.converted(value) for value in found])
+
+
+def _computed_layers() -> Iterator[bytes]:
+    """Whose biases are copied, of each dtype that they may have."""
+    for name in ("conv int8", "conv int16", "conv int16, int32 sums", "transposed int16, bias int16"):
+        yield COMPUTED[name if "," in name else f"{name}, all computed"]
+
+
+def _merged(target: str) -> Plan:
+    """Loops with every operator that they may have, whether they pay or not."""
+    found = loops((1, 3, 4, 8))
+    tensors = dict.fromkeys(tensor for op in found for tensor in (*op.activations, *op.outputs))
+    named = {tensor: replace(tensor, name=f"t{n}", index=n) for n, tensor in enumerate(tensors)}
+    ops = [replace(op.reading(named), outputs=(named[op.output],)) for op in found]
+    inputs = tuple(dict.fromkeys(tensor for op in ops for tensor in op.activations))
+    graph = Graph("model.tflite", "0" * 64, tuple(ops), inputs, tuple(op.output for op in ops))
+    return compile_graph(graph, load_target(target), Options("net", kernels="tinyfuse"))
 
 
 def _averaged_int16() -> bytes:
