@@ -40,7 +40,7 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
 
-    steps = steps_of(in_layouts(source, options), options)
+    steps = steps_of(source, options)
     compilations: dict[tuple[Graph, int | None], Compilation] = {}
 
     def planned(tried: Options) -> Plan:
@@ -130,8 +130,9 @@ def checked(source: Graph) -> Graph:
 
 
 def steps_of(source: Graph, options: Options) -> list[Graph]:
-    """What a plan may be made of: the graph as it was read, or with --slide those that compute a step of it, the last
-    one with the most state and the fewest multiply-accumulates."""
+    """What a plan may be made of: the graph as it was read, with the borders that are asked for, or with --slide those
+    that compute a step of it, the last one with the most state and the fewest multiply-accumulates."""
+    source = in_layouts(source, options)
     if options.slide is None or source.window is not None:
         return [source]
     # the step graph's operators are checked too, and then warned of

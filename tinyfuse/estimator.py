@@ -8,7 +8,6 @@ and nothing is verified.
 from __future__ import annotations
 
 from tinyfuse.compiler import is_searched, prepared, steps_of
-from tinyfuse.frontend.layouts import in_layouts
 from tinyfuse.ir import Graph
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
@@ -26,8 +25,7 @@ _WORK_LIMIT = 0
 def rough_plan(source: Graph, target: Target, options: Options) -> Plan:
     """A plan that takes about what compile_graph's takes; a pure function of its arguments. CompileError names
     every reason why there is none."""
-    steps = steps_of(in_layouts(source, options), options)
-    steps = steps_of(in_layouts(source, options), options)
+    steps = steps_of(source, options)
     return of_the_best_step(steps, options, lambda step: lambda wanted: _rough_plan(step, target, wanted))
 
 

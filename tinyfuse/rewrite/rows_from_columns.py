@@ -26,13 +26,14 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.concatenation import Concatenation
 from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.reduce_scaling import reduced_axes
+from tinyfuse.rewrite.turning import Turning
 
 
 def rows_from_columns(graph: Graph) -> Graph:
     """The graph whose lines are images of a single column."""
     regions = _Regions(graph)
     turned = {op for region in regions.found() if _pays(graph, region) for op in region}
-    return _Turning(graph, turned).graph_turned() if turned else graph
+    return _Writer(graph, turned).graph_turned() if turned else graph
 
 
 # --- lines ---------------------------------------------------------------------------------------
@@ -195,28 +196,10 @@ def _slides(op: Op) -> bool:
 # --- the graph -----------------------------------------------------------------------------------
 
 
-class _Turning:
-    """Makes the graph in which the operators `turned` are on images of a single column."""
+class _Writer(Turning):
+    """Of a single column."""
 
-    def __init__(self, graph: Graph, turned: set[Op]):
-        self.graph, self.turned = graph, turned
-        self.images: dict[Tensor, Tensor] = {}  # of a line of the file, what stands for it
-        self.named: set[Tensor] = set()  # lines that are there in the file's shape too
-        self.ops: list[Op] = []
-
-    def graph_turned(self) -> Graph:
-        for op in self.graph.ops:
-            if op in self.turned:
-                self._add(op)
-            else:
-                for tensor in op.activations:
-                    self._name(tensor)
-                self.ops.append(op)
-        for tensor in self.graph.outputs:
-            self._name(tensor)
-        return replace(self.graph, ops=tuple(self.ops))
-
-    def _add(self, op: Op) -> None:
+    def add(self, op: Op) -> None:
         if _renames(op):
             self.images[op.output] = self._image(op.input, op)
             return
@@ -229,9 +212,7 @@ class _Turning:
         if _is_upright(tensor) and tensor not in self.images:
             return tensor
         if tensor not in self.images:
-            image = replace(tensor, shape=_image_shape(tensor.shape), name=f"{tensor.name} (rows)", index=-1)
-            self.ops.append(Op("RESHAPE", (tensor,), (image,), index=reader.index))
-            self.images[tensor] = image
+            self.images[tensor] = self.reshaped(tensor, _image_shape(tensor.shape), reader)
             self.named.add(tensor)
         return self.images[tensor]
 
@@ -246,10 +227,3 @@ class _Turning:
             return result
         self.images[result] = replace(result, shape=shape, name=f"{result.name} (rows)", index=-1)
         return self.images[result]
-
-    def _name(self, tensor: Tensor) -> None:
-        """Sees to it that the tensor of the file is there, in its own shape."""
-        if tensor in self.images and tensor not in self.named:
-            self.named.add(tensor)
-            maker = self.graph.producer[tensor]
-            self.ops.append(Op("RESHAPE", (self.images[tensor],), (tensor,), index=maker.index))

@@ -26,6 +26,7 @@ from tinyfuse.ops.fully_connected import FullyConnected
 from tinyfuse.ops.reduce import Reducer
 from tinyfuse.ops.reduce_scaling import reduced_axes
 from tinyfuse.ops.rows_matmul import RowsMatMul
+from tinyfuse.rewrite.turning import Turning
 
 Shape = tuple[int, ...]
 
@@ -210,29 +211,14 @@ def _as_image(tensor: Tensor, shape: Shape | None) -> Tensor:
 # --- the graph -----------------------------------------------------------------------------------
 
 
-class _Writer:
-    """Makes the graph in which the operators `turned` are on images."""
+class _Writer(Turning):
+    """An image may be read in several shapes."""
 
     def __init__(self, graph: Graph, turned: set[Op]):
-        self.graph, self.turned = graph, turned
-        self.images: dict[Tensor, Tensor] = {}  # of a tensor of the file, what stands for it
-        self.shaped: dict[tuple[Tensor, Shape], Tensor] = {}  # what stands for it in other shapes
-        self.named: set[Tensor] = set()  # tensors that are there in the file's shape too
-        self.ops: list[Op] = []
+        super().__init__(graph, turned)
+        self.shaped: dict[tuple[Tensor, Shape], Tensor] = {}  # what stands for a tensor in other shapes
 
-    def graph_turned(self) -> Graph:
-        for op in self.graph.ops:
-            if op in self.turned:
-                self._add(op)
-            else:
-                for tensor in op.activations:
-                    self._name(tensor)
-                self.ops.append(op)
-        for tensor in self.graph.outputs:
-            self._name(tensor)
-        return replace(self.graph, ops=tuple(self.ops))
-
-    def _add(self, op: Op) -> None:
+    def add(self, op: Op) -> None:
         if _renames(op):
             self.images[op.output] = self._image(op.input, None, op)
             return
@@ -249,22 +235,10 @@ class _Writer:
         if found is None and tensor.is_image and tensor.shape[1] == _rows(tensor):
             found = tensor
         if found is None:
-            found = self.images[tensor] = self._reshaped(tensor, _image_shape(tensor.shape), reader)
+            found = self.images[tensor] = self.reshaped(tensor, _image_shape(tensor.shape), reader)
             self.named.add(tensor)
         if shape is None or found.shape == shape:
             return found
         if (tensor, shape) not in self.shaped:
-            self.shaped[tensor, shape] = self._reshaped(found, shape, reader)
+            self.shaped[tensor, shape] = self.reshaped(found, shape, reader)
         return self.shaped[tensor, shape]
-
-    def _reshaped(self, tensor: Tensor, shape: Shape, reader: Op) -> Tensor:
-        image = replace(tensor, shape=shape, name=f"{tensor.name} (rows)", index=-1)
-        self.ops.append(Op("RESHAPE", (tensor,), (image,), index=reader.index))
-        return image
-
-    def _name(self, tensor: Tensor) -> None:
-        """Sees to it that the tensor of the file is there, in its own shape."""
-        if tensor in self.images and tensor not in self.named:
-            self.named.add(tensor)
-            maker = self.graph.producer[tensor]
-            self.ops.append(Op("RESHAPE", (self.images[tensor],), (tensor,), index=maker.index))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +19,7 @@ import numpy as np
 
 import tinyfuse
 from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
-from tinyfuse.ir import Graph, Tensor
+from tinyfuse.ir import Array, Graph, Tensor
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
@@ -162,19 +163,13 @@ class InterpreterOracle(_Runs):
 
     def _of_file(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """A module's inputs as the file has them."""
-        orders = self._layouts.inputs if self._layouts else (None,) * len(inputs)
-        return [
-            a if order is None else np.ascontiguousarray(a.transpose(np.argsort(order)))
-            for a, order in zip(inputs, orders, strict=True)
-        ]
+        if self._layouts is None:
+            return inputs
+        return _moved(inputs, [None if order is None else np.argsort(order) for order in self._layouts.inputs])
 
     def _of_module(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """The file's outputs as a module has them."""
-        orders = self._layouts.outputs if self._layouts else (None,) * len(outputs)
-        return [
-            a if order is None else np.ascontiguousarray(a.transpose(order))
-            for a, order in zip(outputs, orders, strict=True)
-        ]
+        return outputs if self._layouts is None else _moved(outputs, self._layouts.outputs)
 
     def _settled(self, outputs: list[np.ndarray]) -> list[np.ndarray]:
         """With what operators at the model's end leave undefined (OpFamily.settled)."""
@@ -187,6 +182,14 @@ class InterpreterOracle(_Runs):
         if array.shape != tensor.shape or array.dtype != np.dtype(tensor.dtype):
             raise UsageError(f"{self.name} computes {array.dtype}{list(array.shape)} for the output {tensor}")
         return array
+
+
+def _moved(arrays: list[np.ndarray], orders: Sequence[Sequence[int] | Array | None]) -> list[np.ndarray]:
+    """Each with its dimensions in that order, as they are for None."""
+    return [
+        a if order is None else np.ascontiguousarray(a.transpose(order))
+        for a, order in zip(arrays, orders, strict=True)
+    ]
 
 
 class ReferenceOracle(_Runs):
