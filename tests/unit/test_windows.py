@@ -9,9 +9,9 @@ from subprocess import run
 import numpy as np
 import pytest
 from host_program import WARNINGS, compile_c
-from native import COMPILER, SANITIZERS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from native import COMPILER, SANITIZERS
 
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir
