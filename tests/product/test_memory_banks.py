@@ -73,7 +73,7 @@ def test_banks_are_read_and_typed_again() -> None:
     "typed",
     [
         *([text] for text in (
-            "dtcm", "dtcm=", "=64K", "dtcm=0", "dtcm=-1", "dtcm=1.5K", "dtcm=64K:fast", "dtcm=64K:",
+            "dtcm", "dtcm=", "=64K", "dtcm=0", "dtcm=-1", "dtcm=1.5K", "dtcm=64K:quick", "dtcm=64K:fast:slow", "dtcm=64K:",
             "dtcm=64K:slow:slow", "dtcm=64K:ram:flash", "dtcm=64K:slow:code", "d tcm=64K", "9=1K", "a;b=1K", 'a"=1K', "ü=1K", "_a=1K",
             f"{'a' * 33}=1K", "",
         )),
@@ -120,7 +120,7 @@ def test_a_smaller_arena_is_taken_for_a_fast_bank() -> None:
     banks = (f"sdram={large.arena_bytes}:slow", f"dtcm={least.arena_bytes}")
     plan = plan_of(FAMILIES["mobilenet_v2"](), "cortex-m4", optimize="speed", memory=banks)
     assert places(plan).arena == "dtcm" and plan.options.max_ram is None
-    plan = plan_of(FAMILIES["mobilenet_v2"](), "cortex-m4", optimize="speed", memory=(banks[0], "dtcm=1K"))
+    plan = plan_of(FAMILIES["mobilenet_v2"](), "cortex-m4", optimize="speed", memory=(banks[0], "dtcm=32"))
     assert places(plan).arena == "sdram" and plan.arena_bytes == large.arena_bytes
 
 
