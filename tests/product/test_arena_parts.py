@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -11,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from control_flow_models import MODELS
 from executors import assert_exact, plan_of
 from families import FAMILIES
 from host_program import WARNINGS, compile_c
 from linker_rules import armlink, iar
+from sliding_models import wake_word
 from stream_models import STREAM_MODELS
 
 from tinyfuse.banks import parse_banks
@@ -127,7 +128,7 @@ def test_a_state_shares_banks_with_parts() -> None:
         assert memory.state is not None and (memory.arena or memory.parts)
 
 
-@pytest.mark.parametrize("banks", [["dtcm=100", "sram=200"], ["a=1500", "b=1500", "c=1500"], ["a=100", "b=200:slow"]])
+@pytest.mark.parametrize("banks", [["a=1500", "b=1500", "c=1500"], ["a=100", "b=200:slow"]])
 def test_a_refusal_says_what_would_fit(banks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.tflite").write_bytes(network())
@@ -200,7 +201,7 @@ def test_a_module_is_exact_on_the_host(plan: Plan) -> None:
 @pytest.mark.parametrize(
     ("target", "options"),
     [
-        ("cortex-m7", {"step": True, "max_step": 20000}),
+        pytest.param("cortex-m7", {"step": True, "max_step": 20000}, marks=pytest.mark.campaign),
         ("cortex-m4", {"feed_rows": True, "memory": ("dtcm=256", "sram=64K")}),
         ("cortex-m55", {"memory": ("a=1024:fast", "b=2800", "c=4K:slow", "qspi=1M:slow"), "fusion": "none"}),
     ],
@@ -212,12 +213,23 @@ def test_modules_are_exact_on_a_core(target: str, options: dict[str, object]) ->
     assert_exact(plan, runs=3)
 
 
+STATEFUL: dict[str, tuple[Callable[[], bytes], dict[str, object]]] = {
+    "a state, in steps": (lambda: STREAM_MODELS["every kind of state"], {"step": True}),
+    "a window row by row": (wake_word, {"slide": 3, "feed_rows": True}),
+    "a window": (wake_word, {"slide": 3}),
+    "a graph that runs another": (MODELS["a loop of five turns"], {}),
+}
+
+
 @needs_cross
 @pytest.mark.emulated
-def test_a_stream_in_steps_is_exact_with_its_state_in_a_bank() -> None:
-    data = STREAM_MODELS["every kind of state"]
-    plan = plan_of(data, "cortex-m4", memory=("a=96:fast", "b=64K"), step=True)
-    assert plan.arena_parts and plan.state_bytes
+@pytest.mark.parametrize(
+    "sort", [pytest.param(sort, marks=pytest.mark.campaign if n > 1 else ()) for n, sort in enumerate(STATEFUL)]
+)
+def test_every_sort_of_module_is_exact(sort: str) -> None:
+    make, options = STATEFUL[sort]
+    plan = plan_of(make(), "cortex-m4", kernels="tinyfuse", memory=("a=64:fast", "b=64K"), **options)
+    assert plan.arena_parts
     assert_exact(plan, runs=4)
 
 
@@ -227,29 +239,19 @@ def test_what_a_module_does_outside_of_a_part_is_seen(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Round each part, first and last; and parts lie in memories of their own."""
-    inputs, emulator = input_set(plan.source, 4, 0), find_emulator("qemu", plan.context.target)
-    sram = plan.arena_parts[1].bytes
-    body = "\n{\n\n    if (arena == NULL)"
+    inputs, emulator = input_set(plan.source, 2, 0), find_emulator("qemu", plan.context.target)
+    body, sram = "\n{\n\n    if (arena == NULL)", plan.arena_parts[1].bytes
     assert emit(plan)["net.c"].count(body) == 1
 
-    for number, (place, seen) in enumerate(
-        {
-            f"in_sram[{sram}]": f"after the arena changed (arena[{sram}])",
-            "in_dtcm[-1]": "before the arena changed (arena[-1])",
-        }.items()
-    ):
+    def spoilt(plan: Plan, *arguments: object) -> dict[str, str]:
+        files = emit(plan, *arguments)
+        faults = (f"((volatile uint8_t *)arena->{place} ^= 1u;" for place in (f"in_sram)[{sram}]", "in_dtcm)[-1]"))
+        spoil = f"\n{{\n    if (arena != NULL) {{ {' '.join(faults)} }}\n    if (arena == NULL)"
+        return {**files, "net.c": files["net.c"].replace(body, spoil)}
 
-        def spoilt(plan: Plan, *arguments: object, place: str = place) -> dict[str, str]:
-            files = emit(plan, *arguments)
-            spoil = (
-                "\n{\n    if (arena != NULL) ((volatile uint8_t *)arena->"
-                + place.replace("[", ")[")
-                + " ^= 1u;\n    if (arena == NULL)"
-            )
-            return {**files, "net.c": files["net.c"].replace(body, spoil)}
-
-        monkeypatch.setattr(emulated_module, "emit", spoilt)
-        found = emulator.run(build_module(plan, None, inputs, "qemu", "O1", tmp_path / str(number), debug=False), 30)
+    monkeypatch.setattr(emulated_module, "emit", spoilt)
+    found = emulator.run(build_module(plan, None, inputs, "qemu", "O1", tmp_path, debug=False), 30)
+    for seen in (f"after the arena changed (arena[{sram}])", "before the arena changed (arena[-1])"):
         assert any(seen in text for text in found.guards), found.guards
 
 
@@ -340,20 +342,3 @@ def test_every_form_has_an_application_of_parts(plan: Plan) -> None:
         assert any("NET_ARENA_DTCM_ATTR" in text for text in files.values())
     relocated = emit(plan, None, delivery_of(["zephyr"], {}))["zephyr/CMakeLists.txt"]
     assert relocated.count("LOCATION dtcm_BSS") == relocated.count("LOCATION sram_BSS") == 1
-
-
-@needs_cross
-@pytest.mark.emulated
-def test_profile_counts_each_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("m.tflite").write_bytes(network())
-    words = ["--target", "cortex-m4", "--kernels", "tinyfuse", "--memory", "dtcm=1K", "--memory", "sram=64K", "--json"]
-    done = CliRunner().invoke(main, ["profile", "m.tflite", *words], catch_exceptions=False)
-    found = json.loads(done.stdout)
-    told = memory_json(plan_of(network(), "cortex-m4", kernels="tinyfuse", memory=("dtcm=1K", "sram=64K")))
-    assert told is not None
-    for what in ("loaded", "stored"):
-        assert sum(bank[what] for bank in found["bank_bytes"].values()) == found[f"{what}_bytes"]["arena"] > 0
-    share = [bank["arena_traffic"] for bank in told["banks"]]
-    measured = [found["bank_bytes"][name]["loaded"] + found["bank_bytes"][name]["stored"] for name in ("dtcm", "sram")]
-    assert abs(share[0] / sum(share) - measured[0] / sum(measured)) < 0.1, "as predicted"
