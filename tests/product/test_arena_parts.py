@@ -28,6 +28,7 @@ from tinyfuse.errors import DoesNotFit, InternalFault
 from tinyfuse.plan import Memory, Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.report.memory import memory_json
+from tinyfuse.schedule.banks import in_banks
 from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module
 from tinyfuse.verify.emulation.inputs import input_set
@@ -49,6 +50,16 @@ def network() -> bytes:
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return plan_of(network(), "cortex-m7", memory=BANKS, kernels="tinyfuse")
+
+
+@pytest.fixture(scope="module")
+def whole() -> Plan:
+    return plan_of(network(), "cortex-m4", kernels="tinyfuse")
+
+
+def placed(plan: Plan, *banks: str) -> Plan:
+    """A plan, and no other, in memory banks."""
+    return in_banks(lambda options: plan, replace(plan.options, memory=banks))
 
 
 def memory_of(plan: Plan) -> Memory:
@@ -81,8 +92,10 @@ def test_names_and_words_tell_fast_banks() -> None:
         (("a=1856", "b=256", "sdram=1M:slow"), None, ["a", "b"]),
     ],
 )
-def test_an_arena_is_divided_where_that_pays(banks: tuple[str, ...], arena: str | None, parts: list[str]) -> None:
-    memory = memory_of(plan_of(network(), "cortex-m4", memory=banks))
+def test_an_arena_is_divided_where_that_pays(
+    banks: tuple[str, ...], arena: str | None, parts: list[str], whole: Plan
+) -> None:
+    memory = memory_of(placed(whole, *banks))
     assert (memory.arena, [part.bank for part in memory.parts]) == (arena, parts)
     room = {bank.name: bank.bytes for bank in memory.banks}
     assert all(part.bytes <= room[part.bank] for part in memory.parts)
@@ -98,10 +111,10 @@ def test_what_is_used_most_lies_in_the_fast_bank(plan: Plan) -> None:
     assert [part["bank"] for part in told["arena_parts"]] == ["dtcm", "sram"]
 
 
-def test_a_larger_fast_bank_takes_more_traffic() -> None:
+def test_a_larger_fast_bank_takes_more_traffic(whole: Plan) -> None:
     found = []
     for size in (512, 1024, 1536):
-        told = memory_json(plan_of(network(), "cortex-m4", memory=(f"dtcm={size}", "sram=64K")))
+        told = memory_json(placed(whole, f"dtcm={size}", "sram=64K"))
         assert told is not None
         found.append(told["banks"][0]["arena_traffic"])
     assert found == sorted(found) and found[0] < found[-1]
@@ -191,6 +204,7 @@ def test_the_check_finds(fault: str, plan: Plan) -> None:
 
 
 @needs_gcc
+@pytest.mark.campaign
 def test_a_module_is_exact_on_the_host(plan: Plan) -> None:
     """Under sanitizers, each part between guards that may not be touched."""
     assert_exact(plan, runs=3, on_host=True)
