@@ -11,14 +11,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tinyfuse.arena import Buffer, Overlap, Placement, plan_arena, plan_arena_within
+from tinyfuse.arena.planner import WORK_LIMIT
+from tinyfuse.arena.problem import Problem
 from tinyfuse.banks import Bank
 from tinyfuse.cost.activation_traffic import buffer_traffic, state_traffic
 from tinyfuse.plan import ArenaPart, Memory, Plan
 from tinyfuse.plan.memory import STAGED_ALIGN, padded
 from tinyfuse.plan.plan import WORD_ALIGN
 
-#: placements that are tried to fill a bank, at most, and the work of each (elementary operations, plan_arena)
-_TRIALS, _WORK = 200, 2_000
+#: placements that are tried to fill a bank, at most, how many buffers are placed in all of them, and the work of each
+#: (elementary operations, plan_arena)
+_TRIALS, _TRIED_BUFFERS, _WORK = 100, 5_000, 2_000
+
+#: the work of each placement that is tried for copies of weights
+_COPIES_WORK = 20_000
 
 _Order = Callable[[Buffer], float]
 
@@ -46,7 +52,7 @@ def divided(plan: Plan, banks: Sequence[Bank], most: int | None = None) -> Divid
     for home in banks if plan.states else [None]:
         taken = padded(plan.state_bytes, STAGED_ALIGN)
         rooms = {bank: bank.bytes - (taken if bank is home else 0) for bank in banks}
-        if home is None or rooms[home] >= 0:
+        if max(rooms.values()) >= max(buffer.bytes for buffer in plan.buffers) and min(rooms.values()) >= 0:
             state = {home.name: of_state} if home else {}
             found += [
                 Divided(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
@@ -110,10 +116,12 @@ def _way(
 
 
 def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> list[Buffer]:
-    """Of buffers in the order in which they are wanted, those that have room beside the ones before, many at a time."""
-    chosen: list[Buffer] = []
-    waiting = [[buffer for buffer in buffers if buffer.bytes <= room]]
-    for _ in range(_TRIALS):
+    """Of buffers in the order in which they are wanted, those that have room beside the ones before: first where these
+    stay, then where all may move, many at a time."""
+    fitting = [buffer for buffer in buffers if buffer.bytes <= room]
+    chosen = _beside({}, fitting, room, overlaps)
+    waiting = [[buffer for buffer in fitting if buffer not in chosen]]
+    for _ in range(min(_TRIALS, _TRIED_BUFFERS // (1 + len(fitting)))):
         if not waiting:
             break
         some = waiting.pop()
@@ -125,18 +133,28 @@ def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -
     return chosen
 
 
+def _beside(
+    there: Mapping[Buffer, int], buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]
+) -> list[Buffer]:
+    """Of these buffers in order, those that have room beside the ones before and those that are `there`, at offsets."""
+    every = [*there, *buffers]
+    problem = Problem(every, _among(every, overlaps))
+    offsets = problem.place_within(room, range(len(there), len(every)), dict(enumerate(there.values())))
+    return [buffer for number, buffer in enumerate(every) if number in offsets and number >= len(there)]
+
+
 def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Overlap, ...]:
     """The overlaps of two of these buffers."""
     names = {buffer.name for buffer in buffers}
     return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
 
 
-def _placed(plan: Plan, held: dict[Bank, list[Buffer]]) -> tuple[Plan, tuple[ArenaPart, ...]]:
+def _placed(plan: Plan, held: dict[Bank, list[Buffer]], work: int = WORK_LIMIT) -> tuple[Plan, tuple[ArenaPart, ...]]:
     """The plan with the buffers of each bank in a part of the arena, which begins at a line of the cache."""
     offsets: dict[str, int] = {}
     parts, start, end = [], 0, 0
     for bank, buffers in held.items():
-        placement = plan_arena(buffers, _among(buffers, plan.overlaps))
+        placement = plan_arena(buffers, _among(buffers, plan.overlaps), work)
         offsets |= {name: start + offset for name, offset in placement.offsets.items()}
         end = start + placement.arena_bytes
         unit = WORD_ALIGN if bank is next(reversed(held)) else STAGED_ALIGN
@@ -159,20 +177,19 @@ def with_more(
         placement = plan_arena(every, plan.overlaps)
         fits = -(-placement.arena_bytes // WORD_ALIGN) * WORD_ALIGN <= rooms[memory.arena]
         return (replace(plan, buffers=every, placement=placement), memory) if fits else None
-    offsets = plan.placement.offsets
-    held = {
-        memory.bank(part.bank): [
-            buffer for buffer in plan.buffers if part.start <= offsets[buffer.name] < part.start + part.bytes
-        ]
-        for part in memory.parts
-    }
-    for buffer in more:
-        for bank, there in held.items():
-            room, tried = rooms.get(bank.name, 0) // STAGED_ALIGN * STAGED_ALIGN, [*there, buffer]
-            if plan_arena_within(room, tried, _among(tried, plan.overlaps), _WORK) is not None:
-                there.append(buffer)
-                break
-        else:
-            return None
-    placed, parts = _placed(replace(plan, buffers=every), held)
+    offsets, left = plan.placement.offsets, list(more)
+    held: dict[Bank, list[Buffer]] = {}
+    for part in memory.parts:
+        there = {
+            buffer: offsets[buffer.name] - part.start
+            for buffer in plan.buffers
+            if 0 <= offsets[buffer.name] - part.start < part.bytes
+        }
+        room = rooms.get(part.bank, 0) // STAGED_ALIGN * STAGED_ALIGN
+        new = _beside(there, left, room, plan.overlaps) if room else []
+        held[memory.bank(part.bank)] = [*there, *new]
+        left = [buffer for buffer in left if buffer not in new]
+    if left:
+        return None
+    placed, parts = _placed(replace(plan, buffers=every), held, _COPIES_WORK)
     return placed, replace(memory, parts=parts)

@@ -59,12 +59,14 @@ def ram_of(plan_of: Callable[[Options], Plan], options: Options, banks: Sequence
         if whole is not None:
             return _faster(whole, every, options) or whole
         if len(some) > 1:
-            total = sum(bank.bytes for bank in some)
+            total, tried = sum(bank.bytes for bank in some), None
             for share in _SHARES:
                 plan = plan_within(int(share * total))
-                found = divided(plan, some, options.max_ram)
-                if found is not None:
-                    return _of(found)
+                if plan.buffers != tried:
+                    found = divided(plan, some, options.max_ram)
+                    if found is not None:
+                        return _of(found)
+                tried = plan.buffers
     assert plan is not None, "banks, and no plan tried"
     raise _too_small(plan, named)
 
