@@ -120,6 +120,14 @@ def test_a_larger_fast_bank_takes_more_traffic(whole: Plan) -> None:
     assert found == sorted(found) and found[0] < found[-1]
 
 
+def test_a_part_is_no_larger_than_what_was_found_for_it() -> None:
+    """A search of all orders, cut short, may find less than the order in which buffers were chosen."""
+    plan = plan_of(network(), "cortex-m0plus", kernels="tinyfuse", fusion="none")
+    found = placed(plan, "b0=6469:slow", "b1=3034", "b2=3883:fast", "qspi=8M:slow")
+    assert [part.bank for part in found.arena_parts] == ["b2", "b1"]
+    verify_plan(found)
+
+
 def test_max_ram_holds_for_all_parts() -> None:
     for limit in (2100, 2400):
         plan = plan_of(network(), "cortex-m4", memory=BANKS, max_ram=limit)

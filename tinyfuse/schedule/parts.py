@@ -28,6 +28,9 @@ _COPIES_WORK = 20_000
 
 _Order = Callable[[Buffer], float]
 
+#: buffers of a bank, with their offsets in its part of the arena
+_Content = dict[Buffer, int]
+
 
 @dataclass(frozen=True)
 class Divided:
@@ -98,24 +101,21 @@ def _way(
 ) -> Divided | None:
     """Every buffer in the first of the banks that has room; None where one has no place, or all have one bank."""
     left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
-    held: dict[Bank, list[Buffer]] = {}
+    held: dict[Bank, _Content] = {}
     for bank in banks:
         held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps)
-        names = {buffer.name for buffer in held[bank]}
-        left = [buffer for buffer in left if buffer.name not in names]
+        left = [buffer for buffer in left if buffer not in held[bank]]
     # the fastest bank first, whichever was filled first
     held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
     if left or len(held) < 2:
         return None
-    empty = [buffer for buffer in plan.buffers if not buffer.bytes]
-    last = next(reversed(held))
-    held[last] += [buffer for buffer in empty if buffer not in held[last]]
+    held[next(reversed(held))] |= {buffer: 0 for buffer in plan.buffers if not buffer.bytes}
     found = _placed(plan, held)
     of_banks = {bank.name: sum(traffic[buffer.name] for buffer in some) for bank, some in held.items()}
     return Divided(*found, None, of_banks)
 
 
-def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> list[Buffer]:
+def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> _Content:
     """Of buffers in the order in which they are wanted, those that have room beside the ones before: first where these
     stay, then where all may move, many at a time."""
     fitting = [buffer for buffer in buffers if buffer.bytes <= room]
@@ -126,21 +126,20 @@ def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -
             break
         some = waiting.pop()
         tried = [*chosen, *some]
-        if plan_arena_within(room, tried, _among(tried, overlaps), _WORK) is not None:
-            chosen = tried
+        placement = plan_arena_within(room, tried, _among(tried, overlaps), _WORK)
+        if placement is not None:
+            chosen = {buffer: placement.offsets[buffer.name] for buffer in tried}
         elif len(some) > 1:
             waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
     return chosen
 
 
-def _beside(
-    there: Mapping[Buffer, int], buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]
-) -> list[Buffer]:
-    """Of these buffers in order, those that have room beside the ones before and those that are `there`, at offsets."""
+def _beside(there: _Content, buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> _Content:
+    """What is there, and of these buffers in order those that have room beside it and the ones before."""
     every = [*there, *buffers]
     problem = Problem(every, _among(every, overlaps))
     offsets = problem.place_within(room, range(len(there), len(every)), dict(enumerate(there.values())))
-    return [buffer for number, buffer in enumerate(every) if number in offsets and number >= len(there)]
+    return {every[number]: offset for number, offset in offsets.items()}
 
 
 def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Overlap, ...]:
@@ -149,21 +148,26 @@ def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Over
     return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
 
 
-def _placed(plan: Plan, held: dict[Bank, list[Buffer]], work: int = WORK_LIMIT) -> tuple[Plan, tuple[ArenaPart, ...]]:
-    """The plan with the buffers of each bank in a part of the arena, which begins at a line of the cache."""
+def _placed(plan: Plan, held: dict[Bank, _Content], work: int = WORK_LIMIT) -> tuple[Plan, tuple[ArenaPart, ...]]:
+    """The plan with each bank's buffers in a part of the arena that begins at a line of the cache: as they lie there, or
+    closer together."""
     offsets: dict[str, int] = {}
     parts, start, end = [], 0, 0
-    for bank, buffers in held.items():
-        placement = plan_arena(buffers, _among(buffers, plan.overlaps), work)
-        offsets |= {name: start + offset for name, offset in placement.offsets.items()}
-        end = start + placement.arena_bytes
+    for bank, content in held.items():
+        placement = plan_arena(content, _among(content, plan.overlaps), work)
+        within = {buffer.name: offset for buffer, offset in content.items()}
+        size = max(offset + buffer.bytes for buffer, offset in content.items())
+        if placement.arena_bytes < size:
+            within, size = placement.offsets, placement.arena_bytes
+        offsets |= {name: start + offset for name, offset in within.items()}
+        end = start + size
         unit = WORD_ALIGN if bank is next(reversed(held)) else STAGED_ALIGN
-        parts.append(ArenaPart(bank.name, start, -(-placement.arena_bytes // unit) * unit))
+        parts.append(ArenaPart(bank.name, start, -(-size // unit) * unit))
         start += parts[-1].bytes
     # parts in a row are an arena, too: what no arena is smaller than, they aren't either
     bound = plan.placement.lower_bound
-    within = {buffer.name: offsets[buffer.name] for buffer in plan.buffers}
-    return replace(plan, placement=Placement(within, end, bound, end == bound)), tuple(parts)
+    in_order = {buffer.name: offsets[buffer.name] for buffer in plan.buffers}
+    return replace(plan, placement=Placement(in_order, end, bound, end == bound)), tuple(parts)
 
 
 def with_more(
@@ -178,7 +182,7 @@ def with_more(
         fits = -(-placement.arena_bytes // WORD_ALIGN) * WORD_ALIGN <= rooms[memory.arena]
         return (replace(plan, buffers=every, placement=placement), memory) if fits else None
     offsets, left = plan.placement.offsets, list(more)
-    held: dict[Bank, list[Buffer]] = {}
+    held: dict[Bank, _Content] = {}
     for part in memory.parts:
         there = {
             buffer: offsets[buffer.name] - part.start
@@ -186,9 +190,9 @@ def with_more(
             if 0 <= offsets[buffer.name] - part.start < part.bytes
         }
         room = rooms.get(part.bank, 0) // STAGED_ALIGN * STAGED_ALIGN
-        new = _beside(there, left, room, plan.overlaps) if room else []
-        held[memory.bank(part.bank)] = [*there, *new]
-        left = [buffer for buffer in left if buffer not in new]
+        content = _beside(there, left, room, plan.overlaps)
+        held[memory.bank(part.bank)] = content
+        left = [buffer for buffer in left if buffer not in content]
     if left:
         return None
     placed, parts = _placed(replace(plan, buffers=every), held, _COPIES_WORK)
