@@ -149,7 +149,7 @@ def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Over
 
 
 def _placed(plan: Plan, held: dict[Bank, _Content], work: int = WORK_LIMIT) -> tuple[Plan, tuple[ArenaPart, ...]]:
-    """The plan with each bank's buffers in a part of the arena that begins at a line of the cache: as they lie there, or
+    """The plan with each bank's buffers in a part of the arena that begins at a line of the cache, as they lie there or
     closer together."""
     offsets: dict[str, int] = {}
     parts, start, end = [], 0, 0
