@@ -37,7 +37,7 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
-from tinyfuse.profile.image import read_image  # noqa: E402
+from tinyfuse.profile.image import arena_columns, read_image  # noqa: E402
 from tinyfuse.profile.measure import Profile, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
 from tinyfuse.schedule.legality import Legality  # noqa: E402
@@ -225,7 +225,7 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
             plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work
         )
         source = (work / "module" / f"{plan.options.name}.c").read_text()
-        image = read_image(firmware.elf, plan.options.name, source, plan.arena_bytes, core.mve)
+        image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
         _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
         return measure(counts, image, None), firmware.compiler
 

@@ -216,8 +216,9 @@ class Options:
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
         "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
-        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead; "
-        ":code is for code (docs/memories.md). `device`: those that the pack of --device names.",
+        "written, the arena in parts where what is read most then lies in a :fast one, weights into flash; what is "
+        "read most stays out of a :slow one, or is copied ahead; :code is for code (docs/memories.md). `device`: "
+        "those that the pack of --device names.",
         (),
         metavar="NAME=SIZE[:slow]",
     )

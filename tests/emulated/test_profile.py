@@ -70,7 +70,7 @@ def toy_image(elf: Path) -> tuple[Image, dict[str, int]]:
         symbols = [s for s in ELFFile(file).get_section_by_name(".symtab").iter_symbols() if s.name]
     at = {symbol.name: symbol["st_value"] & ~1 for symbol in symbols}
     sizes = {symbol.name: symbol["st_size"] for symbol in symbols}
-    arena = at["memory"] + (sizes["memory"] - 64) // 2
+    arena = at["memory_0"] + (sizes["memory_0"] - 64) // 2
     regions = ((ARENA, arena, 64), (STACK, at["stack_limit"], at["stack_top"] - at["stack_limit"]), (FLASH, 0, 0x80000))
     borders = {at["first"]: 7, at["second"]: NONE}
     return Image(at["toy_run"], regions, borders, {}, (), {}), at

@@ -142,24 +142,25 @@ def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, element
         "instructions": usage.instructions,
         "instructions_per_mac": _ratio(usage.instructions, macs),
         "instructions_per_output": _ratio(usage.instructions, elements),
-        "loaded_bytes": _regions(usage.loaded),
-        "stored_bytes": _regions(usage.stored),
+        "loaded_bytes": _regions(memory, usage.loaded),
+        "stored_bytes": _regions(memory, usage.stored),
         "bank_bytes": None if memory is None else _banks(memory, usage),
         "calls": usage.calls,
         "estimated_cycles": _whole(usage.cycles),
     }
 
 
-def _regions(columns: tuple[int, ...]) -> dict[str, int]:
-    """Bytes by memory: weights are flash wherever they lie, a state is other memory."""
+def _regions(memory: Memory | None, columns: tuple[int, ...]) -> dict[str, int]:
+    """Bytes by memory: weights are flash wherever they lie, parts of the arena are arena, a state is other memory."""
     found = dict(zip(REGIONS, columns, strict=False))
-    found[REGIONS[FLASH]] += sum(columns[BANKS:STATES])
+    for number, bank in enumerate(memory.banks if memory else ()):
+        found[REGIONS[FLASH if bank.flash else ARENA]] += columns[BANKS + number]
     found[REGIONS[OTHER]] += columns[STATES]
     return found
 
 
 def _banks(memory: Memory, usage: Usage) -> dict[str, dict[str, int]]:
-    """Bytes loaded and stored of each bank: its weights, and the arena and the states where they lie in it."""
+    """Bytes loaded and stored of each bank: its weights, and arena, or what of it, and states lie in it."""
     found = {}
     for number, bank in enumerate(memory.banks):
         columns = [BANKS + number]

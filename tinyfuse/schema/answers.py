@@ -37,11 +37,13 @@ _REORDERING = none_or(
 _MEMORY_BANKS = record(
     banks=items(
         record(
-            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, used_bytes=COUNT, arena_bytes=COUNT,
-            state_bytes=COUNT, weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
+            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, fast=FLAG, used_bytes=COUNT,
+            arena_bytes=COUNT, arena_traffic=COUNT, state_bytes=COUNT,
+            weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
             layers=items(record(operator=TEXT, bytes=COUNT, loads=COUNT, copied=FLAG)),
         )
     ),
+    arena_parts=items(record(bank=TEXT, start=COUNT, bytes=COUNT)),
     copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
     copied_bytes=COUNT,
     uncopied_arena_bytes=none_or(COUNT),
