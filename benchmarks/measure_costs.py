@@ -1,11 +1,12 @@
-"""Measures every kernel over a grid of operators and writes a target's cost table.
+"""Measures every kernel over a grid of operators and writes a target's cost tables.
 
     python benchmarks/measure_costs.py --cmsis-nn PATH [--targets cortex-m4 cortex-m55]
 
-writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
-from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
-profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
-the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
+writes targets/costs/NAME.toml (instructions) and targets/cycles/NAME.toml (estimated cycles, and bytes loaded from
+flash), which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict from: run it after a kernel was changed.
+It takes half an hour a target and needs what `tinyfuse profile` needs. A firmware runs all the operators that one
+kernel is measured on, each alone and, where the kernel streams, after a RELU in a group of two; QEMU counts the
+instructions of each, and profile/cycles.py weighs them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +29,7 @@ from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.fit import Fit, fit  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
-from tinyfuse.cost.table import cost_table, entry_name, loop_features  # noqa: E402
+from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
 from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
@@ -37,8 +38,9 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
-from tinyfuse.profile.image import read_image  # noqa: E402
-from tinyfuse.profile.measure import Profile, measure  # noqa: E402
+from tinyfuse.profile.cycles import timing  # noqa: E402
+from tinyfuse.profile.image import FLASH, read_image  # noqa: E402
+from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
 from tinyfuse.schedule.legality import Legality  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
@@ -69,17 +71,41 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
+class Figures:
+    """What some code took: instructions, estimated cycles (0 on a core without a table), bytes loaded from flash."""
+
+    instructions: float = 0
+    cycles: float = 0
+    flash: float = 0
+
+
+#: the names of Figures
+QUANTITIES = tuple(each.name for each in fields(Figures))
+
+
+@dataclass(frozen=True)
 class Sample:
-    """One stage that was measured: of its instructions, `own` are the group's own code around the
-    kernel (the row loop, the arguments)."""
+    """One stage that was measured: of what it took, `own` is of the group's own code around the kernel (the row loop,
+    the arguments)."""
 
     kind: str
     kernel: Kernel
     entry: str
     counts: Counts
     loop: Counts
-    instructions: int
-    own: int
+    took: Figures
+    own: Figures
+
+
+@dataclass(frozen=True)
+class Fits:
+    """By the names of Figures, factors of the row loop, and of each entry; and what all samples of each C function
+    took, "" for all there are."""
+
+    loop: dict[str, Fit]
+    kernels: dict[str, dict[str, Fit]]
+    shapes: dict[str, int]
+    took: dict[str, Figures]
 
 
 def main() -> int:
@@ -90,27 +116,34 @@ def main() -> int:
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
     parser.add_argument("--missing", action="store_true", help="with --update: kernels without an entry alone")
     parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
+    parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
     parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
-    parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
+    parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
         target = load_target(name)
-        path = args.output / f"{target.cost_table}.toml"
         jobs = kernels_to_measure(args.kinds, args.kernels)
         if args.missing:
-            jobs = [job for job in jobs if lacks(path.read_text(), job[1], target)]
+            table = args.output / ("cycles" if args.cycles else "costs") / f"{target.cost_table}.toml"
+            jobs = [job for job in jobs if lacks(table.read_text(), job[1], target)]
         samples, compiler = measure_all(target, tree, jobs, args.fewer)
-        loop, kernels = fit_all(samples, jobs)
-        for entry, (found, count) in kernels.items():
-            print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
-        written = toml(about(tree, compiler), loop, kernels)
-        if args.kinds and args.update:
-            path.write_text(updated(path.read_text(), written))
-        elif not args.kinds:
-            args.output.mkdir(parents=True, exist_ok=True)
-            path.write_text(written)
+        found = fit_all(samples, jobs)
+        for entry, fits in found.kernels.items():
+            errors = ", ".join(f"{name} off by {fit.mean:.1%}, at most {fit.worst:.1%}" for name, fit in fits.items())
+            print(f"{entry}: {found.shapes[entry]} shapes, {errors}")
+        head = about(tree, compiler)
+        texts = {} if args.cycles else {args.output / "costs" / f"{target.cost_table}.toml": toml(head, found)}
+        if target.cycle_table is not None:
+            known = None if args.kinds else cost_table(target.cost_table)
+            texts[args.output / "cycles" / f"{target.cycle_table}.toml"] = cycles_toml(head, found, target, known)
+        for path, text in texts.items():
+            if args.kinds and args.update:
+                path.write_text(updated(path.read_text(), text))
+            elif not args.kinds:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
     return 0
 
 
@@ -227,7 +260,7 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
         source = (work / "module" / f"{plan.options.name}.c").read_text()
         image = read_image(firmware.elf, plan.options.name, source, plan.arena_bytes, core.mve)
         _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
-        return measure(counts, image, None), firmware.compiler
+        return measure(counts, image, timing(core.cpu)), firmware.compiler
 
 
 def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
@@ -240,35 +273,85 @@ def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iter
 
 
 def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, context: Context) -> Sample:
-    parts = [(part, used.instructions) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
+    parts = [(part, used) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
     entry, counts = (
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
     )
-    instructions = sum(instructions for _, instructions in parts)
+    took = _figures(used for _, used in parts)
     if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
-        table = cost_table(context.target.cost_table)
-        known = table.kernels[entry] if table else {}
-        instructions -= round(sum(factor * counts.get(name, 0) for name, factor in known.items()))
+        tables = _tables(context.target)
+        known = {name: table.kernels.get(entry, {}) if table else {} for name, table in tables.items()}
+        took = Figures(
+            *(
+                getattr(took, name) - round(sum(factor * counts.get(n, 0) for n, factor in known[name].items()))
+                for name in QUANTITIES
+            )
+        )
         entry = stage.kernel.costs_with
         counts = {name: count for name, count in counts.items() if name in LOOKED_UP}
-    own = sum(n for part, n in parts if not part.function or part.function.startswith("tinyfuse_rows"))
-    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, instructions, own)
+    own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
+    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own)
+
+
+def _figures(usages: Iterable[Usage]) -> Figures:
+    every = list(usages)
+    return Figures(
+        sum(used.instructions for used in every),
+        sum(used.cycles or 0 for used in every),
+        sum(used.loaded[FLASH] for used in every),
+    )
+
+
+def _tables(target: Target) -> dict[str, CostTable | None]:
+    """By the names of Figures."""
+    cycles = cycle_table(target.cycle_table)
+    known = cost_table(target.cost_table), cycles and cycles.cycles, cycles and cycles.flash
+    return dict(zip(QUANTITIES, known, strict=True))
 
 
 # --- fitting -------------------------------------------------------------------------------------
 
 
-def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
+def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
-    loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
-    by_entry: dict[str, list[tuple[Counts, float]]] = {}
+    ours = [s for s in samples if s.kernel.library == "tinyfuse" and s.own.instructions > 0]
+    loop = {name: fit([(s.loop, getattr(s.own, name)) for s in ours]) for name in QUANTITIES}
+    by_entry: dict[str, list[Sample]] = {}
     for sample in samples:
-        around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-        if sample.instructions > around and (sample.kind, sample.kernel.name) in jobs:
-            by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
-    kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
-    return loop, kernels
+        known = sample.took.instructions > _around(sample, loop["instructions"])
+        if known and (sample.kind, sample.kernel.name) in jobs:
+            by_entry.setdefault(sample.entry, []).append(sample)
+    kernels = {
+        entry: {name: fit([(s.counts, _alone(s, name, loop[name])) for s in found]) for name in QUANTITIES}
+        for entry, found in sorted(by_entry.items())
+        if len(found) >= FEWEST
+    }
+    functions: dict[str, list[Sample]] = {"": samples}
+    for entry, of_entry in by_entry.items():
+        functions.setdefault(_function(entry), []).extend(of_entry)
+    took = {name: _added(sample.took for sample in found) for name, found in functions.items()}
+    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took)
+
+
+def _function(entry: str) -> str:
+    """The C function of an entry."""
+    return entry.partition(" ")[0]
+
+
+def _added(figures: Iterable[Figures]) -> Figures:
+    every = list(figures)
+    return Figures(*(sum(getattr(each, name) for each in every) for name in QUANTITIES))
+
+
+def _around(sample: Sample, loop: Fit) -> float:
+    """The share of the row loop."""
+    return sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
+
+
+def _alone(sample: Sample, name: str, loop: Fit) -> float:
+    """What the kernel itself took of a quantity."""
+    return max(0.0, getattr(sample.took, name) - _around(sample, loop))
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -283,20 +366,59 @@ def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
     }
 
 
-def toml(about: dict[str, str], loop: Fit, kernels: dict[str, tuple[Fit, int]]) -> str:
+def toml(about: dict[str, str], found: Fits) -> str:
     lines = [
         "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
         "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
         "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
-        "[about]", *(f'{key} = "{value}"' for key, value in about.items()),
-        "", "[loop]", f"factors = {_inline(loop.factors)}",
-    ]  # fmt: skip
-    for entry, (found, count) in kernels.items():
-        lines += [
-            "", f'[kernels."{entry}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
-            f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-        ]  # fmt: skip
+        *_head(about),
+        f"factors = {_inline(found.loop['instructions'].factors)}",
+    ]
+    for entry, fits in found.kernels.items():
+        lines += _entry(entry, found.shapes[entry], fits["instructions"])
     return "\n".join(lines) + "\n"
+
+
+def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostTable | None) -> str:
+    """`known`: the table of instructions, of whose entries none is to be left out."""
+    core = timing(target.cpu)
+    if core is None:
+        raise SystemExit(f"{target.name} names a table of cycles, and profile/cycles.py has no timing of it")
+    lines = [
+        "# Estimated cycles of every kernel, and the bytes that it loads from flash; made by",
+        "# benchmarks/measure_costs.py, not by hand. factors: cycles a count of each feature, without any wait state;",
+        "# flash: bytes a count; shapes: how many operators were measured; mean_error, worst_error: relative, of the",
+        "# cycles' fit on them. Where that was none: the factors of its instructions, times what an instruction takes",
+        "# in the same function's other entries, or in all of them.",
+        *_head(about | {"timing": core.source}),
+        f"factors = {_inline(found.loop['cycles'].factors)}",
+        f"flash = {_inline(found.loop['flash'].factors)}",
+    ]
+    for entry, fits in found.kernels.items():
+        lines += [*_entry(entry, found.shapes[entry], fits["cycles"]), f"flash = {_inline(fits['flash'].factors)}"]
+    for entry in sorted(known.kernels.keys() - found.kernels.keys()) if known else ():
+        lines += _alike(entry, known.kernels[entry], found.took.get(_function(entry), found.took[""]))
+    return "\n".join(lines) + "\n"
+
+
+def _alike(entry: str, factors: dict[str, float], took: Figures) -> list[str]:
+    """An entry of the table of instructions, in what others took an instruction."""
+    cycles, flash = (
+        _inline({name: factor * each / took.instructions for name, factor in factors.items()} if each else {})
+        for each in (took.cycles, took.flash)
+    )
+    return ["", f'[kernels."{entry}"]', "shapes = 0", f"factors = {cycles}", f"flash = {flash}"]
+
+
+def _head(about: dict[str, str]) -> list[str]:
+    return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
+
+
+def _entry(name: str, shapes: int, found: Fit) -> list[str]:
+    return [
+        "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
+        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
+    ]  # fmt: skip
 
 
 def updated(table: str, measured: str) -> str:
