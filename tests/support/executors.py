@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+import native
 import numpy as np
 from batch_module import apart, together, write_batch
 from host_program import HostProgram
@@ -100,12 +101,12 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
 
 
 def _compiler(target: Target, emulator: str, opt: str) -> build.Compiler:
-    """`verify`'s own, but natively without optimization: the sanitizers' checks are many, and take a third of the
-    time to compile then. At every level modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
+    """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
     found = find_compiler(target, emulator, opt)
     if emulator != "host":
         return found
-    return replace(found, opt="O0", flags=tuple("-O0" if flag == "-O1" else flag for flag in found.flags))
+    flags = tuple("-O0" if flag == "-O1" else flag for flag in found.flags)
+    return replace(found, program=native.COMPILER, version=native.COMPILER, opt="O0", flags=flags)
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack
