@@ -12,26 +12,25 @@ instructions of each, and profile/cycles.py weighs them.
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from cost_files import about, cycles_toml, entries_of, toml, updated  # noqa: E402
+from cost_fits import FEWEST, QUANTITIES, Figures, Sample, fit_all, function_of  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
-from tinyfuse.cost.fit import Fit, fit  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
-from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
+from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
@@ -66,47 +65,6 @@ CHAINS = (2, 3, 5, 8, 12, 18)
 #: dtypes of which a RELU makes rows
 _RECTIFIED = ("int8", "int16", "float32")
 
-#: a table with fewer says nothing
-FEWEST = 3
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What some code took: instructions, estimated cycles (0 on a core without a table), bytes loaded from flash."""
-
-    instructions: float = 0
-    cycles: float = 0
-    flash: float = 0
-
-
-#: the names of Figures
-QUANTITIES = tuple(each.name for each in fields(Figures))
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One stage that was measured: of what it took, `own` is of the group's own code around the kernel (the row loop,
-    the arguments)."""
-
-    kind: str
-    kernel: Kernel
-    entry: str
-    counts: Counts
-    loop: Counts
-    took: Figures
-    own: Figures
-
-
-@dataclass(frozen=True)
-class Fits:
-    """By the names of Figures, factors of the row loop, and of each entry; and what all samples of each C function
-    took, "" for all there are."""
-
-    loop: dict[str, Fit]
-    kernels: dict[str, dict[str, Fit]]
-    shapes: dict[str, int]
-    took: dict[str, Figures]
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -136,7 +94,11 @@ def main() -> int:
         head = about(tree, compiler)
         texts = {} if args.cycles else {args.output / "costs" / f"{target.cost_table}.toml": toml(head, found)}
         if target.cycle_table is not None:
-            known = None if args.kinds else cost_table(target.cost_table)
+            known = cost_table(target.cost_table)
+            if known and args.kinds:  # of these kernels alone
+                names = {name for _, name in jobs}
+                ours = {entry: each for entry, each in known.kernels.items() if function_of(entry) in names}
+                known = replace(known, kernels=ours)
             texts[args.output / "cycles" / f"{target.cycle_table}.toml"] = cycles_toml(head, found, target, known)
         for path, text in texts.items():
             if args.kinds and args.update:
@@ -161,7 +123,7 @@ def kernels_to_measure(kinds: list[str] | None, names: list[str] | None) -> list
 def lacks(table: str, name: str, target: Target) -> bool:
     """Whether a table's text has no entry of a kernel, as that target computes it."""
     soft = "_f32" in name and not target.fpu
-    found = (entry for entry in _entries(table)[1] if entry.partition(" ")[0] == name)
+    found = (entry for entry in entries_of(table)[1] if entry.partition(" ")[0] == name)
     return not any(entry.endswith("without FPU") == soft for entry in found)
 
 
@@ -308,138 +270,6 @@ def _tables(target: Target) -> dict[str, CostTable | None]:
     cycles = cycle_table(target.cycle_table)
     known = cost_table(target.cost_table), cycles and cycles.cycles, cycles and cycles.flash
     return dict(zip(QUANTITIES, known, strict=True))
-
-
-# --- fitting -------------------------------------------------------------------------------------
-
-
-def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
-    """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
-    ours = [s for s in samples if s.kernel.library == "tinyfuse" and s.own.instructions > 0]
-    loop = {name: fit([(s.loop, getattr(s.own, name)) for s in ours]) for name in QUANTITIES}
-    by_entry: dict[str, list[Sample]] = {}
-    for sample in samples:
-        known = sample.took.instructions > _around(sample, loop["instructions"])
-        if known and (sample.kind, sample.kernel.name) in jobs:
-            by_entry.setdefault(sample.entry, []).append(sample)
-    kernels = {
-        entry: {name: fit([(s.counts, _alone(s, name, loop[name])) for s in found]) for name in QUANTITIES}
-        for entry, found in sorted(by_entry.items())
-        if len(found) >= FEWEST
-    }
-    functions: dict[str, list[Sample]] = {"": samples}
-    for entry, of_entry in by_entry.items():
-        functions.setdefault(_function(entry), []).extend(of_entry)
-    took = {name: _added(sample.took for sample in found) for name, found in functions.items()}
-    return Fits(loop, kernels, {entry: len(found) for entry, found in by_entry.items()}, took)
-
-
-def _function(entry: str) -> str:
-    """The C function of an entry."""
-    return entry.partition(" ")[0]
-
-
-def _added(figures: Iterable[Figures]) -> Figures:
-    every = list(figures)
-    return Figures(*(sum(getattr(each, name) for each in every) for name in QUANTITIES))
-
-
-def _around(sample: Sample, loop: Fit) -> float:
-    """The share of the row loop."""
-    return sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-
-
-def _alone(sample: Sample, name: str, loop: Fit) -> float:
-    """What the kernel itself took of a quantity."""
-    return max(0.0, getattr(sample.took, name) - _around(sample, loop))
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-
-def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
-    return {
-        "date": datetime.date.today().isoformat(),
-        "compiler": f"{compiler}, -O2",
-        "emulator": Qemu().version,
-        "cmsis_nn": ".".join(map(str, tree.version)) if tree else "not measured",
-    }
-
-
-def toml(about: dict[str, str], found: Fits) -> str:
-    lines = [
-        "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
-        "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
-        "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
-        *_head(about),
-        f"factors = {_inline(found.loop['instructions'].factors)}",
-    ]
-    for entry, fits in found.kernels.items():
-        lines += _entry(entry, found.shapes[entry], fits["instructions"])
-    return "\n".join(lines) + "\n"
-
-
-def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostTable | None) -> str:
-    """`known`: the table of instructions, of whose entries none is to be left out."""
-    core = timing(target.cpu)
-    if core is None:
-        raise SystemExit(f"{target.name} names a table of cycles, and profile/cycles.py has no timing of it")
-    lines = [
-        "# Estimated cycles of every kernel, and the bytes that it loads from flash; made by",
-        "# benchmarks/measure_costs.py, not by hand. factors: cycles a count of each feature, without any wait state;",
-        "# flash: bytes a count; shapes: how many operators were measured; mean_error, worst_error: relative, of the",
-        "# cycles' fit on them. Where that was none: the factors of its instructions, times what an instruction takes",
-        "# in the same function's other entries, or in all of them.",
-        *_head(about | {"timing": core.source}),
-        f"factors = {_inline(found.loop['cycles'].factors)}",
-        f"flash = {_inline(found.loop['flash'].factors)}",
-    ]
-    for entry, fits in found.kernels.items():
-        lines += [*_entry(entry, found.shapes[entry], fits["cycles"]), f"flash = {_inline(fits['flash'].factors)}"]
-    for entry in sorted(known.kernels.keys() - found.kernels.keys()) if known else ():
-        lines += _alike(entry, known.kernels[entry], found.took.get(_function(entry), found.took[""]))
-    return "\n".join(lines) + "\n"
-
-
-def _alike(entry: str, factors: dict[str, float], took: Figures) -> list[str]:
-    """An entry of the table of instructions, in what others took an instruction."""
-    cycles, flash = (
-        _inline({name: factor * each / took.instructions for name, factor in factors.items()} if each else {})
-        for each in (took.cycles, took.flash)
-    )
-    return ["", f'[kernels."{entry}"]', "shapes = 0", f"factors = {cycles}", f"flash = {flash}"]
-
-
-def _head(about: dict[str, str]) -> list[str]:
-    return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
-
-
-def _entry(name: str, shapes: int, found: Fit) -> list[str]:
-    return [
-        "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
-        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-    ]  # fmt: skip
-
-
-def updated(table: str, measured: str) -> str:
-    """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
-    What the table says of the row loop stays."""
-    ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
-    tools = ["compiler", "emulator", *(["cmsis_nn"] if '"arm_' in measured else [])]
-    if any(ours[tool] != theirs[tool] for tool in tools):
-        raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
-    head, entries = _entries(table)
-    return "\n".join([head, *(text for _, text in sorted((entries | _entries(measured)[1]).items()))])
-
-
-def _entries(table: str) -> tuple[str, dict[str, str]]:
-    """What stands before the kernels' entries, and their texts by name."""
-    head, *texts = table.split('[kernels."')
-    return head.rstrip("\n") + "\n", {text[: text.index('"')]: f'[kernels."{text.rstrip()}\n' for text in texts}
-
-
-def _inline(factors: dict[str, float]) -> str:
-    return "{" + ", ".join(f"{name} = {factor:.4g}" for name, factor in factors.items()) + "}"
 
 
 if __name__ == "__main__":

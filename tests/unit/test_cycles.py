@@ -217,7 +217,7 @@ def test_results_and_reports_tell_estimated_cycles() -> None:
 @pytest.mark.slow
 @pytest.mark.emulated
 @needs_qemu
-@pytest.mark.parametrize("target", ["cortex-m4"])
+@pytest.mark.parametrize("target", ["cortex-m55"])
 def test_predicted_cycles_are_what_profile_estimates(target: str, tmp_path: Path) -> None:
     path, board = tmp_path / "model.tflite", "100MHz,wait=4,line=8"
     path.write_bytes(mixed(12))
