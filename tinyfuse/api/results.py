@@ -39,6 +39,7 @@ class FusionGroup:
     kernels        the C functions that compute them
     macs           multiply-accumulates of an inference
     predicted_instructions   of an inference; None where a kernel was never measured on the target
+    predicted_cycles         likewise, an estimate
     scratch_bytes  bytes of arena that its kernels use for themselves
     traffic_bytes  bytes of whole tensors that it reads and writes in the arena; rings do not count
     """
@@ -48,6 +49,7 @@ class FusionGroup:
     kernels: tuple[str, ...]
     macs: int
     predicted_instructions: int | None
+    predicted_cycles: int | None
     scratch_bytes: int
     traffic_bytes: int
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
@@ -44,7 +45,7 @@ class Variants:
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
-            divided=options.max_step is not None,
+            divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
         )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
