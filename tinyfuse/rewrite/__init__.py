@@ -12,7 +12,7 @@ from dataclasses import replace
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
-from tinyfuse.rewrite.computed_begin import computed_begin
+from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
@@ -45,7 +45,7 @@ OBSERVERS: list[Callable[[Pass, Graph, Graph], None]] = []
 Rewritten = dict[tuple[Pass, Graph], Graph]
 
 #: what rules are asked of: with all constants, and operators that have kernels
-BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights, computed_begin)
+BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights, computed_operands)
 
 #: what every fusion level gets: nothing here joins two operators that both run
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
