@@ -266,6 +266,7 @@ class Context:
     `flash_price` predicted instructions; "compressed" takes those whose weights take less, where each byte less adds at
     most as many; without a price, any. `step`: operators that stand alone are called row by row where
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
+    `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
     """
 
     target: Target
@@ -277,6 +278,7 @@ class Context:
     flash_price: float | None = None
     step: bool = False
     divided: bool = False
+    at_once: int = 1
 
 
 def division(kernel: Kernel, op: Op, by_row: bool, context: Context) -> Division | None:
