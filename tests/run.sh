@@ -9,8 +9,12 @@ cd "$(dirname "$0")/.."
 me=tests/run.sh
 . examples/debian.sh
 
+# The file of clang's address sanitizer, or a name of it that no file has.
+asan() { clang -print-file-name="libclang_rt.asan-$(uname -m).a" 2>/dev/null || echo libclang_rt.asan; }
+
+
 install_packages arm-none-eabi-gcc:gcc-arm-none-eabi qemu-system-arm:qemu-system-arm gcc:gcc g++:g++ \
-  clang:clang cmake:cmake make:make ninja:ninja-build chromium:chromium
+  clang:clang cmake:cmake "$(asan)":libclang-rt-dev make:make ninja:ninja-build chromium:chromium
 make_venv .venv-test verify,test
 case "${1:-}" in
   fast)

@@ -101,7 +101,7 @@ def test_one_byte_outside_the_arena_is_seen(model, monkeypatch, where: str) -> N
     [
         ("*(volatile uint32_t *)0xF0000000u = 1u;", 60.0),
         ("*(volatile uint32_t *)0x30000000u = *(volatile uint32_t *)0xF0000000u;", 60.0),
-        ("for (;;) { }", 5.0),
+        ("for (;;) { }", 2.0),
     ],
     ids=["write", "read", "hang"],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from op_harness import Case, assert_exact
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
+from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
-from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -310,11 +311,10 @@ def test_convolution_by_runs(target: str, tmp_path: Path) -> None:
 
 
 #: flags that take registers from assembly, or move what its operands lie in
-HARD_FLAGS = (
-    ("gcc", "-O0"), ("gcc", "-O3 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("clang", "-O3"),
-    *(pytest.param(*words, marks=pytest.mark.campaign)
-      for words in (("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("gcc", "-O3"), ("gcc", "-Os"), ("clang", "-O0"))),
-)  # fmt: skip
+_HARDEST = ("gcc", "-O3 -fno-omit-frame-pointer -ffixed-r9 -fPIC")
+_OTHERS = (("gcc", "-O0"), ("clang", "-O3"))
+_MORE = (("gcc", "-O2 -fno-omit-frame-pointer -ffixed-r9 -fPIC"), ("gcc", "-O3"), ("gcc", "-Os"), ("clang", "-O0"))
+HARD_FLAGS = (_HARDEST, *_OTHERS, *(pytest.param(*words, marks=pytest.mark.campaign) for words in _MORE))
 
 
 def skip_without(compiler: str) -> None:
@@ -339,8 +339,15 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
     assert_exact(narrow, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
 
 
-@pytest.mark.parametrize(("compiler", "flags"), HARD_FLAGS)
-@pytest.mark.parametrize("kind", FAMILIES)
+def _by_kind() -> Iterator:
+    """Each kind of layer with the hardest flags and, by turns, with others."""
+    for turn, kind in enumerate(FAMILIES):
+        chosen = (_HARDEST, _OTHERS[turn % len(_OTHERS)])
+        for words in (_HARDEST, *_OTHERS, *_MORE):
+            yield pytest.param(kind, *words, marks=[] if words in chosen else [pytest.mark.campaign])
+
+
+@pytest.mark.parametrize(("kind", "compiler", "flags"), [*_by_kind()])
 def test_helium_is_exact_with_any_flags(kind: str, compiler: str, flags: str, tmp_path: Path) -> None:
     """Its assembly and intrinsics, and the DSP forms, which its core has too."""
     skip_without(compiler)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from executors import assert_all_exact, assert_reference_is_tflm, plan_of
 from tflite_builder import ModelBuilder
+from turns import by_turns
+
+from tinyfuse.options import FUSION
 
 
 class _Network:
@@ -114,9 +117,8 @@ def test_references_equal_tflm(make) -> None:
     assert_reference_is_tflm(make(), runs=20)
 
 
-@pytest.mark.parametrize("fusion", ["none", "basic", "rows"])
-@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
-def test_generated_code_is_exact(target: str, fusion: str) -> None:
+@pytest.mark.parametrize(("fusion", "target"), [*((fusion, "host") for fusion in FUSION), *by_turns(FUSION)])
+def test_generated_code_is_exact(fusion: str, target: str) -> None:
     if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
         pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
     plans = [plan_of(make(), target, kernels="tinyfuse", fusion=fusion) for make in NETWORKS.values()]

@@ -10,6 +10,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import native
 import pytest
 from real_models import REAL_MODELS
 
@@ -37,7 +38,8 @@ def test_real_models_are_exact(path: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize("path", REAL_MODELS)
-def test_real_models_are_exact_on_the_host(path: Path) -> None:
+def test_real_models_are_exact_on_the_host(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", native.COMPILER)
     answer = verify(path, "host", runs=8)
     assert answer.exact, answer.lines
 

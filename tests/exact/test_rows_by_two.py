@@ -18,8 +18,8 @@ from random_graphs import Sketch
 from tinyfuse.errors import InternalFault
 from tinyfuse.kernels.packing import bounded
 from tinyfuse.kernels.winograd import WinogradRows, transformed, winograd_layer
-from tinyfuse.options import OPTIMIZE
 from tinyfuse.ops.base import RowWindow
+from tinyfuse.options import OPTIMIZE
 from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 from tinyfuse.plan.loop import StageRows, play

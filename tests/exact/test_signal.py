@@ -11,6 +11,7 @@ import pytest
 from executors import assert_exact, assert_reference_is_tflm, plan_of
 from signal_models import SIGNAL_MODELS, SignalNet, windows
 from test_generated_api import program
+from turns import by_turns
 
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
@@ -41,7 +42,7 @@ def test_host(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        *((name, target) for name in SIGNAL_MODELS for target in ("cortex-m4", "cortex-m55")),
+        *by_turns(SIGNAL_MODELS, ("cortex-m4", "cortex-m55")),
         ("signal streams", "cortex-m0plus"),
         ("signal noise", "cortex-m0plus"),
     ],

@@ -11,7 +11,6 @@ from executors import plan_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_graphs import Sketch
-from stream_program import assert_all_stream
 from sliding_models import (
     assert_slides,
     conv1d,
@@ -26,6 +25,7 @@ from sliding_models import (
     time_networks,
     wake_word,
 )
+from stream_program import assert_all_stream
 
 import tinyfuse
 from tinyfuse.errors import CompileError

@@ -20,7 +20,6 @@ from stream_models import streaming_convolutions
 from tinyfuse.cli.main import main
 from tinyfuse.compiler import compile_graph
 from tinyfuse.cost.predict import group_stream
-from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit import emit
 from tinyfuse.errors import UsageError
 from tinyfuse.frontend.reader import read_tflite

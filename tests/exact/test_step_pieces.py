@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,9 +19,7 @@ from tinyfuse.cli.main import main
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.errors import InternalFault
 from tinyfuse.frontend.reader import read_tflite
-from tinyfuse.kernels.base import division
 from tinyfuse.kernels.fully_connected import Dense, DenseWide
-from tinyfuse.plan import Plan
 from tinyfuse.plan.checker import verify_plan
 
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nchw_networks import TWINS, transposed_networks
 from test_op_kernels import drawn, target_or_skip
+from turns import turn_of
 
 from tinyfuse.options import OPTIMIZE
 
@@ -29,10 +30,11 @@ def test_networks_are_exact(models: list[tuple[bytes, str]]) -> None:
 
 @pytest.mark.emulated
 @pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-def test_networks_on_cores(target: str) -> None:
+def test_networks_on_cores(target: str, pytestconfig: pytest.Config) -> None:
     target_or_skip(target)
     models = [*(twin(True) for twin in TWINS.values()), *(data for data, _ in drawn(transposed_networks(), 3))]
-    assert_all_exact([plan_of(data, target, kernels="tinyfuse") for data in models], runs=3)
+    mine = turn_of(target, models, pytestconfig)
+    assert_all_exact([plan_of(data, target, kernels="tinyfuse") for data in mine], runs=3)
 
 
 @pytest.mark.campaign

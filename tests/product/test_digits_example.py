@@ -33,7 +33,9 @@ def printed(expected):
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("options", [(), ("--fusion", "none")], ids=["default", "unfused"])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("--fusion", "none"), marks=pytest.mark.campaign)], ids=["default", "unfused"]
+)
 def test_firmware_equals_interpreter_image_for_image(tmp_path, options):
     done = subprocess.run(
         [sys.executable, DIGITS / "run.py", "--build-dir", tmp_path / "build", "--", *options],

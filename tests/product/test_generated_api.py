@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from executors import assert_all_exact, plan_of
-from host_program import SANITIZERS, WARNINGS, compile_c
+from host_program import WARNINGS, compile_c
+from native import SANITIZERS
 from random_graphs import Sketch
 from test_generated_code import separable, write
 from test_ops_network import network

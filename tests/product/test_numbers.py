@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from executors import plan_of
-from host_program import SANITIZERS, WARNINGS, compile_c
+from host_program import WARNINGS, compile_c
+from native import SANITIZERS
 from stream_models import STREAM_MODELS
 from test_generated_api import two_ends
 from test_generated_code import separable, write

@@ -16,7 +16,8 @@ from compiler_modules import modules
 from cross_compilers import cross_compiler
 from executors import assert_exact, plan_of
 from families import FAMILIES
-from host_program import SANITIZERS, WARNINGS, compile_c
+from host_program import WARNINGS, compile_c
+from native import COMPILER, SANITIZERS
 from random_graphs import Sketch
 from sliding_models import padded
 from stream_models import STREAM_MODELS
@@ -144,7 +145,7 @@ def bound(folder: Path, plan: Plan, image: np.ndarray, blobs: list[bytes]) -> li
         (folder / file).write_text(text)
     (folder / "main.c").write_text(MAIN.replace("TENSOR", ports(plan)[0][0].macro))
     sources = [folder / "main.c", folder / "net.c"]
-    compile_c(["gcc", "-std=c99", *WARNINGS, *SANITIZERS, *sources, "-lm", "-o", folder / "program"])
+    compile_c([COMPILER, "-std=c99", *WARNINGS, *SANITIZERS, *sources, "-lm", "-o", folder / "program"])
     files = [folder / "image", *(folder / f"blob{i}" for i in range(len(blobs)))]
     for file, data in zip(files, [image.tobytes(), *blobs], strict=True):
         file.write_bytes(data)

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from documented import ROOT
-from host_program import SANITIZERS, WARNINGS
+from host_program import WARNINGS
+from native import SANITIZERS
 
 from tinyfuse.emit import emit, emit_weights
 from tinyfuse.emit.forms import Delivery

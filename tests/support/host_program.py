@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import native
 import numpy as np
 from batch_module import API, named_apart
 
@@ -21,7 +22,6 @@ from tinyfuse.emit import emit
 from tinyfuse.plan import Plan
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
-SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 _MAIN = """\
 #include <stdint.h>
@@ -95,13 +95,18 @@ class HostProgram:
     folder and object files of its own, as in a firmware; else all are one translation unit."""
 
     def __init__(
-        self, folder: Path, plans: Sequence[Plan], shared: bool = False, apart: bool = False, compiler: str = "gcc"
+        self,
+        folder: Path,
+        plans: Sequence[Plan],
+        shared: bool = False,
+        apart: bool = False,
+        compiler: str = native.COMPILER,
     ):
         folder.mkdir(parents=True, exist_ok=True)
         self.plans = named_apart(plans)
         names = [plan.options.name for plan in self.plans]
         self.program = folder / "program"
-        flags = [compiler, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
+        flags = [compiler, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *native.SANITIZERS]
         objects = []
         for plan, name in zip(self.plans, names, strict=True):
             place = folder / name if apart else folder

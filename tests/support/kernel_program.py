@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import native
 import numpy as np
 from cases.common import references
 from cross_compilers import cross_compiler
@@ -31,9 +32,9 @@ from tinyfuse.targets import Target
 _FIRMWARE = Path(__file__).resolve().parents[2] / "tinyfuse" / "verify" / "emulation" / "firmware"
 _INCLUDES = ("-std=gnu99", "-I", str(resource_dir("runtime_c")), "-I", str(_FIRMWARE))
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror")
-#: the sanitizers' checks are many: kernels in one copy, not optimized, compile ten times as fast
-_NATIVE = ("gcc", "-O0", "-DTINYFUSE_INLINE=static inline", "-g1", "-fsanitize=address,undefined",
-           "-fno-sanitize-recover=all")  # fmt: skip
+#: kernels in one copy, not optimized, compile five to ten times as fast
+_SWIFT = ("-O0", "-DTINYFUSE_INLINE=static inline")
+_NATIVE = (native.COMPILER, *_SWIFT, *native.SANITIZERS)
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,11 @@ class Case:
         return self.kernel.rows_a_call if self.by_row else 1
 
 
-def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "-O1", compiler: str = "gcc") -> str:
+def run_program(cases: list[Case], context: Context, folder: Path, flags: str = "", compiler: str = "gcc") -> str:
     """A character a case: "." right, "x" wrong bytes, "g" a byte written that is nobody's, "e" a status. `flags`
-    and `compiler` are those of the kernels on emulated cores."""
+    and `compiler` are those of the kernels on emulated cores; without flags they are not optimized, as assembly and
+    intrinsics are with any (test_conv_kernels.py's HARD_FLAGS), and modules with every level (test_compiler_opt.py)."""
+    chosen = flags.split() or _SWIFT
     program = _Program(context)
     for case in cases:
         program.add(case)
@@ -84,7 +87,7 @@ def run_program(cases: list[Case], context: Context, folder: Path, flags: str = 
         command = ["./cases.elf"]
     else:
         (folder / "memory.ld").write_text(_memory(target))
-        _build([*cross_compiler(compiler, target), *flags.split(), *_INCLUDES, *_WARNINGS, "-c", "cases_weights.c"],
+        _build([*cross_compiler(compiler, target), *chosen, *_INCLUDES, *_WARNINGS, "-c", "cases_weights.c"],
                folder)  # fmt: skip
         _build([*cross_compiler("gcc", target), "cases_weights.o", str(_port(target)), "-nostartfiles",
                 "--specs=nano.specs", "-T", str(_FIRMWARE / "sections.ld"), "-L", str(folder), "-o", "cases.elf"],

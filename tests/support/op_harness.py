@@ -37,7 +37,7 @@ def cases_of(op: Op, context: Context, inputs: list[np.ndarray]) -> Iterator[Cas
 
 
 def assert_exact(
-    cases: list[Case], target: Target, folder: Path, flags: str = "-O1", compiler: str = "gcc", **choices: str
+    cases: list[Case], target: Target, folder: Path, flags: str = "", compiler: str = "gcc", **choices: str
 ) -> None:
     """Every case computes the reference's bytes on the target, and writes no other memory. `flags` and `compiler` are
     those of emulated cores; `choices` are fields of Context."""

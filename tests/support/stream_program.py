@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from batch_module import named_apart
-from host_program import SANITIZERS, WARNINGS, compile_c
+from host_program import WARNINGS, compile_c
+from native import COMPILER, SANITIZERS
 
 from tinyfuse.emit import emit
 from tinyfuse.plan import Plan
@@ -248,6 +249,6 @@ def _built(folder: Path, plans: Sequence[Plan]) -> Path:
             table="\n".join(rows),
         )
     )
-    flags = ["gcc", "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
+    flags = [COMPILER, "-std=c99", "-O0", "-DTINYFUSE_ANY_CPU", *WARNINGS, *SANITIZERS]
     compile_c([*flags, main, "-lm", "-o", folder / "program"])
     return folder / "program"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from tinyfuse.profile.image import Instruction, instructions_of
 
 _TEXT = """

@@ -24,7 +24,6 @@ from tinyfuse.rewrite.trim_kernels import trim_kernels
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
 
-
 _SHAPE = Shape("CONV_2D", 6, 6, 4, 4, (3, 3), padding="VALID")
 
 

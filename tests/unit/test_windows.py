@@ -8,9 +8,10 @@ from subprocess import run
 
 import numpy as np
 import pytest
-from host_program import SANITIZERS, WARNINGS, compile_c
+from host_program import WARNINGS, compile_c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from native import COMPILER, SANITIZERS
 
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.resources import resource_dir
@@ -65,6 +66,6 @@ def _computed(folder: Path, windows: list[tuple[RowWindow, int]]) -> np.ndarray:
         + f"int main(void)\n{{\n    int32_t y;\n{''.join(calls)}    return 0;\n}}\n"
     )  # fmt: skip
     program = folder / "windows"
-    compile_c(["gcc", "-std=c99", *WARNINGS, *SANITIZERS, f"-I{resource_dir('runtime_c')}", source, "-o", program])
+    compile_c([COMPILER, "-std=c99", *WARNINGS, *SANITIZERS, f"-I{resource_dir('runtime_c')}", source, "-o", program])
     done = run([program], capture_output=True, timeout=60, check=True)
     return np.frombuffer(done.stdout, np.int32).reshape(len(windows), ROWS, 2)
