@@ -30,7 +30,8 @@ from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
-from tinyfuse.kernels.base import Context  # noqa: E402
+from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
+from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
 from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
@@ -162,11 +163,14 @@ def measure_kernel(
     others = frozenset(kernel.name for kernel in kernels_of(kind)) - {name}
     drawn = drawn_for(name, kind, DRAWN_FOR.get(name, DRAWN.get(kind, DRAWN_OF_OTHERS)))[::fewer]
     seen, samples, compiler = set(), [], ""
-    choices: Iterable[tuple[str, str]] = itertools.product(OPTIMIZE, WEIGHTS)
+    version = tree.version if tree else (7, 0)
+    tried: Iterable[tuple[str, str, int]] = itertools.product(OPTIMIZE, WEIGHTS, (1,))
+    if kernels[0].library == "cmsis-nn":
+        tried = [("speed", "packed", rows) for rows in (1, *SEVERAL_ROWS)]
     if kernels[0].costs_with is not None:
-        drawn, choices = drawn_for(name, kind, DRAWN_OF_LOOKED_UP), [("balanced", kernels[0].weights)]
-    for optimize, weights in choices:
-        context = Context(target, tree.version if tree else (7, 0), "auto", others, optimize, weights)
+        drawn, tried = drawn_for(name, kind, DRAWN_OF_LOOKED_UP), [("balanced", kernels[0].weights, 1)]
+    for optimize, weights, at_once in tried:
+        context = Context(target, version, "auto", others, optimize, weights, at_once=at_once)
         # the first of several forms that accepts it, as the plan takes it
         paths = {
             op: kernel.path(op, True, context)
@@ -174,8 +178,8 @@ def measure_kernel(
             for kernel in reversed(kernels_for(op))
             if kernel.name == name and kernel.accepts(op, context)
         }
-        ops = [op for op, path in paths.items() if (op, path) not in seen]
-        seen.update((op, paths[op]) for op in ops)
+        ops = [op for op, path in paths.items() if (op, path, at_once) not in seen]
+        seen.update((op, paths[op], at_once) for op in ops)
         if len(ops) < FEWEST:
             continue
         plan = grid_plan(ops, context)

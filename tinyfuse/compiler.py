@@ -167,10 +167,8 @@ def prepared(source: Graph, target: Target, options: Options) -> Graph:
 
 
 def is_searched(options: Options) -> bool:
-    """Whether groups are searched for. Under `--kernels cmsis-nn` the rule's row groups are made, of each depthwise and
-    pointwise convolution: a call for each row costs more than `balanced` may spend, so that it would never make such a
-    group."""
-    return options.fusion == "rows" and (options.kernels != "cmsis-nn" or options.optimize == "speed")
+    """Whether groups are searched for."""
+    return options.fusion == "rows"
 
 
 # --- parts of the line alone ---------------------------------------------------------------------

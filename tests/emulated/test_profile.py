@@ -174,6 +174,14 @@ def test_lines_belong_to_the_stage_that_counts_its_row_next():
     assert [stages[line] for line in (4, 6, 10)] == [1, 0, 0]
 
 
+def test_lines_of_a_stage_that_makes_several_rows_a_call_are_its_own():
+    source = (
+        "int f(void)\n{\n        g();\n        y1 = tinyfuse_min(y1 + 4, 9);\n        h();\n        y0 = y0 + 2;\n}\n"
+    )
+    stages = stage_of_line(source)
+    assert [stages[line] for line in (3, 4, 5, 6)] == [1, 1, 0, 0]
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> Path:
     """A convolution, a depthwise and a pointwise one: a group of several operators."""

@@ -170,6 +170,7 @@ class Module:
                 name=f"{self.name}_group_{group.index}",
                 operators=tuple(f"{op.kind} {op_name(op)}" for op in group.ops),
                 kernels=tuple(stage.kernel.name for stage in group.stages),
+                library=group.library,
                 macs=group.macs * self.plan.runs(group),
                 predicted_instructions=known_total(instructions),
                 predicted_cycles=known_total(cycles),

@@ -37,6 +37,7 @@ class FusionGroup:
     name           of the C function
     operators      "CONV_2D name-of-its-output", in the order in which they run
     kernels        the C functions that compute them
+    library        whose these are: "tinyfuse", "cmsis-nn" or "both"
     macs           multiply-accumulates of an inference
     predicted_instructions   of an inference; None where a kernel was never measured on the target
     predicted_cycles         likewise, an estimate
@@ -47,6 +48,7 @@ class FusionGroup:
     name: str
     operators: tuple[str, ...]
     kernels: tuple[str, ...]
+    library: str
     macs: int
     predicted_instructions: int | None
     predicted_cycles: int | None

@@ -93,6 +93,7 @@ def report_json(
                 "name": f"{plan.options.name}_group_{group.index}",
                 "operators": [{"kind": op.kind, "index": op.index, "name": op_name(op)} for op in group.ops],
                 "kernels": [stage.kernel.name for stage in group.stages],
+                "library": group.library,
                 "macs": group.macs * plan.runs(group),
                 "scratch_bytes": group.scratch_bytes,
                 "traffic_bytes": group.traffic_bytes,

@@ -12,6 +12,9 @@ from tinyfuse.report.memory import layer_lines, memory_lines
 from tinyfuse.report.report_json import JsonObject
 from tinyfuse.report.window import window_lines
 
+#: Group.library -> how the report names it
+_LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
+
 
 def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
     """The text of report.txt; `data` is that of report_json without a measured code size. `cycles`: with estimated
@@ -160,12 +163,16 @@ def _state_lines(states: list[JsonObject]) -> list[str]:
 
 
 def _group_lines(data: JsonObject) -> list[str]:
-    lines = [f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>9}  operators: kernels"]
+    # whose kernels groups call, where not all of them are ours
+    several = any(group["library"] != "tinyfuse" for group in data["groups"])
+    header = f"{'library':<8}  " if several else ""
+    lines = [f"{'group':>5}  {'MACs':>11}  {'scratch':>8}  {'traffic':>9}  {'unfused':>9}  {header}operators: kernels"]
     for index, group in enumerate(data["groups"]):
         operators = " + ".join(op["kind"] for op in group["operators"])
         kernels = ", ".join(dict.fromkeys(group["kernels"]))
+        library = f"{_LIBRARIES[group['library']]:<8}  " if several else ""
         lines.append(
             f"{index:>5}  {group['macs']:>11,}  {group['scratch_bytes']:>8,}  {group['traffic_bytes']:>9,}"
-            f"  {group['unfused_traffic_bytes']:>9,}  {operators}: {kernels}"
+            f"  {group['unfused_traffic_bytes']:>9,}  {library}{operators}: {kernels}"
         )
     return lines

@@ -152,8 +152,9 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
         passes += REMOVING
     if fusion == "rows" and kernels != "cmsis-nn":
         passes += STREAMING
-        passes += SMALLER if optimize != "speed" else ()
-        passes += SMALLEST if optimize == "ram" else ()
+    if fusion == "rows" and optimize != "speed":
+        passes += SMALLER if kernels != "cmsis-nn" else SMALLER[:1]
+        passes += SMALLEST if optimize == "ram" and kernels != "cmsis-nn" else ()
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)

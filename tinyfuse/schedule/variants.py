@@ -4,6 +4,7 @@ on plans whether views do."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from tinyfuse.cost.cycles import counted_cycles
@@ -14,6 +15,10 @@ from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.merging import merge_elementwise
 from tinyfuse.targets import Target
+
+#: for each of OPTIMIZE, rows that a call of a library's function may make inside a group: what calls share grows with
+#: them, and so do rings. Under `--kernels cmsis-nn` groups are searched for with each
+_AT_ONCE = {"speed": (8,), "balanced": (4, 2), "ram": (1,)}
 
 
 class Variant(NamedTuple):
@@ -46,6 +51,7 @@ class Variants:
         return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
             divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
+            at_once=_AT_ONCE[optimize][0],
         )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
@@ -83,4 +89,11 @@ class Variants:
     def of_every_objective(self) -> list[Variant]:
         """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
         *others, smallest = OPTIMIZE
-        return [*map(self.one, others), *self.with_and_without_views(smallest)]
+        found = [*map(self.one, others), *self.with_and_without_views(smallest)]
+        if self._options.kernels != "cmsis-nn":
+            return found
+        return [
+            Variant(graph, replace(context, at_once=rows))
+            for graph, context in found
+            for rows in _AT_ONCE[context.optimize]
+        ]

@@ -116,6 +116,7 @@ _FIGURES = record(
             name=TEXT,
             operators=items(_OPERATOR),
             kernels=items(TEXT),
+            library={"enum": ["tinyfuse", "cmsis-nn", "both"]},
             macs=COUNT,
             scratch_bytes=COUNT,
             traffic_bytes=COUNT,
