@@ -18,9 +18,11 @@ KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
 WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
+COUNTS = ("instructions", "cycles")
 #: predicted instructions of an inference that a byte of flash must save under `--weights auto`
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
+COMPILERS = ("gcc", "clang")
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
@@ -142,10 +144,21 @@ class Options:
     )
     optimize: str = option(
         "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions. With --kernels cmsis-nn, balanced and ram fuse every "
-        "depthwise and pointwise pair.",
+        "least RAM within 8 % of the fewest instructions, with --kernels cmsis-nn within 4 %.",
         "balanced",
         choices=OPTIMIZE,
+    )
+    count: str = option(
+        "What --optimize counts: instructions, as predicted, or the cycles that they are estimated to take, on the "
+        "board of --timing where one is given.",
+        "instructions",
+        choices=COUNTS,
+    )
+    timing: str | None = option(
+        "Your board, for estimated cycles and milliseconds: one that docs/targets.md lists, or its clock, as 120MHz, "
+        "with the wait states of its flash and the bytes of a read, as 120MHz,wait=5,line=8.",
+        None,
+        metavar="BOARD",
     )
     weights: str = option(
         "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
@@ -215,8 +228,9 @@ class Options:
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
         "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
-        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead; "
-        ":code is for code (docs/memories.md). `device`: those that the pack of --device names.",
+        "written, the arena in parts where what is read most then lies in a :fast one, weights into flash; what is "
+        "read most stays out of a :slow one, or is copied ahead; :code is for code (docs/memories.md). `device`: "
+        "those that the pack of --device names.",
         (),
         metavar="NAME=SIZE[:slow]",
     )
@@ -265,6 +279,14 @@ def _compiler_opt() -> Any:
     )
 
 
+def _compiler() -> Any:
+    return option(
+        "Who compiles the module, and CMSIS-NN. For a core GCC compiles the harness, and links.",
+        "gcc",
+        choices=COMPILERS,
+    )
+
+
 def _timeout(run: str = "the emulated run") -> Any:
     return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1, None))
 
@@ -301,6 +323,7 @@ class VerifyOptions:
     runs: int | None = _runs()
     frames: int | None = _frames()
     seed: int = _seed()
+    compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
 
@@ -310,6 +333,7 @@ class RunOptions:
     """How a module is run."""
 
     emulator: str = _emulator()
+    compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
 
@@ -321,6 +345,7 @@ class ProfileOptions:
     emulator: str = option(
         "QEMU counts everything, Renode the total alone.", "auto", choices=("auto", "qemu", "renode")
     )
+    compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout("each emulated run")
 

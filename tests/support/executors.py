@@ -27,7 +27,7 @@ from tinyfuse.verify import oracle_worker
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import compare
 from tinyfuse.verify.emulation import build, build_firmware, find_emulator
-from tinyfuse.verify.emulation.build import find_compiler
+from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle
@@ -100,13 +100,13 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
     assert not outcome.guards, outcome.guards
 
 
-def _compiler(target: Target, emulator: str, opt: str) -> build.Compiler:
-    """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
-    found = find_compiler(target, emulator, opt)
+def _compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
+    """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level
+    modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
+    found = find_compiler(target, emulator, opt, native.COMPILER if emulator == "host" else name)
     if emulator != "host":
         return found
-    flags = tuple("-O0" if flag == "-O1" else flag for flag in found.flags)
-    return replace(found, program=native.COMPILER, version=native.COMPILER, opt="O0", flags=flags)
+    return replace(found, opt="O0", flags=tuple("-O0" if flag == "-O1" else flag for flag in found.flags))
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack
@@ -114,9 +114,9 @@ _BATCH_STACK = 128
 
 
 def assert_all_exact(
-    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False
+    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False, tree=None
 ) -> None:
-    """assert_exact for many plans of one target, none of which calls CMSIS-NN, in one program; natively, they
+    """assert_exact for many plans of one target in one program; they may call the CMSIS-NN of a `tree`. Natively, they
     take turns in one arena with `shared`, and may be for several targets."""
     target = plans[0].context.target
     inputs = [input_set(plan.source, runs, seed) for plan in plans]
@@ -126,7 +126,9 @@ def assert_all_exact(
             computed = HostProgram(work, plans, shared).run(inputs)
         else:
             module, fed = write_batch(work / "batch", plans), together(inputs)
-            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1", debug=False)
+            library = tree.closure(frozenset().union(*(plan.cmsis_nn_functions for plan in plans))) if tree else []
+            include = tree.include_dirs if tree else []
+            firmware = build_firmware(module, fed, target, library, include, work / "build", "qemu", "O1", debug=False)
             outcome = find_emulator("qemu", target).run(firmware, 60)
             assert not outcome.guards, outcome.guards
             assert outcome.stack_bytes <= max(stack_bound(plan, optimized=True) for plan in plans) + _BATCH_STACK

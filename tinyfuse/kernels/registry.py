@@ -6,6 +6,8 @@ computes it, unless the cost table finds another surely faster (tinyfuse/schedul
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
@@ -17,6 +19,7 @@ from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
+from tinyfuse.kernels.cmsis.common import CmsisRows
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
@@ -185,7 +188,14 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
         return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
-    return kernels
+    return (*kernels, *_several_rows(kernels))
+
+
+@lru_cache
+def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """Those of CMSIS-NN's in their forms that make several rows a call."""
+    rows = [kernel for kernel in kernels if isinstance(kernel, CmsisRows)]
+    return tuple(kernel.several(count) for kernel in rows for count in kernel.several_rows)
 
 
 def element_of(op: Op) -> Element | None:

@@ -52,6 +52,10 @@ _TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"}
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     """How many rows a call of the kernel by rows makes, at most."""
     statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    named = {s.name: s.value for s in statements if isinstance(s, Let)}
+    image = named.get("output_dims")
+    if isinstance(image, Mapping):  # of a library that is given rows as an image
+        return _at_most(named.get(str(image["h"]), image["h"]))
     if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
         return 2
     if len(op.output.shape) == 4 and op.output.shape[2] == 1:
@@ -62,7 +66,11 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
 
 def _pixels(fields: object) -> int:
     """The output's columns that a call's struct says, at most."""
-    count = fields.get("out_w", 1) if isinstance(fields, Mapping) else 1
+    return _at_most(fields.get("out_w", 1) if isinstance(fields, Mapping) else 1)
+
+
+def _at_most(count: Any) -> int:
+    """What a count in a call is at most: a number, or the lesser of one and what is left."""
     found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
     return int(found[1] if found else count)
 
