@@ -6,7 +6,7 @@ from hypothesis import settings
 
 from tinyfuse.rewrite import OBSERVERS
 from tinyfuse.rewrite.invariants import check_pass
-from tinyfuse.verify.emulation.build import Compiler
+from tinyfuse.verify.emulation.compilers import Compiler
 
 # The same networks in every run of CI; a campaign draws new ones.
 settings.register_profile("repeatable", derandomize=True)

@@ -21,6 +21,7 @@ OPTIMIZE = ("speed", "balanced", "ram")
 #: predicted instructions of an inference that a byte of flash must save under `--weights auto`
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
+COMPILERS = ("gcc", "clang")
 COMPILER_OPTS = ("O0", "Og", "O1", "O2", "O3", "Os", "Oz")
 CMSIS_NN_VERSIONS = {"4.0": (4, 0), "4.1": (4, 1), "5.0": (5, 0), "6.0": (6, 0), "7.0": (7, 0)}
 EMULATORS = ("auto", "renode", "qemu", "host")
@@ -266,6 +267,14 @@ def _compiler_opt() -> Any:
     )
 
 
+def _compiler() -> Any:
+    return option(
+        "Who compiles the module, and CMSIS-NN. For a core GCC compiles the harness, and links.",
+        "gcc",
+        choices=COMPILERS,
+    )
+
+
 def _timeout(run: str = "the emulated run") -> Any:
     return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1, None))
 
@@ -302,6 +311,7 @@ class VerifyOptions:
     runs: int | None = _runs()
     frames: int | None = _frames()
     seed: int = _seed()
+    compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
 
@@ -311,6 +321,7 @@ class RunOptions:
     """How a module is run."""
 
     emulator: str = _emulator()
+    compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout()
 
@@ -322,6 +333,7 @@ class ProfileOptions:
     emulator: str = option(
         "QEMU counts everything, Renode the total alone.", "auto", choices=("auto", "qemu", "renode")
     )
+    compiler: str = _compiler()
     compiler_opt: str = _compiler_opt()
     timeout: float = _timeout("each emulated run")
 

@@ -1,4 +1,5 @@
-"""`--compiler-opt`: what the module computes at every level, and what its header says of the stack there."""
+"""`--compiler` and `--compiler-opt`: what the module computes by every compiler and at every level, and what its header
+says of the stack there."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from real_models import ORIGINAL_NAMES, ORIGINALS
 from tinyfuse.cli.main import main
 from tinyfuse.emit import emit
 from tinyfuse.emit.header import stack_bound
+from tinyfuse.errors import ToolMissing
 from tinyfuse.options import COMPILER_OPTS
+from tinyfuse.targets import load_target
+from tinyfuse.verify.emulation import compilers
 
 needs_qemu = pytest.mark.skipif(
     not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")),
@@ -52,6 +56,28 @@ def test_every_level_is_exact_and_keeps_to_the_headers_stack(tmp_path: Path, tar
 
 @pytest.mark.emulated
 @needs_qemu
+@pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
+@pytest.mark.parametrize(
+    ("target", "opt"), [("cortex-m0plus", "Os"), ("cortex-m4", "O3"), ("cortex-m55", "O2"), ("cortex-m55", "O0")]
+)
+def test_modules_of_clang_are_exact_and_keep_to_the_headers_stack(tmp_path: Path, target: str, opt: str) -> None:
+    model = tmp_path / "net.tflite"
+    model.write_bytes(FAMILIES["mobilenet_v2"]())
+    data = verified(model, target, opt, "--compiler", "clang")
+    assert data["exact"], data
+    assert "clang version" in data["compiler"] and "--compiler clang" in data["command"]
+
+
+@pytest.mark.parametrize(("emulator", "missing"), [("host", "clang"), ("qemu", "clang"), ("qemu", "arm-none-eabi-gcc")])
+def test_what_clang_needs_is_said(emulator: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a core the C library of the GNU toolchain too."""
+    monkeypatch.setattr(compilers, "find_program", lambda *names: None if missing in names else "/bin/true")
+    with pytest.raises(ToolMissing, match=f"^{missing} was not found: .+"):
+        compilers.find_compiler(load_target("cortex-m4"), emulator, "O2", "clang")
+
+
+@pytest.mark.emulated
+@needs_qemu
 @pytest.mark.parametrize("opt", LEVELS)
 def test_winograd_keeps_to_the_headers_stack(tmp_path: Path, opt: str) -> None:
     sketch = Sketch(3)
@@ -79,19 +105,22 @@ def test_the_originals_are_exact_and_keep_to_their_stack(name: str, weights: str
 
 
 @needs_qemu
-def test_the_level_is_shown_by_every_command_that_compiles(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("compiler", "shown"), [("gcc", "arm-none-eabi-gcc"), ("clang", "clang version")])
+def test_compiler_and_level_are_shown_by_every_command_that_compiles(tmp_path: Path, compiler: str, shown: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
     model, x = tmp_path / "net.tflite", tmp_path / "x.npy"
     sketch = Sketch(1)
     image = sketch.value((1, 4, 4, 3))
     model.write_bytes(sketch.build([image], [sketch.conv(image, 4, (1, 1))]))
     np.save(x, np.zeros(image.shape, np.int8))
-    common = [str(model), "--target", "cortex-m4", "--emulator", "qemu", "--compiler-opt", "Og"]
+    common = [str(model), "--target", "cortex-m4", "--emulator", "qemu", "--compiler", compiler, "--compiler-opt", "Og"]
     for command, more in (
         ("verify", ["--runs", "1", "--oracle", "reference"]), ("profile", []), ("run", ["--input", str(x)])
     ):  # fmt: skip
         done = CliRunner().invoke(main, [command, *common, *more])
         assert done.exit_code == 0, done.output
-        assert "-Og" in done.stdout, done.stdout
+        assert shown in done.stdout and "-Og" in done.stdout, done.stdout
 
 
 def test_the_headers_macro_follows_the_level(tmp_path: Path) -> None:

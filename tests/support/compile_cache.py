@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tinyfuse.verify.emulation.build import Compiler
+from tinyfuse.verify.emulation.compilers import Compiler
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+(?:["<]([^">]+)[">]|(\w+))', re.MULTILINE)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 from tinyfuse.targets import Target
+from tinyfuse.verify.emulation.compilers import for_arm
 
 NAMES = ("gcc", "clang")
 
@@ -19,9 +18,4 @@ def cross_compiler(name: str, target: Target) -> list[str]:
         return ["arm-none-eabi-gcc", *target.flags]
     if shutil.which("clang") is None:
         pytest.skip("needs clang")
-    found = subprocess.run(["arm-none-eabi-gcc", "-print-sysroot"], capture_output=True, text=True, check=True)
-    folders = [Path(found.stdout.strip()) / "include", Path("/usr/include/newlib")]
-    include = next((folder for folder in folders if (folder / "string.h").is_file()), None)
-    if include is None:
-        pytest.skip("needs newlib's headers")
-    return ["clang", "--target=arm-none-eabi", *target.flags, f"-isystem{include}"]
+    return ["clang", *for_arm(), *target.flags]

@@ -27,7 +27,7 @@ from tinyfuse.verify import oracle_worker
 from tinyfuse.verify.bounds import check_operators, has_bounds
 from tinyfuse.verify.comparison import compare
 from tinyfuse.verify.emulation import build, build_firmware, find_emulator
-from tinyfuse.verify.emulation.build import find_compiler
+from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
 from tinyfuse.verify.oracle import InterpreterOracle, ReferenceOracle
@@ -100,13 +100,13 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
     assert not outcome.guards, outcome.guards
 
 
-def _compiler(target: Target, emulator: str, opt: str) -> build.Compiler:
-    """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
-    found = find_compiler(target, emulator, opt)
+def _compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
+    """`verify`'s own, but natively clang, without optimization: the sanitizers' checks are many. At every level
+    modules are compiled in test_compilers.py, and run in test_compiler_opt.py."""
+    found = find_compiler(target, emulator, opt, native.COMPILER if emulator == "host" else name)
     if emulator != "host":
         return found
-    flags = tuple("-O0" if flag == "-O1" else flag for flag in found.flags)
-    return replace(found, program=native.COMPILER, version=native.COMPILER, opt="O0", flags=flags)
+    return replace(found, opt="O0", flags=tuple("-O0" if flag == "-O1" else flag for flag in found.flags))
 
 
 #: what the functions of tests/support/batch_module.py take besides a module's own stack

@@ -223,7 +223,10 @@ def _build_and_run(
     """The firmware for these inputs, in streams of so many frames, and what came out; `runs`: how many a user sees."""
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as work:
         progress(f"compiling for {plan.context.target.name}")
-        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames, spread=spread)
+        firmware = build_module(
+            plan, tree, inputs, machine.name, how.compiler_opt, Path(work), frames,
+            spread=spread, compiled_by=how.compiler,
+        )  # fmt: skip
         check_flash(plan, firmware.code_bytes)
         progress(f"running {runs} inferences on {machine.name}")
         return firmware, machine.run(firmware, how.timeout)

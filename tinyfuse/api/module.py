@@ -235,8 +235,8 @@ class Module:
 
     def verify(
         self, *, emulator: str = "auto", oracle: str = "auto", runs: int | None = None, frames: int | None = None,
-        seed: int = 0, compiler_opt: str = "O2", timeout: float = 300.0, cmsis_nn_path: str | None = None,
-        on_progress: Progress = silent,
+        seed: int = 0, compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0,
+        cmsis_nn_path: str | None = None, on_progress: Progress = silent,
     ) -> Verification:  # fmt: skip
         """Cross-compiles the module, runs it on an emulated core, and compares every output element with the oracle.
 
@@ -245,6 +245,7 @@ class Module:
         runs          inputs: all-smallest, all-largest, all-zero, then random ones; default 8, 64 for a model with
                       state, four times as many where an output stays the same in those
         frames        inferences from one reset of the state to the next
+        compiler      "gcc" or "clang", of the module and of CMSIS-NN
         compiler_opt  "O0" to "O3", "Og", "Os", "Oz"
         timeout       seconds of the host's clock that the run may take
 
@@ -255,14 +256,15 @@ class Module:
         """
         from tinyfuse.api.measuring import verify_plan
 
-        how = checked(VerifyOptions(emulator, oracle, runs, frames, seed, compiler_opt, timeout))
+        how = checked(VerifyOptions(emulator, oracle, runs, frames, seed, compiler, compiler_opt, timeout))
         machine, tree = self._machine(emulator), tree_of(self.plan, cmsis_nn_path)
         with plugins(self.request.plugins):
             return verify_plan(self.plan, tree, self.request.data, machine, how, on_progress)
 
     def run(
-        self, inputs: np.ndarray | Mapping[str, np.ndarray], *, emulator: str = "auto", compiler_opt: str = "O2",
-        timeout: float = 300.0, cmsis_nn_path: str | None = None, on_progress: Progress = silent,
+        self, inputs: np.ndarray | Mapping[str, np.ndarray], *, emulator: str = "auto", compiler: str = "gcc",
+        compiler_opt: str = "O2", timeout: float = 300.0, cmsis_nn_path: str | None = None,
+        on_progress: Progress = silent,
     ) -> Outputs:  # fmt: skip
         """The outputs for these inputs, computed by the generated code on an emulated core.
 
@@ -275,7 +277,7 @@ class Module:
         """
         from tinyfuse.api.measuring import run_plan
 
-        how = checked(RunOptions(emulator, compiler_opt, timeout))
+        how = checked(RunOptions(emulator, compiler, compiler_opt, timeout))
         named = list(inputs.items()) if isinstance(inputs, Mapping) else [(None, inputs)]
         with plugins(self.request.plugins):
             given = take_inputs(
@@ -286,7 +288,7 @@ class Module:
             return run_plan(self.plan, tree, given, machine, how, on_progress)
 
     def profile(
-        self, *, emulator: str = "auto", compiler_opt: str = "O2", timeout: float = 300.0,
+        self, *, emulator: str = "auto", compiler: str = "gcc", compiler_opt: str = "O2", timeout: float = 300.0,
         cmsis_nn_path: str | None = None, on_progress: Progress = silent,
     ) -> dict[str, Any]:  # fmt: skip
         """Where the instructions and bytes of one inference go: what `tinyfuse profile --json` prints
@@ -294,7 +296,7 @@ class Module:
         "host" and for feed_rows without slide."""
         from tinyfuse.api.profiling import Planned, find_counting, profile_plan
 
-        how = checked(ProfileOptions(emulator, compiler_opt, timeout))
+        how = checked(ProfileOptions(emulator, compiler, compiler_opt, timeout))
         plan = self.plan
         counting = find_counting(plan.context.target, self.options.feeds_image, emulator)
         options = replace(self.options, fusion="none", max_ram=None, max_step=None, max_flash=None, memory=())

@@ -107,7 +107,9 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
     with tempfile.TemporaryDirectory(prefix="tinyfuse-") as folder:
         work = Path(folder)
         progress(f"compiling for {core.name}, --fusion {plan.options.fusion}")
-        firmware = build_module(plan, tree, inputs, machine.name, how.compiler_opt, work, frames)
+        firmware = build_module(
+            plan, tree, inputs, machine.name, how.compiler_opt, work, frames, compiled_by=how.compiler
+        )
         check_flash(plan, firmware.code_bytes)
         progress(f"running it on {machine.name}")
         if counting.counter is None or not isinstance(machine, Qemu):

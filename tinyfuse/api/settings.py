@@ -175,7 +175,7 @@ def checked(how: How) -> How:
     are checked where they are looked for."""
     for name, flag in flags(type(how)).items():
         value = getattr(how, name)
-        if name == "compiler_opt" and value not in flag.choices:
+        if name in ("compiler", "compiler_opt") and value not in flag.choices:
             raise UsageError(f"{name}={value!r}: choose one of {', '.join(flag.choices)}")
         if flag.limits and value is not None:
             _check_limits(name, value, flag.limits)

@@ -114,7 +114,9 @@ def _lines(data: JsonObject) -> list[str]:
             lines.append(f"  real value = {output['scale']:g} * (value {-output['zero_point']:+d})")
     instructions = data["instructions"]
     counted = "" if instructions is None else f", {instructions:,} instructions an inference"
-    lines.append(f"ran {data['runs']} on {data['emulator']}, compiled at -{data['compiler_opt']}{counted}")
+    lines.append(
+        f"ran {data['runs']} on {data['emulator']}, compiled by {data['compiler']} -{data['compiler_opt']}{counted}"
+    )
     lines += data["notes"] + [f"warning: {warning}" for warning in data["warnings"]]
     if data["output"]:
         lines.append(f"wrote {data['output']}")

@@ -22,6 +22,7 @@ _PACKAGES: dict[str, dict[str, str]] = {
         "winget": "SoftwareFreedomConservancy.QEMU",
     },
     "gcc": {"apt-get": "gcc", "dnf": "gcc", "pacman": "gcc", "winget": "BrechtSanders.WinLibs.POSIX.UCRT"},
+    "clang": {"apt-get": "clang", "dnf": "clang", "pacman": "clang", "brew": "llvm", "winget": "LLVM.LLVM"},
     "cmake": {"apt-get": "cmake", "dnf": "cmake", "pacman": "cmake", "brew": "cmake", "winget": "Kitware.CMake"},
 }
 #: parts of another program's packages
@@ -34,6 +35,7 @@ _ANYWHERE = {
     "arm-none-eabi-gcc": "Arm's GNU toolchain: https://developer.arm.com/downloads/-/arm-gnu-toolchain-downloads",
     "qemu-system-arm": "https://www.qemu.org/download",
     "gcc": "a C compiler: gcc or clang",
+    "clang": "https://releases.llvm.org",
     "cmake": "https://cmake.org/download",
 }
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
 from tinyfuse.targets import Target
-from tinyfuse.toolchain.packages import how_to_get
-from tinyfuse.toolchain.programs import find_program
 from tinyfuse.verify.emulation.banks import BoardBanks, memory_map, sections_with
 from tinyfuse.verify.emulation.board import weights_memory
 from tinyfuse.verify.emulation.cache import ObjectCache
+from tinyfuse.verify.emulation.compilers import Compiler, find_compiler
 from tinyfuse.verify.emulation.elf import group_symbols, linked_sections, symbol_size
 from tinyfuse.verify.emulation.interface import Interface
 from tinyfuse.verify.emulation.result import Firmware
@@ -26,7 +21,6 @@ from tinyfuse.verify.emulation.result import Firmware
 _FIRMWARE = Path(__file__).resolve().parent / "firmware"
 _JOBS = 2
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-_SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 
 # In the board's largest memory.
 _INPUTS = """\
@@ -56,54 +50,6 @@ class ModuleFiles:
 
 
 @dataclass(frozen=True)
-class Compiler:
-    """A compiler for one target; `flags` hold for compiling every file and for linking, the level of
-    optimization `opt` ("O2") among them."""
-
-    program: str
-    version: str
-    opt: str
-    flags: tuple[str, ...]
-
-    def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
-        """Runs it in `folder`; EmulationFailed with its first messages where it fails on `what`."""
-        command = [self.program, *self.flags, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", cwd=folder)
-        if done.returncode == 0:
-            return
-        if re.search(r"string\.h: No such file|nano\.specs", done.stderr):
-            raise ToolMissing("newlib", how_to_get("newlib"))
-        overflow = re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr)
-        if overflow:
-            raise UsageError(
-                f"{what} exceeds the {overflow[1]} of the emulated board by {overflow[2]} bytes"
-                " (hint: --emulator host runs the model's portable kernels on this machine)"
-            )
-        messages = "\n  ".join(done.stderr.splitlines()[:12])
-        raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
-
-
-def find_compiler(target: Target, emulator: str, opt: str) -> Compiler:
-    """The target's cross compiler at the level `opt` ("O2"), or for "host" this machine's compiler with its
-    sanitizers (and O1, whatever `opt` says)."""
-    if emulator == "host":
-        candidates = [os.environ.get("CC", ""), "gcc", "clang"]
-        missing = ToolMissing("gcc", how_to_get("gcc"))
-        # Sanitizers see most before the optimizer has used what it may assume.
-        opt = "O1"
-        flags: tuple[str, ...] = ("-fno-omit-frame-pointer", *_SANITIZERS)
-    else:
-        candidates = ["arm-none-eabi-gcc"]
-        missing = ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
-        flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
-    program = find_program(*candidates)
-    if program is None:
-        raise missing
-    version = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace").stdout
-    return Compiler(program, version.split("\n", 1)[0], opt, (f"-{opt}", *flags))
-
-
-@dataclass(frozen=True)
 class Unit:
     """One file to compile; `part` is "module", "library" (objects are cached), "harness" or "interface"
     (sizes are not counted)."""
@@ -128,19 +74,22 @@ def build_firmware(
     interface: Interface | None = None,
     awaits: bool = False,
     spread: bool = False,
+    compiled_by: str = "gcc",
 ) -> Firmware:
     """Builds, in the folder `work`, firmware that runs `module` on inputs[run][index].
 
     A module with state takes `frames`: the runs of a stream, as tinyfuse/verify/streams.py makes them. With an
     `interface` its checks are part of the firmware, with `spread` every input is also measured. A module that `awaits`
     inputs has runs without a result.
+    `compiled_by` is the module's and CMSIS-NN's compiler; for a core GCC compiles the harness, and links.
     `include_dirs` are CMSIS-NN's and CMSIS core's; `defines` ("NAME=VALUE") hold for the module and
     for CMSIS-NN. Without `debug` there is no debug information, so no kernel_symbols: enough for sizes, in half
     the time. ToolMissing without a compiler, UsageError where the firmware is too large for the
     emulated board, EmulationFailed where a file does not compile.
     """
     assert inputs, "firmware without runs"
-    compiler = find_compiler(target, emulator, opt)
+    compiler = find_compiler(target, emulator, opt, compiled_by)
+    gcc = compiler if emulator == "host" or compiled_by == "gcc" else find_compiler(target, emulator, opt)
     work.mkdir(parents=True, exist_ok=True)
     work, folder = work.resolve(), module.folder.resolve()
     include_dirs = [Path(path).resolve() for path in include_dirs]
@@ -174,19 +123,19 @@ def build_firmware(
         Unit("harness", work / "inputs.S", ()),
         *(Unit("interface", work / name, (*harness, f"-I{_FIRMWARE}")) for name in _write(interface, work, emulator)),
     ]
-    objects = compile_units(compiler, units, include_dirs, work)
+    objects = compile_units(compiler, units, include_dirs, work, gcc)
     firmware = Firmware(work / f"{module.name}.elf", target, emulator, len(inputs), compiler.version, compiler.opt)
     if emulator == "host":
         compiler.run([*objects, "-lm", "-o", firmware.elf], firmware.elf.name, work)
         return firmware
-    _link(compiler, objects, firmware.elf, target, work, module)
+    _link(gcc, objects, firmware.elf, target, work, module)
     made = {unit.source: path for unit, path in zip(units, objects, strict=True)}
     sized = firmware.elf
     if interface:
         # without the checks: what they alone call is not in every firmware
         sized = work / "sized.elf"
         unchecked = [path for unit, path in zip(units, objects, strict=True) if unit.part != "interface"]
-        _link(compiler, unchecked, sized, target, work, module)
+        _link(gcc, unchecked, sized, target, work, module)
     measured = {path for unit, path in zip(units, objects, strict=True) if unit.part in ("module", "library")}
     code_bytes, weight_bytes, static_bytes = linked_sizes(map_of(sized), measured)
     memories = ["tinyfuse_arena_bytes", *(["tinyfuse_state_bytes"] if frames is not None else [])]
@@ -214,8 +163,11 @@ def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:
     return ["interface.c", "weights_table.S", str(_FIRMWARE / "other_levels.c")]
 
 
-def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Sequence[Path], work: Path) -> list[Path]:
-    """The object files of `units`, in their order."""
+def compile_units(
+    compiler: Compiler, units: Sequence[Unit], include_dirs: Sequence[Path], work: Path, others: Compiler | None = None
+) -> list[Path]:
+    """The object files of `units`, in their order; `others` compiles what is neither module nor library, where it is
+    another compiler."""
     cache = ObjectCache([compiler.version, *compiler.flags], include_dirs)
     system = [option for path in include_dirs for option in ("-isystem", path)]
 
@@ -224,7 +176,8 @@ def compile_units(compiler: Compiler, units: Sequence[Unit], include_dirs: Seque
         path = work / f"{number}_{unit.source.stem}.o"
         cached = unit.part == "library"
         if not (cached and cache.fetch(unit.source, unit.flags, path)):
-            compiler.run([*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work)
+            by = compiler if others is None or unit.part in ("module", "library") else others
+            by.run([*unit.flags, *system, "-c", unit.source, "-o", path], unit.source.name, work)
             if cached:
                 cache.store(unit.source, unit.flags, path)
         return path

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from tinyfuse.plan import Plan
 from tinyfuse.toolchain.cmsis_nn import Tree
-from tinyfuse.verify.emulation.build import Unit, compile_units, find_compiler, linked_sizes, map_of
+from tinyfuse.verify.emulation.build import Unit, compile_units, linked_sizes, map_of
+from tinyfuse.verify.emulation.compilers import find_compiler
 from tinyfuse.verify.emulation.module import group_hooks, write_module
 
 _OPT = "O2"

@@ -57,13 +57,15 @@ def build_module(
     frames: int = 1,
     debug: bool = True,
     spread: bool = False,
+    compiled_by: str = "gcc",
 ) -> Firmware:
     """The firmware that runs the plan's module on inputs[run][index], built in the folder `work`.
 
     `tree` is the CMSIS-NN that the plan was made for, None where it calls none; the emulator "host"
     runs plans for any target that call none. `frames` is how many runs a stream has, where the model has
     state. With `spread` every input's instructions are counted. Without `debug` the firmware has no kernel_symbols, and
-    is built faster. Errors as build_firmware; UsageError at once where the board lacks memory.
+    is built faster. `compiled_by`: "gcc" or "clang". Errors as build_firmware; UsageError at once where the board lacks
+    memory.
     """
     assert emulator == "host" or plan.context.target.cpu is not None
     if emulator != "host":
@@ -88,6 +90,7 @@ def build_module(
         interface=interface(plan),
         awaits=plan.awaits,
         spread=spread,
+        compiled_by=compiled_by,
     )
 
 

@@ -1,0 +1,84 @@
+"""The compilers that build firmware for an emulated core, and programs for this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tinyfuse.errors import EmulationFailed, ToolMissing, UsageError
+from tinyfuse.targets import Target
+from tinyfuse.toolchain.packages import how_to_get
+from tinyfuse.toolchain.programs import find_program
+
+_SANITIZERS = ("-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler for one target; `flags` hold for compiling every file and for linking, the level of
+    optimization `opt` ("O2") among them."""
+
+    program: str
+    version: str
+    opt: str
+    flags: tuple[str, ...]
+
+    def run(self, arguments: Sequence[str | Path], what: str, folder: Path) -> None:
+        """Runs it in `folder`; EmulationFailed with its first messages where it fails on `what`."""
+        command = [self.program, *self.flags, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", cwd=folder)
+        if done.returncode == 0:
+            return
+        if re.search(r"string\.h: No such file|nano\.specs", done.stderr):
+            raise ToolMissing("newlib", how_to_get("newlib"))
+        overflow = re.search(r"region `(\w+)' overflowed by (\d+) bytes", done.stderr)
+        if overflow:
+            raise UsageError(
+                f"{what} exceeds the {overflow[1]} of the emulated board by {overflow[2]} bytes"
+                " (hint: --emulator host runs the model's portable kernels on this machine)"
+            )
+        messages = "\n  ".join(done.stderr.splitlines()[:12])
+        raise EmulationFailed(f"{self.program} failed on {what}:\n  {messages}")
+
+
+def find_compiler(target: Target, emulator: str, opt: str, name: str = "gcc") -> Compiler:
+    """The target's cross compiler at the level `opt` ("O2"), or for "host" this machine's compiler with its
+    sanitizers (and O1, whatever `opt` says). `name`: "gcc" (on "host" the environment's CC comes first), "clang".
+    ToolMissing where it isn't here, or lacks the C library's headers."""
+    if emulator == "host":
+        own = (os.environ.get("CC", ""), "gcc", "clang") if name == "gcc" else (name,)
+        # Sanitizers see most before the optimizer has used what it may assume.
+        return _compiler(own, "O1", "-fno-omit-frame-pointer", *_SANITIZERS)
+    flags = (*target.flags, "-ffunction-sections", "-fdata-sections")
+    if name == "clang":
+        return _compiler(("clang",), opt, *for_arm(), *flags)
+    return _compiler(("arm-none-eabi-gcc",), opt, *flags)
+
+
+def for_arm() -> tuple[str, ...]:
+    """What makes Clang compile for Cortex-M with the C library of the GNU toolchain, which links it. ToolMissing
+    without that."""
+    gcc = find_program("arm-none-eabi-gcc")
+    if gcc is None:
+        raise ToolMissing("arm-none-eabi-gcc", how_to_get("arm-none-eabi-gcc"))
+    printed = subprocess.run([gcc, "-print-sysroot"], capture_output=True, encoding="utf-8", errors="replace").stdout
+    # Debian's GCC names a folder that isn't there
+    folders = Path(printed.strip()) / "include", Path("/usr/include/newlib")
+    headers = next((folder for folder in folders if (folder / "string.h").is_file()), None)
+    if headers is None:
+        raise ToolMissing("newlib", how_to_get("newlib"))
+    return "--target=arm-none-eabi", f"-isystem{headers}"
+
+
+def _compiler(programs: Sequence[str], opt: str, *flags: str) -> Compiler:
+    """The first of these programs that is here; where none is, ToolMissing for gcc, if it would do."""
+    program = find_program(*programs)
+    if program is None:
+        needed = next(name for name in ("gcc", *programs) if name in programs)
+        raise ToolMissing(needed, how_to_get(needed))
+    version = subprocess.run([program, "--version"], capture_output=True, encoding="utf-8", errors="replace").stdout
+    return Compiler(program, version.split("\n", 1)[0], opt, (f"-{opt}", *flags))
