@@ -1,5 +1,5 @@
-/* The input rows of one output row, for library functions that know only whole images: they are
-   given the row's window as an image of its own, whose upper padding is what the row has. */
+/* The input rows of a few output rows, for library functions that know only whole images: they are
+   given the rows' windows as an image of its own, whose upper padding is what the first row has. */
 #ifndef TINYFUSE_WINDOW_H
 #define TINYFUSE_WINDOW_H
 
@@ -13,16 +13,18 @@ typedef struct {
     int32_t pad_top;
 } tinyfuse_window;
 
-/* The window of output row `y`: `kernel` rows (dilation included) from y * stride - pad_top on, in
-   an image of `height` rows. */
-TINYFUSE_INLINE tinyfuse_window tinyfuse_window_at(int32_t y, int32_t stride, int32_t pad_top,
-                                                   int32_t kernel, int32_t height)
+/* The windows of `count` output rows from row `y` on: `kernel` rows (dilation included) from
+   y * stride - pad_top on, and `stride` rows more for each further one, in an image of `height`
+   rows. Of several output rows, each reads a row that exists. */
+TINYFUSE_INLINE tinyfuse_window tinyfuse_window_at(int32_t y, int32_t count, int32_t stride,
+                                                   int32_t pad_top, int32_t kernel, int32_t height)
 {
     const int32_t start = y * stride - pad_top;
+    const int32_t end = start + (count - 1) * stride + kernel;
     tinyfuse_window window;
 
     window.first = tinyfuse_min(tinyfuse_max(start, 0), height);
-    window.rows = tinyfuse_max(tinyfuse_min(start + kernel, height) - window.first, 0);
+    window.rows = tinyfuse_max(tinyfuse_min(end, height) - window.first, 0);
     window.pad_top = tinyfuse_min(tinyfuse_max(-start, 0), kernel);
     return window;
 }

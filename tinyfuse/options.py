@@ -18,6 +18,7 @@ KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
 WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
+COUNTS = ("instructions", "cycles")
 #: predicted instructions of an inference that a byte of flash must save under `--weights auto`
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
@@ -143,10 +144,21 @@ class Options:
     )
     optimize: str = option(
         "With --fusion rows: speed: the fewest instructions that --max-ram allows; ram: the least RAM; balanced: the "
-        "least RAM within 8 % of the fewest instructions. With --kernels cmsis-nn, balanced and ram fuse every "
-        "depthwise and pointwise pair.",
+        "least RAM within 8 % of the fewest instructions, with --kernels cmsis-nn within 4 %.",
         "balanced",
         choices=OPTIMIZE,
+    )
+    count: str = option(
+        "What --optimize counts: instructions, as predicted, or the cycles that they are estimated to take, on the "
+        "board of --timing where one is given.",
+        "instructions",
+        choices=COUNTS,
+    )
+    timing: str | None = option(
+        "Your board, for estimated cycles and milliseconds: one that docs/targets.md lists, or its clock, as 120MHz, "
+        "with the wait states of its flash and the bytes of a read, as 120MHz,wait=5,line=8.",
+        None,
+        metavar="BOARD",
     )
     weights: str = option(
         "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "

@@ -97,10 +97,15 @@ def test_a_float_image_is_quantized_row_by_row() -> None:
     assert_exact(plan, runs=8)
 
 
-@pytest.mark.parametrize("kernels", ["auto", "cmsis-nn"])
-def test_kernels_that_take_no_rings_leave_the_fed_rows_to_ours(kernels: str) -> None:
-    plan = fed(separable(), "cortex-m4", kernels=kernels)
-    assert all(stage.kernel.library == "tinyfuse" for stage in plan.fed_group.stages)
+def test_kernels_without_rows_leave_the_fed_ones_to_ours() -> None:
+    """CMSIS-NN has no transposed convolution by rows; of convolutions, it reads a ring that slides (test_cmsis_rows.py)."""
+    sketch = Sketch(7)
+    x = sketch.value((1, 6, 5, 4))
+    plan = fed(sketch.build([x], [sketch.transpose_conv(x, 3, (3, 3))]), "cortex-m4", kernels="cmsis-nn")
+    assert [stage.kernel.library for stage in plan.fed_group.stages] == ["tinyfuse"] * 2
+    plan = fed(separable(), "cortex-m4", kernels="cmsis-nn")
+    assert {stage.kernel.library for stage in plan.fed_group.stages[1:]} == {"cmsis-nn"}
+    assert plan.storage[plan.fed].slides
 
 
 @needs_qemu

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Kernel, Let, Loop, Statement, TensorAccess
 from tinyfuse.kernels.c_types import CTYPE
+from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
@@ -138,11 +139,12 @@ def _build(command: list[str], folder: Path) -> None:
 
 
 def context_for(target: str, tree: Tree) -> Context:
-    return Context(load_target(target), tree.version, kernels="cmsis-nn")
+    return Context(load_target(target), tree.version, kernels="cmsis-nn", at_once=max(SEVERAL_ROWS))
 
 
 def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[Case]:
-    """`op` with every kernel of CMSIS-NN that takes it: whole, by rows, through a ring of one row."""
+    """`op` with every kernel of CMSIS-NN that takes it: whole, by rows, through a ring of one row; and by the rows of
+    one of the forms that make several a call, which one depends on the tensors' sizes."""
     family, given = FAMILIES[op.kind], iter(inputs)
     if any(rule.problem(op) for rule in family.rules):
         return []
@@ -150,9 +152,15 @@ def cases_of(op: Op, inputs: tuple[np.ndarray, ...], context: Context) -> list[C
     operands = [None if t is None else t.data if t.is_constant else values[t] for t in op.inputs]
     (expected,) = family.reference(op, *operands)
     cases = []
-    for kernel in kernels_for(op):
-        if kernel.library == "cmsis-nn" and kernel.accepts(op, context):
-            window = family.row_window(op, 0)
+    accepted = [k for k in kernels_for(op) if k.library == "cmsis-nn" and k.accepts(op, context)]
+    several = [kernel for kernel in accepted if kernel.rows_a_call > 1]
+    elements = op.output.elements + sum(tensor.elements for tensor in op.activations)
+    chosen = several[elements % len(several)] if several else None
+    for kernel in accepted:
+        window = family.row_window(op, 0)
+        if kernel is chosen and window is not None:
+            cases.append(Case(op, kernel, inputs, expected, window, by_row=True))
+        elif kernel.rows_a_call == 1:
             cases.append(Case(op, kernel, inputs, expected, window))
             if kernel.by_row and window is not None:
                 ring = window.kernel == 1 and len(op.activations) == 1
@@ -280,6 +288,7 @@ def _initializer(value) -> str:
 def _case(index: int, case: Case, context: Context) -> str:
     op, kernel = case.op, case.kernel
     rows = op.output.shape[1] if case.by_row else 1
+    step = kernel.rows_a_call if case.by_row else 1
     scratch = kernel.scratch(op, context)
     assert max(scratch, op.output.bytes, *(t.bytes for t in op.activations)) <= _ROOM
     constants = kernel.constants(op, context)
@@ -320,7 +329,7 @@ def _case(index: int, case: Case, context: Context) -> str:
     newline = "\n        "
     lines.append(
         f"static int run_{index}(void *unused)\n{{\n    int32_t y;\n    (void)unused;\n"
-        f"    for (y = 0; y < {rows}; ++y) {{\n        {newline.join(body)}\n    }}\n    return 0;\n}}"
+        f"    for (y = 0; y < {rows}; y += {step}) {{\n        {newline.join(body)}\n    }}\n    return 0;\n}}"
     )
     lines.append(
         f"static void case_{index}(void)\n{{\n    int64_t stack = 0;\n    paint();\n    "

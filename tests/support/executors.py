@@ -114,9 +114,9 @@ _BATCH_STACK = 128
 
 
 def assert_all_exact(
-    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False
+    plans: Sequence[Plan], runs: int = 5, seed: int = 0, shared: bool = False, on_host: bool = False, tree=None
 ) -> None:
-    """assert_exact for many plans of one target, none of which calls CMSIS-NN, in one program; natively, they
+    """assert_exact for many plans of one target in one program; they may call the CMSIS-NN of a `tree`. Natively, they
     take turns in one arena with `shared`, and may be for several targets."""
     target = plans[0].context.target
     inputs = [input_set(plan.source, runs, seed) for plan in plans]
@@ -126,7 +126,9 @@ def assert_all_exact(
             computed = HostProgram(work, plans, shared).run(inputs)
         else:
             module, fed = write_batch(work / "batch", plans), together(inputs)
-            firmware = build_firmware(module, fed, target, [], [], work / "build", "qemu", "O1", debug=False)
+            library = tree.closure(frozenset().union(*(plan.cmsis_nn_functions for plan in plans))) if tree else []
+            include = tree.include_dirs if tree else []
+            firmware = build_firmware(module, fed, target, library, include, work / "build", "qemu", "O1", debug=False)
             outcome = find_emulator("qemu", target).run(firmware, 60)
             assert not outcome.guards, outcome.guards
             assert outcome.stack_bytes <= max(stack_bound(plan, optimized=True) for plan in plans) + _BATCH_STACK

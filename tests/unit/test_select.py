@@ -65,8 +65,29 @@ def test_ours_is_taken_where_it_is_faster_unless_cmsis_nn_is_asked_for() -> None
     assert whole_kernel(op, replace(M4, kernels="cmsis-nn"))[0].library == "cmsis-nn"
 
 
-def test_rows_of_rings_are_ours() -> None:
-    assert row_kernel(depthwise(3), M4, rings=True).library == "tinyfuse"
+def test_rows_of_rings_are_the_surely_faster_ones_too() -> None:
+    """Rings that slide keep the rows in order that CMSIS-NN wants. With `ram` they are ours."""
+    assert row_kernel(depthwise(3), M4, rings=True).library == "cmsis-nn"
+    assert row_kernel(depthwise(3), replace(M4, optimize="ram"), rings=True).library == "tinyfuse"
+
+
+def test_a_call_makes_as_many_rows_as_pay() -> None:
+    """With five pixels a row, one is left over of blocks in each call; with 48 there is little to share."""
+    context = replace(M4, kernels="cmsis-nn", at_once=4)
+
+    def rows(width: int, context: Context) -> int:
+        sketch = Sketch(2)
+        x = sketch.value((1, 25, width, 64))
+        op = graph_of(sketch.build([x], [sketch.conv(x, 64, (1, 1))])).ops[0]
+        return row_kernel(op, context, rings=True).rows_a_call
+
+    assert rows(5, context) == 4
+    assert rows(48, context) == 1
+    assert [rows(5, replace(context, **less)) for less in ({"at_once": 2}, {"at_once": 1}, {"divided": True})] == [
+        2,
+        1,
+        1,
+    ]
 
 
 def test_without_a_cost_table_the_familys_order_decides() -> None:

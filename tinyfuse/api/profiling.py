@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyfuse.api.writing import check_flash
+from tinyfuse.cost.cycles import timing_of
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
@@ -118,5 +119,6 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
         banks = [bank.name for bank in plan.memory.banks] if plan.memory else []
         image = read_image(firmware.elf, name, source, arena_columns(plan), core.mve, banks)
         outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
-        times = timing(core.cpu)
-        return Measured(plan, firmware, outcome, measure(counts, image, times), times.source if times else None)
+        times, board = timing(core.cpu), timing_of(core, plan.options)
+        found = measure(counts, image, times, board)
+        return Measured(plan, firmware, outcome, found, times.source if times else None)

@@ -37,8 +37,10 @@ class FusionGroup:
     name           of the C function
     operators      "CONV_2D name-of-its-output", in the order in which they run
     kernels        the C functions that compute them
+    library        whose these are: "tinyfuse", "cmsis-nn" or "both"
     macs           multiply-accumulates of an inference
     predicted_instructions   of an inference; None where a kernel was never measured on the target
+    predicted_cycles         likewise, an estimate
     scratch_bytes  bytes of arena that its kernels use for themselves
     traffic_bytes  bytes of whole tensors that it reads and writes in the arena; rings do not count
     """
@@ -46,8 +48,10 @@ class FusionGroup:
     name: str
     operators: tuple[str, ...]
     kernels: tuple[str, ...]
+    library: str
     macs: int
     predicted_instructions: int | None
+    predicted_cycles: int | None
     scratch_bytes: int
     traffic_bytes: int
 

@@ -23,10 +23,20 @@ def _clamped(op: Op) -> int:
     return op.output.elements if quantized(op) and clamp_range(op) != RANGE[op.output.dtype] else 0
 
 
+def _pixels_of_calls(op: Op, pixels: int, by_row: bool, at_once: int) -> list[tuple[int, int]]:
+    """(calls, pixels of each): of one call, or of those for so many rows and the last one for what is left."""
+    if not by_row:
+        return [(1, pixels)]
+    rows = op.output.shape[1]
+    full, left = divmod(rows, at_once)
+    return [(full, at_once * pixels // rows), (int(left > 0), left * pixels // rows)]
+
+
 @kept
-def layer_counts(op: Op, by_row: bool) -> Counts:
-    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer."""
-    calls, convolution = calls_of(op, by_row), FAMILIES[op.kind].convolution
+def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
+    """Of a layer whose output channels sum over channels: a convolution, or a fully connected layer; so many rows a
+    call."""
+    convolution = FAMILIES[op.kind].convolution
     weights = op.operand(1)
     out_c, depth = weights.shape[0], weights.elements // weights.shape[0]
     pixels, in_c = op.output.elements // out_c, op.input.shape[-1]
@@ -34,13 +44,15 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
     taps, tap_rows = pixels * kernel_h * kernel_w, pixels * kernel_h
     inner = _inner_taps(op) if convolution else pixels
     run = kernel_w * in_c  # terms that are neighbours in the input
-    blocks, twos = calls * round_up(pixels // calls, 3), calls * round_up(pixels // calls, 2)
+    calls = _pixels_of_calls(op, pixels, by_row, at_once)
+    blocks, twos = (sum(count * round_up(each, of) for count, each in calls) for of in (3, 2))
+    fours, rests = sum(count * (each // 4) for count, each in calls), sum(count * (each % 4) for count, each in calls)
     pairs, quads, words = round_up(out_c, 2), round_up(out_c, 4), round_up(depth, 4)
     terms = pixels * depth
     border_pixels = _border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
     return {
-        "calls": calls,
+        "calls": sum(count for count, _ in calls),
         "pixels": pixels,
         "tap_rows": tap_rows,
         "taps": taps,
@@ -71,8 +83,13 @@ def layer_counts(op: Op, by_row: bool) -> Counts:
         "blocks": blocks,
         "block_pairs": blocks * pairs,
         "block_pair_words": blocks * pairs * words,
-        "odd_pixel_words": calls * (pixels // calls % 2) * pairs * words,
-        "four_pair_words": calls * (pixels // calls // 4) * pairs * words,
+        "odd_pixel_words": sum(count * (each % 2) for count, each in calls) * pairs * words,
+        "rest_pixels": rests,
+        "rest_outputs": rests * out_c,
+        "rest_vectors": rests * out_c * round_up(depth, 16),
+        "four_outputs": fours * out_c,
+        "four_vectors": fours * out_c * round_up(depth, 16),
+        "four_pair_words": fours * pairs * words,
         "twos": twos,
         "two_quads": twos * quads,
         "two_quad_vectors": twos * quads * (depth // 16),
@@ -199,9 +216,11 @@ def narrow_counts(op: Op, by_row: bool, block: int) -> Counts:
 
 
 @kept
-def depthwise_counts(op: Op, by_row: bool) -> Counts:
-    """Of a depthwise convolution."""
-    calls, g = calls_of(op, by_row), geometry(op)
+def depthwise_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
+    """Of a depthwise convolution, so many rows a call."""
+    g = geometry(op)
+    of_calls = _pixels_of_calls(op, g.out_h * g.out_w, by_row, at_once)
+    calls, rests = sum(count for count, _ in of_calls), sum(count * (each % 4) for count, each in of_calls)
     taps, pixels, inner = g.kernel_h * g.kernel_w, g.out_h * g.out_w, _inner_taps(op)
     fours, eights, sixteens = round_up(g.out_c, 4), round_up(g.out_c, 8), round_up(g.out_c, 16)
     pairs = round_up(taps, 2)
@@ -223,6 +242,9 @@ def depthwise_counts(op: Op, by_row: bool) -> Counts:
         "quads": pixels * fours,
         "quad_pairs": pixels * fours * pairs,
         "rest_quads": pixels * (g.out_c % 4 > 0),
+        "rest_pixels": rests,
+        "rest_pixel_fours": rests * fours,
+        "rest_pixel_taps": rests * fours * taps,
         "eights": pixels * eights,
         "eight_pairs": pixels * eights * pairs,
         "rests": pixels * (g.out_c % 8 > 0),

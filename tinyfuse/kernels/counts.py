@@ -28,9 +28,9 @@ Counts = Mapping[str, float]
 kept = lru_cache(maxsize=8192)
 
 
-def calls_of(op: Op, by_row: bool) -> int:
-    """How many calls compute an operator."""
-    return op.output.shape[1] if by_row else 1
+def calls_of(op: Op, by_row: bool, at_once: int = 1) -> int:
+    """How many calls, each by rows of so many, compute an operator."""
+    return round_up(op.output.shape[1], at_once) if by_row else 1
 
 
 def round_up(value: int, step: int) -> int:
@@ -59,8 +59,8 @@ def narrowed(op: Op) -> int:
 
 
 @kept
-def pool_counts(op: Op, by_row: bool) -> Counts:
-    """Of a pooling. "inner" taps and rows of taps lie in the image."""
+def pool_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
+    """Of a pooling, so many rows a call. "inner" taps and rows of taps lie in the image."""
     channels = op.input.shape[3]
     _, out_h, out_w, _ = op.output.shape
     pool = op.attributes_as(Pool2D)
@@ -71,7 +71,7 @@ def pool_counts(op: Op, by_row: bool) -> Counts:
     inner = rows * inside(out_w, op.input.shape[2], window_w, pool.stride[1], 1, left)
     fours, eights = channels // 4, round_up(channels, 8)
     return {
-        "calls": calls_of(op, by_row),
+        "calls": calls_of(op, by_row, at_once),
         "pixels": pixels,
         "taps": pixels * taps,
         "outputs": pixels * channels,

@@ -6,9 +6,12 @@ computes it, unless the cost table finds another surely faster (tinyfuse/schedul
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tinyfuse.ir import Op
 from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
+from tinyfuse.kernels.at_axes import along_computed_axes
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow
 from tinyfuse.kernels.batch_space import BatchSpace
@@ -16,6 +19,7 @@ from tinyfuse.kernels.bilinear import Bilinear, BilinearRow
 from tinyfuse.kernels.cast import Cast
 from tinyfuse.kernels.circular_buffer import CircularBufferKernel
 from tinyfuse.kernels.cmsis.batch_matmul import CmsisBatchMatMul
+from tinyfuse.kernels.cmsis.common import CmsisRows
 from tinyfuse.kernels.cmsis.conv import CmsisConv
 from tinyfuse.kernels.cmsis.depthwise import CmsisDepthwise
 from tinyfuse.kernels.cmsis.elementwise import CmsisAdd, CmsisMinMax, CmsisMul
@@ -40,6 +44,8 @@ from tinyfuse.kernels.compressed import (
 from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
 from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
 from tinyfuse.kernels.computed_layer import computed_layers
+from tinyfuse.kernels.computed_memory import ComputedLstm, ComputedSvdf
+from tinyfuse.kernels.computed_padding import BatchSpaceAt, MirrorPadAt, PadWith
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.constant_output import CopyConstant
 from tinyfuse.kernels.control_flow import If, While
@@ -130,6 +136,7 @@ from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
 from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
 from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
+    ComputedFilterBankKernel,
     EnergyKernel,
     FftAutoScaleKernel,
     FftKernel,
@@ -149,7 +156,7 @@ from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import ClampWide, GeluReal, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
-from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
 from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
@@ -180,7 +187,14 @@ def kernels_for(op: Op) -> tuple[Kernel, ...]:
         return tuple(EachImage(kernel, FAMILIES[op.kind].image_input) for kernel in kernels)
     if op.kind == "CONV_2D" and lying(op) is not None:
         return (*kernels, *(ColumnBlocks(k) for k in kernels if k.by_row and not k.whole and k.rows_a_call == 1))
-    return kernels
+    return (*kernels, *_several_rows(kernels))
+
+
+@lru_cache
+def _several_rows(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """Those of CMSIS-NN's in their forms that make several rows a call."""
+    rows = [kernel for kernel in kernels if isinstance(kernel, CmsisRows)]
+    return tuple(kernel.several(count) for kernel in rows for count in kernel.several_rows)
 
 
 def element_of(op: Op) -> Element | None:
@@ -399,13 +413,14 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmReal(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "ASSIGN_ONCE": (AssignOnce(),),
     "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
     "CUSTOM SignalWindow": (WindowKernel(),),
     "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
     "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),
     "CUSTOM SignalIrfft": tuple(FftKernel(True, dtype) for dtype in ARITHMETIC),
     "CUSTOM SignalEnergy": (EnergyKernel(),),
-    "CUSTOM SignalFilterBank": (FilterBankKernel(),),
+    "CUSTOM SignalFilterBank": (FilterBankKernel(), ComputedFilterBankKernel()),
     "CUSTOM SignalFilterBankSquareRoot": (SquareRootKernel(),),
     "CUSTOM SignalFilterBankSpectralSubtraction": (SpectralSubtractionKernel(),),
     "CUSTOM SignalPCAN": (PcanKernel(),),
@@ -426,6 +441,12 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "COMPUTED_LAYER": computed_layers(),
     "CONSTANT_OUTPUT": (CopyConstant(),),
     "SLICE_AT": (SliceFrom(),),
+    "COMPUTED_LSTM": (ComputedLstm(LstmWhole("int8")), ComputedLstm(LstmWhole("int16")), ComputedLstm(LstmReal())),
+    "COMPUTED_SVDF": (ComputedSvdf(SvdfWhole()), ComputedSvdf(SvdfReal()), ComputedSvdf(SvdfActivated())),
+    "PAD_WITH": (PadWith(wide=False), PadWith(wide=True)),
+    "MIRROR_PAD_AT": (MirrorPadAt(),),
+    "SPACE_TO_BATCH_AT": (BatchSpaceAt("tinyfuse_space_to_batch_at", of_input=True),),
+    "BATCH_TO_SPACE_AT": (BatchSpaceAt("tinyfuse_batch_to_space_at", of_input=False),),
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
@@ -436,3 +457,4 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "FEED_ROWS": (FeedRow(),),
     "MERGED": _LOOPS,
 }  # fmt: skip
+KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

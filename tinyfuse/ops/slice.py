@@ -73,7 +73,7 @@ def _slice_spans(op: Op) -> list[Span]:
 
 class SliceOperator(Movement):
     """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, [rank]. Where they begin may be
-    computed when the model runs (rewrite/computed_begin.py); TFLM takes a length that is computed for the output's."""
+    computed when the model runs (rewrite/computed_operands.py); TFLM takes a computed length for the output's."""
 
     kind = "SLICE"
     summary = "a range of indexes of every dimension"
@@ -100,6 +100,9 @@ class SliceOperator(Movement):
             return {}
         fixed = shape_constant(size, op.output)
         return {2: replace(fixed, dtype=size.dtype, data=fixed.values.astype(size.dtype))}
+
+    def computing(self, op: Op) -> Op | None:
+        return None if op.operand(1).is_constant else replace(op, kind="SLICE_AT", inputs=op.inputs[:2])
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         begin = op.operand(1)

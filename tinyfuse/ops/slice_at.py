@@ -1,4 +1,4 @@
-"""SLICE_AT: a SLICE that begins where a run says; an operator of ours, made by rewrite/computed_begin.py alone."""
+"""SLICE_AT: a SLICE that begins where a run says; an operator of ours, made by rewrite/computed_operands.py alone."""
 
 from __future__ import annotations
 

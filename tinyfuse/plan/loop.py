@@ -79,12 +79,12 @@ class Loop:
         self.order = np.array(_play(stages, self._uses), np.int16)
         self.calls = np.bincount(self.order, minlength=len(stages))
         self.rows_made = np.array([s.rows_after(n) for s, n in zip(stages, self.calls, strict=True)])
-        self.rings = {s: self._ring(s) for s, stage in enumerate(stages) if not stage.leaves}
         made = self._made()
+        self.rings = {s: self._ring(s, made) for s, stage in enumerate(stages) if not stage.leaves}
         still = {s: self._held(s, False, made) for s in self.rings}
         moving = {s: self._held(s, True, made) for s, rows in self.rings.items() if rows > 1 and self._reads_all(s)}
         self.in_order = frozenset(
-            s for s, rows in self.rings.items() if self._is_read_in_order(s) and rows < stages[s].height
+            s for s, rows in self.rings.items() if self._is_read_in_order(s) and 1 < rows < stages[s].height
         )
         moving |= {s: self._held(s, True, made) for s in self.in_order if s not in moving}
         self.sliding = self.in_order | {
@@ -126,10 +126,12 @@ class Loop:
         """Per stage how many rows of it there are before each event."""
         return {s: stage.rows_after(_rows_before(self.order == s)) for s, stage in enumerate(self.stages)}
 
-    def _ring(self, s: int) -> int:
+    def _ring(self, s: int, made: Mapping[int, np.ndarray]) -> int:
         oldest = self.oldest_needed(self._uses[s], self.row_events[s])
         held = np.arange(1, len(oldest) + 1) - oldest
         rows, stage = max(1, int(held.max(initial=1))), self.stages[s]
+        if rows > 1 and self._is_read_in_order(s) and not self._reads_all(s):
+            rows = min(int(self._held(s, True, made)[self.order == s].max()), stage.height)
         if stage.in_order:  # an event's rows never go beyond the ring's end
             rows = min(-(-rows // stage.at_once) * stage.at_once, stage.height)
         return rows
@@ -158,11 +160,20 @@ class Loop:
             return held
         oldest = self._oldest(self._uses[s], made, len(self.order))
         if slides:
+            oldest = oldest if self._reads_all(s) else self._begin(s, oldest, made)
             held = np.maximum(made[s] - oldest, 0) + now
             return held
         # the last row of one that accumulates makes the next
         holds = (made[s] > 0) & (oldest < (NEVER if self.stages[s].accumulates else made[s]))
         return np.where(holds | running, np.int32(self.rings[s]), np.int32(0))
+
+    def _begin(self, s: int, oldest: np.ndarray, made: Mapping[int, np.ndarray]) -> np.ndarray:
+        """Event by event the row that a ring begins with which slides after its readers' rows, to the oldest row that
+        is still needed: of rows that nobody reads, those that were not made yet come in all the same."""
+        after = np.minimum(np.append(oldest[1:], NEVER), np.append(made[s][1:], self.rows_made[s]))
+        read = np.isin(self.order, [reader for reader, _ in self._uses[s]])
+        moved: np.ndarray = np.maximum.accumulate(np.where(read, after, 0))
+        return np.insert(moved[:-1], 0, 0)
 
     def _live_rows(self, held: Mapping[int, np.ndarray]) -> np.ndarray:
         found = np.zeros((len(self.order), 1 + len(self.stages)), np.int32)

@@ -96,6 +96,12 @@ class Group:
         return tuple(stage.op for stage in self.stages)
 
     @property
+    def library(self) -> str:
+        """Whose kernels it calls: "tinyfuse", "cmsis-nn" or "both"."""
+        libraries = {stage.kernel.library for stage in self.stages}
+        return libraries.pop() if len(libraries) == 1 else "both"
+
+    @property
     def states(self) -> tuple[Tensor, ...]:
         """The states that its operators read or write, in order of first use."""
         return tuple(dict.fromkeys(tensor for op in self.ops for tensor in op.states))

@@ -190,6 +190,5 @@ def _stage_rows(stage: Stage, makers: dict[Tensor, int], kept: frozenset[Tensor]
     op = stage.op
     reads = tuple((makers[t], stage.window(i)) for i, t in enumerate(op.inputs) if t in makers)
     kernel = stage.kernel
-    return StageRows(
-        height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, kernel.in_order
-    )
+    in_order = kernel.in_order and not kernel.takes_rings(op)
+    return StageRows(height(op.output), reads, op.output in kept, kernel.accumulates, kernel.rows_a_call, in_order)

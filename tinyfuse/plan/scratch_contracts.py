@@ -52,6 +52,10 @@ _TWO_ROWS = frozenset({"tinyfuse_winograd_rows_s8", "tinyfuse_conv_lut_rows_s8"}
 def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
     """How many rows a call of the kernel by rows makes, at most."""
     statements = tuple(called(kernel.call(op, _site(op, True), context)))
+    named = {s.name: s.value for s in statements if isinstance(s, Let)}
+    image = named.get("output_dims")
+    if isinstance(image, Mapping):  # of a library that is given rows as an image
+        return _at_most(named.get(str(image["h"]), image["h"]))
     if {s.function for s in statements if isinstance(s, Call)} & _TWO_ROWS:
         return 2
     if len(op.output.shape) == 4 and op.output.shape[2] == 1:
@@ -62,7 +66,11 @@ def rows_made(op: Op, kernel: Kernel, context: Context) -> int:
 
 def _pixels(fields: object) -> int:
     """The output's columns that a call's struct says, at most."""
-    count = fields.get("out_w", 1) if isinstance(fields, Mapping) else 1
+    return _at_most(fields.get("out_w", 1) if isinstance(fields, Mapping) else 1)
+
+
+def _at_most(count: Any) -> int:
+    """What a count in a call is at most: a number, or the lesser of one and what is left."""
     found = re.fullmatch(r"tinyfuse_min\((\d+), .*\)", str(count))
     return int(found[1] if found else count)
 
@@ -283,6 +291,11 @@ def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
 
 
+def _of_lstm_rows(p: _Fields, args: _Arguments) -> int:
+    before = int(str(args[1]).rpartition("+ ")[2].rstrip(")"))
+    return before + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
+
+
 def _of_detection(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
     return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
@@ -339,6 +352,9 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
     "tinyfuse_detection": _of_detection,
+    # biases and weights of an LSTM: the latter come last
+    "tinyfuse_lstm_rows": _of_lstm_rows,
+    "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args[1]),
     "tinyfuse_biased_s8": lambda p, args: int(args[-1]) * 12,
     **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: int(args[-1]) * 16 for bits in (16, 32, 64)},
 }

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tinyfuse.cost.cycles import plan_cycles, timing_of
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.report_json import JsonObject, stage_json
+from tinyfuse.report.report_json import JsonObject, stage_json, timing_json
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
@@ -30,7 +31,9 @@ class Measured:
 def profile_json(measured: Measured) -> JsonObject:
     """The figures of one build, groups and operators included."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
-    predicted = plan_stages(plan)
+    predicted, cycles = plan_stages(plan), plan_cycles(plan)
+    timing = timing_of(plan.context.target, plan.options)
+    predicted_cycles = known_total([each for stages in cycles for each in stages])
     return {
         **_usage(plan.memory, profile.total if profile else None, plan.macs, None),
         "instructions": outcome.instructions,
@@ -38,18 +41,22 @@ def profile_json(measured: Measured) -> JsonObject:
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
         "macs": plan.macs,
         "predicted_instructions": known_total([each for stages in predicted for each in stages]),
+        "predicted_cycles": predicted_cycles,
+        "predicted_ms": timing.milliseconds(predicted_cycles),
+        "estimated_ms": timing.milliseconds(profile.total.cycles if profile else None),
+        "timing": None if plan.options.timing is None else timing_json(timing),
         "cycles_source": measured.cycles_source,
         "arena_bytes": plan.arena_bytes,
         "state_bytes": plan.state_bytes,
         "ram_bytes": measured.firmware.ram_bytes,
         "stack_bytes": outcome.stack_bytes,
         "board_cycles": None,
-        "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],
+        "groups": [_group(measured, *each) for each in zip(plan.groups, predicted, cycles, strict=True)],
         "outside_groups": _usage(plan.memory, profile.outside if profile else None, None, None),
     }
 
 
-def _group(measured: Measured, group: Group, predicted: list[float | None]) -> JsonObject:
+def _group(measured: Measured, group: Group, predicted: list[float | None], cycles: list[float | None]) -> JsonObject:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
     runs = measured.plan.runs(group)
@@ -60,16 +67,16 @@ def _group(measured: Measured, group: Group, predicted: list[float | None]) -> J
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total(predicted),
+        "predicted_cycles": known_total(cycles),
         "board_cycles": None,
         "stack_bytes": _stack(measured, usage),
-        "operators": [
-            _operator(measured, group, stage, instructions)
-            for stage, instructions in zip(group.stages, predicted, strict=True)
-        ],
+        "operators": [_operator(measured, group, *each) for each in zip(group.stages, predicted, cycles, strict=True)],
     }
 
 
-def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> JsonObject:
+def _operator(
+    measured: Measured, group: Group, stage: Stage, predicted: float | None, cycles: float | None
+) -> JsonObject:
     profile = measured.profile
     usage, functions = None, None
     if profile:
@@ -90,6 +97,7 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total([predicted]),
+        "predicted_cycles": known_total([cycles]),
         "functions": functions,
     }
 

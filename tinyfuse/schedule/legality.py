@@ -4,6 +4,8 @@ A group is legal where its loop over rows can compute it:
 
 barrier      every operator can make its output row by row: images [1, H, W, C] in and out, a row
              window for every input, a kernel that computes rows (of rings, after another stage)
+library      under `--kernels cmsis-nn`, no operator that CMSIS-NN would compute alone is taken from it; unless it reads
+             an image that is fed by rows
 cycle        nothing outside the group lies between two of its operators: it would have to run after the
              one and before the other. An operator that only renames bytes (RESHAPE, a view) is always outside
 divided      none of them lies before an operator, and none behind it, that only some of the runs go beyond (AWAIT_ROWS)
@@ -28,7 +30,7 @@ from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
 from tinyfuse.ops import FAMILIES
 from tinyfuse.plan.places import is_alias
-from tinyfuse.schedule.select import row_kernel
+from tinyfuse.schedule.select import loses_cmsis_nn, row_kernel
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,12 @@ class Legality:
             return self._never_whole(ops)
         inside: set[Tensor] = set()
         for op in ops:
-            barrier = self.barrier(op, rings=not inside.isdisjoint(op.activations) or op.reads_ring)
+            rings = not inside.isdisjoint(op.activations) or op.reads_ring
+            barrier = self.barrier(op, rings)
             if barrier:
                 return Refusal("barrier", op, barrier, final=True)
+            if self._loses_library(op, rings):
+                return Refusal("library", op, "CMSIS-NN computes it whole, and not by rows", final=True)
             if op.states and op is not ops[0]:
                 return Refusal("state", op, "it would run before operators on its state", final=True)
             inside.update(op.outputs)
@@ -103,6 +108,11 @@ class Legality:
         if row_kernel(op, self.context, rings) is None:
             return "no kernel computes it row by row" + (" from a ring of rows" if rings else "")
         return None
+
+    def _loses_library(self, op: Op, rings: bool) -> bool:
+        makers = (self.graph.producer.get(tensor) for tensor in op.activations)
+        fed = any(maker is not None and FAMILIES[maker.kind].source for maker in makers)
+        return not fed and loses_cmsis_nn(op, self.context, rings)
 
     def _divided(self, ops: Sequence[Op]) -> Refusal | None:
         """The first operator that runs less often than others of the group."""

@@ -3,8 +3,7 @@
 A partition is a list of lists of operators, in an order of execution. `--fusion none` gives every
 operator its own group; `basic` lets a producer take the elementwise operators after it (what a
 converter leaves of a batch normalization, activations that no clamp can hold); `rows` adds the
-depthwise convolution and the pointwise convolution after it. Under `--kernels cmsis-nn` no group is made
-that would take one of its kernels away.
+depthwise convolution and the pointwise convolution after it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import SAME_ROW
 from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.legality import Legality
-from tinyfuse.schedule.select import row_kernel, whole_kernel
 from tinyfuse.schedule.variants import Variant
 
 
@@ -35,8 +33,6 @@ def partition(graph: Graph, context: Context, fusion: str) -> list[list[Op]]:
         while fusion != "none":
             follower = _only_consumer(graph, group[-1])
             if follower is None or not _wanted(group, follower, fusion) or legality.refusal([*group, follower]):
-                break
-            if any(_loses_cmsis_nn(o, context, rings=o is follower) for o in (group[-1], follower)):
                 break
             group.append(follower)
         taken.update(group)
@@ -93,14 +89,6 @@ def _wanted(group: list[Op], follower: Op, fusion: str) -> bool:
         return False
     depthwise = FAMILIES[last.kind].depthwise or (len(group) > 1 and FAMILIES[group[0].kind].depthwise)
     return depthwise and is_pointwise_convolution(follower)
-
-
-def _loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
-    """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not in a group."""
-    if context.kernels != "cmsis-nn" or FAMILIES[op.kind].partial:
-        return False
-    by_row = row_kernel(op, context, rings)
-    return whole_kernel(op, context)[0].library == "cmsis-nn" and (by_row is None or by_row.library != "cmsis-nn")
 
 
 def is_pointwise_function(op: Op) -> bool:

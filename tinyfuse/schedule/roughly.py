@@ -3,7 +3,6 @@ are built. For figures, not for code: what is found is near the best, seldom the
 
 from __future__ import annotations
 
-from tinyfuse.cost.predict import plan_instructions
 from tinyfuse.plan import Plan
 from tinyfuse.plan.places import is_alias
 from tinyfuse.schedule.build import Builder
@@ -18,16 +17,8 @@ def roughly(variants: Variants, builder: Builder) -> Plan:
     """The plan that the options ask for, of what is found. CompileError where no variant can be computed."""
     options = builder.options
     found: list[Candidate] = []
-    made: dict[Candidate, Plan] = {}
-    for variant, (by_rule,) in partition_each(variants.of_every_objective(), "rows"):
-        graph, context = variant
-        if context.kernels == "cmsis-nn":  # as in searched.py
-            if context.optimize == options.optimize:
-                plan, groups = builder.plan(variant, by_rule), tuple(map(tuple, by_rule))
-                found.append(Candidate(*variant, groups, frozenset(), plan.arena_bytes, plan_instructions(plan)))
-                made[found[-1]] = plan
-        else:
-            ops = tuple(op for op in graph.ops if not is_alias(op))
-            weigher = Weigher(graph, ops, context, builder.memo)
-            found += partitions(weigher, weigh_at_peaks(weigher))
-    return Choices(found, Plans(builder.candidate, made)).choose(options.optimize, options.max_ram)
+    for (graph, context), _ in partition_each(variants.of_every_objective(), "rows"):
+        ops = tuple(op for op in graph.ops if not is_alias(op))
+        weigher = Weigher(graph, ops, context, builder.memo)
+        found += partitions(weigher, weigh_at_peaks(weigher))
+    return Choices(found, Plans(builder.candidate)).choose(options.optimize, options.max_ram)

@@ -69,11 +69,8 @@ class Search:
             self._by_rule[found] = plan
             budget = max(budget, plan.arena_bytes)
             yield found
-        if variant.context.kernels != "cmsis-nn":
-            # Not under `--kernels cmsis-nn`: longer groups pass on rings of rows, which CMSIS-NN's kernels
-            # don't take, so the search would trade them for ours.
-            self._budgets[variant] = budget
-            yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
+        self._budgets[variant] = budget
+        yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
 
     def _better_orders(self, variant: Variant) -> list[Graph]:
         if variant not in self._orders:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from tinyfuse.cost.table import cost_table
+from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
@@ -19,6 +19,9 @@ from tinyfuse.ops import FAMILIES
 #: another kernel must be predicted to take less than this share of the preferred one: predictions err by
 #: a few percent
 _SURELY_FASTER = 0.9
+
+#: a form of a library's function that makes more rows a call, less than this share of the other form
+_WORTH_ROWS = 0.97
 
 #: and to save so many instructions, if it is CMSIS-NN's: a module that calls no library is easier to build
 _WORTH_A_LIBRARY = 5000
@@ -77,9 +80,22 @@ def whole_kernel(op: Op, context: Context) -> tuple[Kernel, bool]:
 @lru_cache(maxsize=8192)
 def row_kernel(op: Op, context: Context, rings: bool) -> Kernel | None:
     """The kernel that computes rows of `op` inside a group; `rings`: an input is a ring of rows."""
-    in_rings = [k for k in candidates(op, context) if k.by_row and (k.takes_rings(op) or k.in_order or not rings)]
-    usable = [(k, True) for k in in_rings]
+    # a state that is a ring wraps around: what wants rows in order can't read it
+    in_order = not op.reads_ring
+    usable = [
+        (k, True)
+        for k in candidates(op, context)
+        if k.by_row and (k.takes_rings(op) or (k.in_order and in_order) or not rings)
+    ]
     return _best(op, usable, context)[0] if usable else None
+
+
+def loses_cmsis_nn(op: Op, context: Context, rings: bool) -> bool:
+    """Whether CMSIS-NN, where the user asks for it, would compute `op` alone but not by rows inside a group."""
+    if context.kernels != "cmsis-nn" or FAMILIES[op.kind].partial:
+        return False
+    by_row = row_kernel(op, context, rings)
+    return whole_kernel(op, context)[0].library == "cmsis-nn" and (by_row is None or by_row.library != "cmsis-nn")
 
 
 class Compression(NamedTuple):
@@ -103,7 +119,7 @@ def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compr
     plain = replace(context, weights="packed")
     others = candidates(op, plain)
     other = next((k for k in others if k.name == kernel.costs_as), others[0])
-    spared, table = _flash(op, other, plain) - _flash(op, kernel, context), cost_table(context.target.cost_table)
+    spared, table = _flash(op, other, plain) - _flash(op, kernel, context), counted_table(context)
     if table is None:
         return Compression(spared, None)
     after = table.kernel(op, kernel, by_row, context)
@@ -125,9 +141,11 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     """Of kernels, each with whether it is called by rows, the first, unless the cost table knows a surely
     faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
     the user asked for these."""
-    best, table = usable[0], cost_table(context.target.cost_table)
-    if table is None or context.kernels == "cmsis-nn" or context.optimize == "ram":
+    best, table = usable[0], counted_table(context)
+    if table is None or context.optimize == "ram":
         return best
+    if context.kernels == "cmsis-nn":  # of these, which form of the function
+        usable = [choice for choice in usable if choice[0].name == best[0].name]
     least = table.kernel(op, *best, context)
     for other in usable[1:]:
         cost = table.kernel(op, *other, context)
@@ -142,8 +160,10 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
 
 
 def _surely(other: Kernel, best: Kernel) -> float:
-    """Of two forms of one C function, predictions err alike."""
-    return 1.0 if other.name == best.name else _SURELY_FASTER
+    """Of two forms of one C function, predictions err alike; rings hold more rows for those that make more a call."""
+    if other.name == best.name:
+        return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
+    return _SURELY_FASTER
 
 
 def _flash(op: Op, kernel: Kernel, context: Context) -> int:

@@ -4,8 +4,10 @@ on plans whether views do."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
@@ -13,6 +15,10 @@ from tinyfuse.rewrite import Rewritten, rewrite_steps
 from tinyfuse.rewrite.feed_rows import feed_rows
 from tinyfuse.schedule.merging import merge_elementwise
 from tinyfuse.targets import Target
+
+#: for each of OPTIMIZE, rows that a call of a library's function may make inside a group: what calls share grows with
+#: them, and so do rings. Under `--kernels cmsis-nn` groups are searched for with each
+_AT_ONCE = {"speed": (8,), "balanced": (4, 2), "ram": (1,)}
 
 
 class Variant(NamedTuple):
@@ -44,7 +50,8 @@ class Variants:
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
-            divided=options.max_step is not None,
+            divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
+            at_once=_AT_ONCE[optimize][0],
         )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:
@@ -82,4 +89,11 @@ class Variants:
     def of_every_objective(self) -> list[Variant]:
         """Those for each of OPTIMIZE; for the last, the least RAM, without views too."""
         *others, smallest = OPTIMIZE
-        return [*map(self.one, others), *self.with_and_without_views(smallest)]
+        found = [*map(self.one, others), *self.with_and_without_views(smallest)]
+        if self._options.kernels != "cmsis-nn":
+            return found
+        return [
+            Variant(graph, replace(context, at_once=rows))
+            for graph, context in found
+            for rows in _AT_ONCE[context.optimize]
+        ]

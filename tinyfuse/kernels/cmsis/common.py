@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.convolution import bias_values, channel_multipliers, clamp_range
 
 SUCCESS = "ARM_CMSIS_NN_SUCCESS"
+
+#: rows a call of functions that set up much for a call, or compute several pixels at a time
+SEVERAL_ROWS = (2, 4, 8)
 
 #: CMSIS-NN keeps dimensions in uint16_t and positions in int16_t variables
 MAX_DIM = 32767
@@ -32,17 +36,36 @@ class CmsisKernel(Kernel):
 
 
 class CmsisRows(CmsisKernel):
-    """A function that computes a whole image, or one output row from the image of its window.
+    """A function that computes a whole image, or one output row from the image of its window; `several` makes forms of
+    it that compute more rows a call.
 
-    By rows the window's rows must lie in order: the input is whole, or one row of it is all that a
-    window takes.
+    By rows the window's rows must lie in order: the input is whole, a ring that slides, or one row of it is all that
+    a window takes.
     """
 
     headers = ("arm_nnfunctions.h", "tinyfuse_window.h")
-    by_row = True
+    by_row, in_order = True, True
+
+    #: rows a call of its other forms: what a call sets up, and pixels that are left over from blocks, count less there
+    several_rows: tuple[int, ...] = ()
+
+    def several(self, rows: int) -> CmsisRows:
+        """The form that makes so many rows a call."""
+        form = copy(self)
+        form.rows_a_call, form.whole = rows, False
+        return form
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return super().accepts(op, context) and (self.rows_a_call == 1 or self._takes_several(op, context))
+
+    def _takes_several(self, op: Op, context: Context) -> bool:
+        """Whether calls for several rows are wanted, and no row's window is all padding."""
+        height, window = op.output.shape[1], self.window(op)
+        wanted = self.rows_a_call <= context.at_once and self.rows_a_call < height and not context.divided
+        return wanted and all(rows for rows, _, _ in row_extents(window, height, op.input.shape[1]))
 
     def takes_rings(self, op: Op) -> bool:
-        return self.window(op).kernel == 1 and not op.reads_ring
+        return self.window(op).kernel == 1 and self.rows_a_call == 1 and not op.reads_ring
 
     @abstractmethod
     def window(self, op: Op) -> RowWindow:
@@ -52,42 +75,51 @@ class CmsisRows(CmsisKernel):
 # --- rows ------------------------------------------------------------------------------------
 
 
-def row_extents(window: RowWindow, out_h: int, in_h: int) -> set[tuple[int, int]]:
-    """(rows that exist, padding rows above them) of every output row's window, as
+def row_extents(window: RowWindow, out_h: int, in_h: int, at_once: int = 1) -> set[tuple[int, int, int]]:
+    """(rows that exist, padding rows above them, output rows) of every call for so many output rows, as
     tinyfuse_window_at has them."""
     dims = set()
-    for y in range(out_h):
-        rows = max(0, window.needed(y, in_h) - window.first(y))
-        dims.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride))))
+    for y in range(0, out_h, at_once):
+        count = min(at_once, out_h - y)
+        rows = max(0, window.needed(y + count - 1, in_h) - window.first(y))
+        dims.add((rows, min(window.kernel, max(0, window.pad_top - y * window.stride)), count))
     return dims
 
 
 @dataclass(frozen=True)
 class Image:
-    """The image that a call computes from: C for its start, its rows, and its padding above."""
+    """The image that a call computes from: C for its start, its rows, and its padding above; how many output rows it
+    makes, and how far apart these are in it."""
 
     statements: tuple[Statement, ...]
     pointer: str
     rows: int | str
-    out_rows: int
+    out_rows: int | str
     pad_top: int | str
+    stride: int
 
 
-def image(window: RowWindow, site: CallSite) -> Image:
-    """The whole input, or for a call by rows the window of the site's row."""
+def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
+    """The whole input, or for a call by rows the windows of so many rows from the site's row on."""
     source, output = site.input(0), site.output
     in_h, out_h = source.tensor.shape[1], output.tensor.shape[1]
     if site.row is None:
-        return Image((), source.pointer, in_h, out_h, window.pad_top)
-    in_order = source.ring_rows >= in_h or window.kernel == 1
-    if not in_order:
+        return Image((), source.pointer, in_h, out_h, window.pad_top, window.stride)
+    in_order = source.ring_rows == 1 or source.ring_rows >= in_h
+    if not in_order and (window.kernel > 1 or at_once > 1):
         raise InternalFault("a kernel's call", f"rows of {source.tensor} are not in order in a ring")
-    if window.kernel == 1 and row_extents(window, out_h, in_h) == {(1, 0)}:
+    count: int | str = at_once if out_h % at_once == 0 else "count"
+    left = f"tinyfuse_min({at_once}, {out_h} - {site.row})"
+    counted = (Let("int32_t", "count", left),) if count == "count" else ()
+    # of one output row the stride means nothing, and 1 keeps the path for stride 1 open
+    stride = 1 if at_once == 1 else window.stride
+    exists = all(pad == 0 and rows == count for rows, pad, count in row_extents(window, out_h, in_h, at_once))
+    if window.kernel == 1 and exists:
         row = site.row if window.stride == 1 else f"({site.row} * {window.stride})"
-        return Image((), row_pointer(source, row), 1, 1, 0)
-    numbers = f"{window.stride}, {window.pad_top}, {window.kernel}, {in_h}"
+        return Image(counted, row_pointer(source, row), count, count, 0, stride)
+    numbers = f"{count}, {window.stride}, {window.pad_top}, {window.kernel}, {in_h}"
     let = Let("tinyfuse_window", "window", f"tinyfuse_window_at({site.row}, {numbers})")
-    return Image((let,), row_pointer(source, "window.first"), "window.rows", 1, "window.pad_top")
+    return Image((*counted, let), row_pointer(source, "window.first"), "window.rows", count, "window.pad_top", stride)
 
 
 # --- arguments -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Let, Statement
 from tinyfuse.kernels.cmsis.common import (
+    SEVERAL_ROWS,
     SUCCESS,
     CmsisRows,
     activation,
@@ -35,6 +36,7 @@ class Convolution(CmsisRows):
     and the order of the outputs differs by path."""
 
     stack_bytes = 1280
+    several_rows = SEVERAL_ROWS
 
     def window(self, op: Op) -> RowWindow:
         return geometry(op).window
@@ -43,10 +45,10 @@ class Convolution(CmsisRows):
         return channel_constants(op)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return layer_counts(op, by_row)
+        return layer_counts(op, by_row, self.rows_a_call)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        return image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context))
+        return image_call(self, "cmsis_nn_conv_params", {}, op, site, context)
 
 
 class CmsisConv(Convolution):
@@ -55,42 +57,42 @@ class CmsisConv(Convolution):
     name = "arm_convolve_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op))
+        return super().accepts(op, context) and all(convolve_exact(c, context) for c in all_calls(op, self.rows_a_call))
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max(convolve_scratch(call, context) for call in all_calls(op))
+        return max(convolve_scratch(call, context) for call in all_calls(op, self.rows_a_call))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
+        return convolve_path(middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
 
 
 def image_call(
-    function: str,
+    kernel: Convolution,
     params_type: str,
     params: dict[str, int],
     op: Op,
     site: CallSite,
-    scratch: int,
+    context: Context,
     bias: str | None = None,
 ) -> tuple[Statement, ...]:
     """A call of a (depthwise) convolution; `params` are fields of its parameters beside the usual, `bias` what is
     passed as such: else the constant."""
-    call, source = whole_call(op), image(geometry(op).window, site)
+    call, source = whole_call(op), image(kernel.window(op), site, kernel.rows_a_call)
     depthwise = FAMILIES[op.kind].depthwise
     filters = 1 if depthwise else call.out_c
     filter_c = call.out_c if depthwise else call.kernel_c
-    fields = {  # for a row those of cmsis_conv_paths.row_call
+    fields = {  # for rows those of conv_paths.all_calls
         "input_offset": -op.input.zero_point,
         "output_offset": op.output.zero_point,
         **params,
-        "stride": tile(1 if site.row is not None else call.stride_h, call.stride_w),
+        "stride": tile(source.stride, call.stride_w),
         "padding": tile(source.pad_top, call.pad_w),
         "dilation": tile(call.dilation_h, call.dilation_w),
         "activation": activation(op),
     }
     return (
         *source.statements,
-        function_context(site, scratch),
+        function_context(site, kernel.scratch(op, context)),
         Let(params_type, "params", fields),
         per_channel(site),
         dims("input", 1, source.rows, call.in_w, call.in_c),
@@ -98,7 +100,7 @@ def image_call(
         dims("bias", 1, 1, 1, call.out_c),
         dims("output", 1, source.out_rows, call.out_w, call.out_c),
         Call(
-            function,
+            kernel.name,
             ("&context", "&params", "&quantization", "&input_dims", source.pointer, "&filter_dims",
              site.constant("weights"), "&bias_dims", bias or site.constant("bias"), "&output_dims",
              site.output.pointer),

@@ -58,24 +58,24 @@ def whole_call(op: Op) -> ConvCall:
     )  # fmt: skip
 
 
-def all_calls(op: Op) -> list[ConvCall]:
-    """The whole call, and every different call for one row."""
+def all_calls(op: Op, at_once: int = 1) -> list[ConvCall]:
+    """The whole call, and every different call for so many rows."""
     whole = whole_call(op)
-    return [whole] + [
-        row_call(whole, rows, pad_top)
-        for rows, pad_top in sorted(row_extents(geometry(op).window, whole.out_h, whole.in_h))
-    ]
+    extents = sorted(row_extents(geometry(op).window, whole.out_h, whole.in_h, at_once))
+    return [whole] + [_rows_call(whole, at_once, *extent) for extent in extents]
 
 
-def middle_call(op: Op, by_row: bool) -> ConvCall:
-    """The whole call, or that for a row in the middle of the image."""
-    whole = whole_call(op)
-    return row_call(whole, whole.kernel_h, 0) if by_row else whole
+def middle_call(op: Op, by_row: bool, at_once: int = 1) -> ConvCall:
+    """The whole call, or that for rows in the middle of the image."""
+    whole, window = whole_call(op), geometry(op).window
+    rows = window.kernel + (at_once - 1) * window.stride if at_once > 1 else whole.kernel_h
+    return _rows_call(whole, at_once, rows, 0, at_once) if by_row else whole
 
 
-def row_call(whole: ConvCall, rows: int, pad_top: int) -> ConvCall:
-    """One output row: its vertical stride means nothing, and 1 keeps the path for stride 1 open."""
-    return replace(whole, in_h=rows, out_h=1, stride_h=1, pad_h=pad_top)
+def _rows_call(whole: ConvCall, at_once: int, rows: int, pad_top: int, out_rows: int) -> ConvCall:
+    """Of calls for one row the vertical stride means nothing, and 1 keeps the path for stride 1 open."""
+    stride = 1 if at_once == 1 else whole.stride_h
+    return replace(whole, in_h=rows, out_h=out_rows, stride_h=stride, pad_h=pad_top)
 
 
 def convolve_path(call: ConvCall, version: tuple[int, int]) -> str:

@@ -21,11 +21,11 @@ class Depthwise(Convolution):
     """DEPTHWISE_CONV_2D of any dtype. The output must not overlap the input: MVE goes by blocks of channels."""
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return depthwise_counts(op, by_row)
+        return depthwise_counts(op, by_row, self.rows_a_call)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         params = {"ch_mult": op.attributes_as(DepthwiseConv2D).depth_multiplier}
-        return image_call(self.name, "cmsis_nn_dw_conv_params", params, op, site, self.scratch(op, context))
+        return image_call(self, "cmsis_nn_dw_conv_params", params, op, site, context)
 
 
 class CmsisDepthwise(Depthwise):
@@ -34,13 +34,13 @@ class CmsisDepthwise(Depthwise):
     name = "arm_depthwise_conv_wrapper_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op))
+        return super().accepts(op, context) and all(_exact(call, context) for call in all_calls(op, self.rows_a_call))
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max(depthwise_scratch(call, context) for call in all_calls(op))
+        return max(depthwise_scratch(call, context) for call in all_calls(op, self.rows_a_call))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return depthwise_path(middle_call(op, by_row), context)
+        return depthwise_path(middle_call(op, by_row, self.rows_a_call), context)
 
 
 def depthwise_path(call: ConvCall, context: Context) -> str:

@@ -71,7 +71,7 @@ class CmsisConvS16(_OfInt16, Convolution):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         bias = {"data": site.constant("bias"), "is_int32_bias": int(accumulator(op) == "int32")}
-        call = image_call(self.name, "cmsis_nn_conv_params", {}, op, site, self.scratch(op, context), bias="&bias_data")
+        call = image_call(self, "cmsis_nn_conv_params", {}, op, site, context, bias="&bias_data")
         return Let("cmsis_nn_bias_data", "bias_data", bias), *call
 
 
@@ -81,14 +81,14 @@ class CmsisDepthwiseS16(_OfInt16, Depthwise):
     name = "arm_depthwise_conv_wrapper_s16"
 
     def accepts(self, op: Op, context: Context) -> bool:
-        calls = all_calls(op)
+        calls = all_calls(op, self.rows_a_call)
         return super().accepts(op, context) and _fits(op, context) and all(_exact(call, context) for call in calls)
 
     def scratch(self, op: Op, context: Context) -> int:
         return depthwise_scratch_s16(whole_call(op), context)
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "fast" if _is_fast(middle_call(op, by_row)) else "general"
+        return "fast" if _is_fast(middle_call(op, by_row, self.rows_a_call)) else "general"
 
 
 class CmsisFullyConnectedS16(CmsisKernel):

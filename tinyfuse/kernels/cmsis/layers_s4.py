@@ -43,13 +43,13 @@ class CmsisConvS4(_OfInt4, Convolution):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and _fits(op, context) and geometry(op).groups == 1
-        return fits and all(_convolve_exact(call, context) for call in all_calls(op))
+        return fits and all(_convolve_exact(call, context) for call in all_calls(op, self.rows_a_call))
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max(convolve_scratch_s4(call, context) for call in all_calls(op))
+        return max(convolve_scratch_s4(call, context) for call in all_calls(op, self.rows_a_call))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return convolve_path(middle_call(op, by_row), context.cmsis_nn)
+        return convolve_path(middle_call(op, by_row, self.rows_a_call), context.cmsis_nn)
 
 
 class CmsisDepthwiseS4(_OfInt4, Depthwise):
@@ -59,13 +59,13 @@ class CmsisDepthwiseS4(_OfInt4, Depthwise):
 
     def accepts(self, op: Op, context: Context) -> bool:
         fits = super().accepts(op, context) and _fits(op, context)
-        return fits and all(_depthwise_exact(call, context) for call in all_calls(op))
+        return fits and all(_depthwise_exact(call, context) for call in all_calls(op, self.rows_a_call))
 
     def scratch(self, op: Op, context: Context) -> int:
-        return max(depthwise_scratch_s4(call) for call in all_calls(op))
+        return max(depthwise_scratch_s4(call) for call in all_calls(op, self.rows_a_call))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
-        return "opt" if _is_opt(middle_call(op, by_row)) else "general"
+        return "opt" if _is_opt(middle_call(op, by_row, self.rows_a_call)) else "general"
 
 
 class CmsisFullyConnectedS4(CmsisKernel):

@@ -8,6 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Context, Let, Statement
 from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.cmsis.common import (
+    SEVERAL_ROWS,
     SUCCESS,
     CmsisRows,
     activation,
@@ -25,6 +26,7 @@ class _CmsisPool(CmsisRows):
     """Of int8, or since 7.0 of int16; the output must not overlap the input."""
 
     function: str
+    several_rows = SEVERAL_ROWS
 
     def __init__(self, dtype: str = "int8"):
         self.dtype = dtype
@@ -43,16 +45,16 @@ class _CmsisPool(CmsisRows):
         return RowWindow(pool.filter[0], pool.stride[0], top)
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return pool_counts(op, by_row)
+        return pool_counts(op, by_row, self.rows_a_call)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         _, (out_w, pad_w) = pool_extents(op)
         _, _, in_w, channels = op.input.shape
         pool = op.attributes_as(Pool2D)
-        (filter_h, filter_w), (stride_h, stride_w) = pool.filter, pool.stride
-        source = image(self.window(op), site)
+        (filter_h, filter_w), stride_w = pool.filter, pool.stride[1]
+        source = image(self.window(op), site, self.rows_a_call)
         fields = {
-            "stride": tile(stride_h, stride_w),
+            "stride": tile(source.stride, stride_w),
             "padding": tile(source.pad_top, pad_w),
             "activation": activation(op),
         }

@@ -668,7 +668,7 @@ static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
 static const uint8_t *load_inputs(int run, const uint8_t *input)
 {
     (void)run;
-    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+    for (size_t i = 0; i != MODULE_MACRO(INPUTS); ++i) {
         void *destination = MODULE(input)(arena, i);
 
 #if MODULE_MACRO(FEED_ROWS)
@@ -759,7 +759,7 @@ int main(void)
         check_weights(tinyfuse_weights);
         check_interface(arena, FIRST_STATE);
     }
-    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+    for (size_t i = 0; i != MODULE_MACRO(INPUTS); ++i) {
         input_bytes += MODULE(input_bytes)(i);
     }
     if (input_bytes * RUNS != (size_t)(tinyfuse_inputs_end - tinyfuse_inputs)) {
