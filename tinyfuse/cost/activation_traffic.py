@@ -12,6 +12,9 @@ from tinyfuse.plan import Plan, Stage
 #: output channels that a layer's kernels compute with each element of the input that they load
 _CHANNELS_A_LOAD = 2
 
+#: bytes of an element that is widened
+_WIDENED = 2
+
 #: Of kernels that widen what they read in their scratch, bytes that they load and store there for each multiplication.
 #: Measured on MLPerf Tiny's kws and vww_96 on a Cortex-M4: 0.9 to 1.1, depthwise 6.2 to 8.
 _SCRATCH_A_MAC, _SCRATCH_A_DEPTHWISE_MAC = 1, 6.5
@@ -51,18 +54,18 @@ def state_traffic(plan: Plan) -> int:
 def _loads(stage: Stage) -> tuple[dict[Tensor, int], int]:
     """Per input the bytes that a stage loads of it, and those that it loads and stores in its scratch.
 
-    A layer's kernel that has scratch copies each window there, and multiplies what it loads from there. Another one
-    loads an element for each multiplication of a depthwise layer, of others for as many channels as it computes
-    together. What is no layer loads each element of its inputs once.
+    A layer's kernel whose scratch holds a window of widened elements copies each there, and multiplies what it loads
+    from there. Another one loads an element for each multiplication of a depthwise layer, of others for as many
+    channels as it computes together. What is no layer loads each element of its inputs once.
     """
     op, family = stage.op, FAMILIES[stage.op.kind]
     loaded, scratch = {tensor: tensor.bytes for tensor in op.activations}, 2 * stage.scratch_bytes
     if family.data_and_weights is None or not op.outputs or op.input not in loaded:
         return loaded, scratch
     windows = stage.macs * ITEM_BYTES[op.input.dtype]
-    if not stage.scratch_bytes:
+    if stage.scratch_bytes < _WIDENED * stage.macs // max(1, op.output.elements) or not stage.scratch_bytes:
         loaded[op.input] = max(op.input.bytes, windows if family.depthwise else windows // _CHANNELS_A_LOAD)
-        return loaded, 0
+        return loaded, scratch
     if family.depthwise:
         return loaded, max(scratch, round(_SCRATCH_A_DEPTHWISE_MAC * stage.macs))
     loaded[op.input] = max(op.input.bytes, windows // max(1, op.output.shape[-1]))

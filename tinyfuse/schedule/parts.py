@@ -23,6 +23,9 @@ from tinyfuse.plan.plan import WORD_ALIGN
 #: (elementary operations, plan_arena)
 _TRIALS, _TRIED_BUFFERS, _WORK = 100, 5_000, 2_000
 
+#: of so few buffers, more ways to choose are tried
+_FEW = 64
+
 #: the work of each placement that is tried for copies of weights
 _COPIES_WORK = 20_000
 
@@ -88,22 +91,29 @@ def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int]) -> 
         return buffer.bytes
 
     roomiest = sorted(rooms, key=lambda bank: -rooms[bank])
-    orders: list[tuple[_Order, list[Bank]]] = [(by_time, list(rooms)), (by_bytes, list(rooms))]
-    found = [way for order, banks in orders if (way := _way(plan, rooms, banks, order, traffic)) is not None]
+    fastest, starts = list(rooms), (True, False) if len(plan.buffers) <= _FEW else (True,)
+    ways = (_way(plan, rooms, fastest, order, at_once, traffic) for order in (by_time, by_bytes) for at_once in starts)
+    found = [way for way in ways if way is not None]
     if not found:
-        sized = (_way(plan, rooms, banks, by_size, traffic) for banks in (roomiest, list(rooms)))
+        sized = (_way(plan, rooms, banks, by_size, True, traffic) for banks in (roomiest, fastest))
         found = [way for way in sized if way is not None]
     return found
 
 
 def _way(
-    plan: Plan, rooms: Mapping[Bank, int], banks: Sequence[Bank], order: _Order, traffic: Mapping[str, int]
+    plan: Plan,
+    rooms: Mapping[Bank, int],
+    banks: Sequence[Bank],
+    order: _Order,
+    at_once: bool,
+    traffic: Mapping[str, int],
 ) -> Divided | None:
-    """Every buffer in the first of the banks that has room; None where one has no place, or all have one bank."""
+    """Every buffer in the first of the banks that has room (`at_once`: as of _filled); None where one has no place, or
+    all have one bank."""
     left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
     held: dict[Bank, _Content] = {}
     for bank in banks:
-        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps)
+        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once)
         left = [buffer for buffer in left if buffer not in held[bank]]
     # the fastest bank first, whichever was filled first
     held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
@@ -115,11 +125,11 @@ def _way(
     return Divided(*found, None, of_banks)
 
 
-def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> _Content:
-    """Of buffers in the order in which they are wanted, those that have room beside the ones before: first where these
-    stay, then where all may move, many at a time."""
+def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap], at_once: bool) -> _Content:
+    """Of buffers in the order in which they are wanted, those that have room beside the ones before: where these may
+    move, many at a time; `at_once`, before that, all where they stay, which takes a fraction of the time."""
     fitting = [buffer for buffer in buffers if buffer.bytes <= room]
-    chosen = _beside({}, fitting, room, overlaps)
+    chosen = _beside({}, fitting, room, overlaps) if at_once else {}
     waiting = [[buffer for buffer in fitting if buffer not in chosen]]
     for _ in range(min(_TRIALS, _TRIED_BUFFERS // (1 + len(fitting)))):
         if not waiting:
