@@ -55,8 +55,8 @@ def _loads(stage: Stage) -> tuple[dict[Tensor, int], int]:
     """Per input the bytes that a stage loads of it, and those that it loads and stores in its scratch.
 
     A layer's kernel whose scratch holds a window of widened elements copies each there, and multiplies what it loads
-    from there. Another one loads an element for each multiplication of a depthwise layer, of others for as many channels
-    as it computes together. What is no layer loads each element of its inputs once.
+    from there. Another one loads an element for each multiplication of a depthwise layer, of others for as many
+    channels as it computes together. What is no layer loads each element of its inputs once.
     """
     op, family = stage.op, FAMILIES[stage.op.kind]
     loaded, scratch = {tensor: tensor.bytes for tensor in op.activations}, 2 * stage.scratch_bytes
