@@ -30,7 +30,7 @@ from tinyfuse.compiler import plan_groups  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
 from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
-from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
+from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402

@@ -28,7 +28,8 @@ class PadWith(Places):
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         item = {"item": ITEM_BYTES[op.output.dtype]} if self.wide else {}
-        params = Let("tinyfuse_pad_wide" if self.wide else "tinyfuse_pad", "p", {**pad_fields(op), **item})
+        fields = {**pad_fields(op), **item, "value": "0u" if self.wide else 0}
+        params = Let("tinyfuse_pad_wide" if self.wide else "tinyfuse_pad", "p", fields)
         return params, Call(self.name, ("&p", *self.pointers(site), site.output.pointer))
 
 
@@ -65,6 +66,7 @@ class BatchSpaceAt(Places):
         fields = {
             "images": image.shape[0], "bytes": image.shape[-1] * ITEM_BYTES[image.dtype],
             "dim": c_array((*image.shape[1:-1], 1)[:2], 2), "count": c_array((*batch.shape[1:-1], 1)[:2], 2),
+            "block": "{1, 1}", "before": "{0, 0}",
         }  # fmt: skip
         args: tuple[Expr, ...] = ("&p", int(columns), batch.shape[0], *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_blocks", "p", fields), Call(self.name, args, status="0")

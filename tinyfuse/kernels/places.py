@@ -1,5 +1,5 @@
 """Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE, SLICE_AT, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
+DYNAMIC_UPDATE_SLICE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis
 from tinyfuse.ops.reverse_sequence import Sequences
-from tinyfuse.ops.slice_at import last_begins
+from tinyfuse.ops.slice_at import first_begins, last_begins
 
 #: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
@@ -122,6 +122,19 @@ class UpdateSlice(Places):
         return Let("tinyfuse_updating", "p", fields), Call(self.name, args)
 
 
+class BroadcastShapes(Places):
+    """BROADCAST_ARGS. Shapes that don't broadcast end the run."""
+
+    name = "tinyfuse_broadcast_shapes"
+    headers = ("tinyfuse_broadcast_shapes.h",)
+    numbers = (0, 1)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        lengths = (op.input.elements, op.operand(1).elements)
+        name = f"{self.name}_{'s64' if op.output.dtype == 'int64' else 's32'}"
+        return (Call(name, (*self.pointers(site), site.output.pointer, *lengths), status="0"),)
+
+
 class SliceFrom(Places):
     """SLICE_AT. A slice that is not inside the data ends the run."""
 
@@ -134,7 +147,8 @@ class SliceFrom(Places):
         steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
         fields = {
             "rank": len(shape), "wide": int(op.operand(1).dtype == "int64"),
-            "last": c_array(last_begins(op.input, op.output), 5), "step": c_array(steps, 5),
+            "first": c_array(first_begins(op), 5), "last": c_array(last_begins(op.input, op.output), 5),
+            "step": c_array(steps, 5),
             "dim": c_array(op.output.shape, 5),
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)

@@ -119,6 +119,7 @@ from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
+    BroadcastShapes,
     EmbeddingFloats,
     EmbeddingRows,
     GatherPlaces,
@@ -372,7 +373,10 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "FLOOR_DIV": floored("FLOOR_DIV"),
     "FLOOR_MOD": floored("FLOOR_MOD"),
-    "POW": binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
+    "POW": (
+        *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
+        *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
+    ),
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
@@ -441,6 +445,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "COMPUTED_LAYER": computed_layers(),
     "CONSTANT_OUTPUT": (CopyConstant(),),
     "SLICE_AT": (SliceFrom(),),
+    "BROADCAST_ARGS": (BroadcastShapes(),),
     "COMPUTED_LSTM": (ComputedLstm(LstmWhole("int8")), ComputedLstm(LstmWhole("int16")), ComputedLstm(LstmReal())),
     "COMPUTED_SVDF": (ComputedSvdf(SvdfWhole()), ComputedSvdf(SvdfReal()), ComputedSvdf(SvdfActivated())),
     "PAD_WITH": (PadWith(wide=False), PadWith(wide=True)),

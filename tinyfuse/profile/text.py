@@ -68,7 +68,7 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
         ("instructions, predicted", build["predicted_instructions"]),
         ("instructions / MAC", build["instructions_per_mac"]),
         ("cycles, estimated", build["estimated_cycles"]),
-        ("cycles, estimated, predicted", build["predicted_cycles"]),
+        ("est. cycles, predicted", build["predicted_cycles"]),
         *([("ms, estimated", ms)] if (ms := build["estimated_ms"]) is not None else []),
         *([("cycles, on the board", cycles)] if (cycles := build.get("board_cycles")) is not None else []),
         ("calls", build["calls"]),

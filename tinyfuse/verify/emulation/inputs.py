@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Array, Graph, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 
@@ -43,8 +43,13 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
 
 def _tried(graph: Graph, tensor: Tensor) -> tuple[Array, ...]:
     """What to try of an input whose elements say together what some operator does; () of any other."""
-    readers = ((op, i) for op in graph.consumers.get(tensor, ()) for i, t in enumerate(op.inputs) if t is tensor)
+    readers = ((op, i) for op in _known(graph, tensor) for i, t in enumerate(op.inputs) if t is tensor)
     return next((values for values in (FAMILIES[op.kind].tried(op, i) for op, i in readers) if values), ())
+
+
+def _known(graph: Graph, tensor: Tensor) -> list[Op]:
+    """Who reads a tensor, but for operators that an interpreter alone has."""
+    return [op for op in graph.consumers.get(tensor, ()) if op.kind in FAMILIES]
 
 
 def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
@@ -70,7 +75,7 @@ def _indexes(graph: Graph, tensor: Tensor) -> tuple[int, int] | None:
     """The least and the greatest value of what some operator takes for indexes, moved by others or not; else None."""
     waiting, seen = [tensor], {tensor}
     for moved in waiting:
-        for op in graph.consumers.get(moved, ()):
+        for op in _known(graph, moved):
             family = FAMILIES[op.kind]
             places = [index for index, operand in enumerate(op.inputs) if operand is moved]
             found = next((ends for ends in (family.indexes(op, index) for index in places) if ends is not None), None)
