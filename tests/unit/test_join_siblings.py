@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from random_graphs import Sketch, Value
 from test_rewrites import assert_same, graph_of, kinds
+from tflite_builder import ModelBuilder
 
 from tinyfuse.rewrite.join_siblings import join_siblings
 
@@ -101,4 +103,15 @@ def test_groups_of_channels_stay() -> None:
     x = sketch.value((1, 6, 5, 4))
     made = [sketch._layer("CONV_2D", x, (4, 1, 1, 2), 0, (1, 6, 5, 4), stride_h=1, stride_w=1) for _ in range(2)]
     graph = graph_of(sketch.build([x], [sketch.concatenate(made, 3)]))
+    assert join_siblings(graph) is graph
+
+
+def test_a_constant_beside_computed_channels_is_no_sibling() -> None:
+    model = ModelBuilder()
+    x, y = (model.tensor(name, (1, 3), "int32") for name in "xy")
+    zero = model.tensor("zero", (1, 1), "int32", data=np.zeros((1, 1), np.int32))
+    out = model.tensor("out", (1, 4), "int32")
+    model.op("ADD", [x, x], [y])
+    model.op("CONCATENATION", [zero, y], [out], axis=1)
+    graph = graph_of(model.build([x], [out]))
     assert join_siblings(graph) is graph

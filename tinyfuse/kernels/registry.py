@@ -43,9 +43,7 @@ from tinyfuse.kernels.compressed import (
 )
 from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
 from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
-from tinyfuse.kernels.computed_layer import computed_layers
-from tinyfuse.kernels.computed_memory import ComputedLstm, ComputedSvdf
-from tinyfuse.kernels.computed_padding import BatchSpaceAt, MirrorPadAt, PadWith
+from tinyfuse.kernels.computed import COMPUTED_OPERANDS
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.constant_output import CopyConstant
 from tinyfuse.kernels.control_flow import If, While
@@ -125,7 +123,6 @@ from tinyfuse.kernels.places import (
     GatherPlaces,
     HotVectors,
     ReverseStarts,
-    SliceFrom,
     UpdateSlice,
     scatter_kernels,
 )
@@ -442,16 +439,9 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "ROW_MACS": (RowMacsRow(),),
     "OUTPUT_OF_SUMS": (OutputOfSumsRow(),),
     "MEAN_OF_SUM": (MeanOfSumRow("int8"), MeanOfSumRow("int16"), MeanOfSumRow("float32")),
-    "COMPUTED_LAYER": computed_layers(),
     "CONSTANT_OUTPUT": (CopyConstant(),),
-    "SLICE_AT": (SliceFrom(),),
     "BROADCAST_ARGS": (BroadcastShapes(),),
-    "COMPUTED_LSTM": (ComputedLstm(LstmWhole("int8")), ComputedLstm(LstmWhole("int16")), ComputedLstm(LstmReal())),
-    "COMPUTED_SVDF": (ComputedSvdf(SvdfWhole()), ComputedSvdf(SvdfReal()), ComputedSvdf(SvdfActivated())),
-    "PAD_WITH": (PadWith(wide=False), PadWith(wide=True)),
-    "MIRROR_PAD_AT": (MirrorPadAt(),),
-    "SPACE_TO_BATCH_AT": (BatchSpaceAt("tinyfuse_space_to_batch_at", of_input=True),),
-    "BATCH_TO_SPACE_AT": (BatchSpaceAt("tinyfuse_batch_to_space_at", of_input=False),),
+    **COMPUTED_OPERANDS,
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),

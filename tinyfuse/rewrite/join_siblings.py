@@ -58,8 +58,10 @@ def _runs(graph: Graph, op: Op) -> list[list[Tensor]]:
 def _likeness(graph: Graph, op: Op, tensor: Tensor) -> Hashable:
     """What siblings have in common; None of a tensor that no such layer makes for `op` alone, once."""
     layer = graph.producer.get(tensor)
+    if layer is None:  # an input, or a constant, which nobody consumes
+        return None
     alone = tensor not in graph.outputs and graph.consumers[tensor] == (op,) and op.inputs.count(tensor) == 1
-    if layer is None or not alone or tensor.quant != op.output.quant or layer.activations != layer.inputs[:1]:
+    if not alone or tensor.quant != op.output.quant or layer.activations != layer.inputs[:1]:
         return None
     family = FAMILIES[layer.kind]
     if (family.data_and_weights, family.channel_axis) != ((0, 1), 0):
