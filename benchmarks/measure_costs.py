@@ -266,12 +266,14 @@ def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: in
 def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
     """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
     loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
-    by_entry: dict[str, list[tuple[Counts, float]]] = {}
+    by_entry: dict[str, dict[tuple, tuple[Counts, float]]] = {}  # each sample once: forms by rows share whole calls
     for sample in samples:
         around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
         if sample.instructions > around and (sample.kind, sample.kernel.name) in jobs:
-            by_entry.setdefault(sample.entry, []).append((sample.counts, sample.instructions - around))
-    kernels = {key: (fit(found), len(found)) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
+            found = sample.counts, sample.instructions - around
+            by_entry.setdefault(sample.entry, {})[*sample.counts.values(), sample.instructions] = found
+    every = {key: list(found.values()) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
+    kernels = {key: (fit(found), len(found)) for key, found in every.items()}
     return loop, kernels
 
 
