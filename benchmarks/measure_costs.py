@@ -1,36 +1,36 @@
-"""Measures every kernel over a grid of operators and writes a target's cost table.
+"""Measures every kernel over a grid of operators and writes a target's cost tables.
 
     python benchmarks/measure_costs.py --cmsis-nn PATH [--targets cortex-m4 cortex-m55]
 
-writes targets/costs/TARGET.toml, which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict
-from: run it after a kernel was changed. It takes a few minutes a target and needs what `tinyfuse
-profile` needs. A firmware runs all the operators that one kernel is measured on, each alone and, where
-the kernel streams, after a RELU in a group of two; QEMU counts the instructions of each.
+writes targets/costs/NAME.toml (instructions) and targets/cycles/NAME.toml (estimated cycles, and bytes loaded from
+flash), which `--optimize`, `tinyfuse explain` and `tinyfuse profile` predict from: run it after a kernel was changed.
+It takes half an hour a target and needs what `tinyfuse profile` needs. A firmware runs all the operators that one
+kernel is measured on, each alone and, where the kernel streams, after a RELU in a group of two; QEMU counts the
+instructions of each, and profile/cycles.py weighs them.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from cost_files import about, cycles_toml, entries_of, toml, updated  # noqa: E402
+from cost_fits import FEWEST, QUANTITIES, Figures, Sample, fit_all, function_of  # noqa: E402
 from cost_grid import chain, drawn_for, like, rectifier  # noqa: E402
 
 from tinyfuse.compiler import plan_groups  # noqa: E402
-from tinyfuse.cost.fit import Fit, fit  # noqa: E402
 from tinyfuse.cost.predict import group_stream  # noqa: E402
-from tinyfuse.cost.table import cost_table, entry_name, loop_features  # noqa: E402
+from tinyfuse.cost.table import CostTable, cost_table, cycle_table, entry_name, loop_features  # noqa: E402
 from tinyfuse.ir import Graph, Op  # noqa: E402
-from tinyfuse.kernels.base import Context, Kernel  # noqa: E402
+from tinyfuse.kernels.base import Context  # noqa: E402
 from tinyfuse.kernels.cmsis.common import SEVERAL_ROWS  # noqa: E402
 from tinyfuse.kernels.convolution_counts import LOOKED_UP  # noqa: E402
 from tinyfuse.kernels.counts import Counts  # noqa: E402
@@ -38,8 +38,9 @@ from tinyfuse.kernels.registry import kernels_for, kernels_of  # noqa: E402
 from tinyfuse.ops import FAMILIES  # noqa: E402
 from tinyfuse.options import OPTIMIZE, WEIGHTS, Options  # noqa: E402
 from tinyfuse.plan import Plan, Stage  # noqa: E402
-from tinyfuse.profile.image import read_image  # noqa: E402
-from tinyfuse.profile.measure import Profile, measure  # noqa: E402
+from tinyfuse.profile.cycles import timing  # noqa: E402
+from tinyfuse.profile.image import FLASH, arena_columns, read_image  # noqa: E402
+from tinyfuse.profile.measure import Profile, Usage, measure  # noqa: E402
 from tinyfuse.profile.plugin import build_plugin, run_counted  # noqa: E402
 from tinyfuse.schedule.legality import Legality  # noqa: E402
 from tinyfuse.targets import Target, all_targets, load_target  # noqa: E402
@@ -65,23 +66,6 @@ CHAINS = (2, 3, 5, 8, 12, 18)
 #: dtypes of which a RELU makes rows
 _RECTIFIED = ("int8", "int16", "float32")
 
-#: a table with fewer says nothing
-FEWEST = 3
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One stage that was measured: of its instructions, `own` are the group's own code around the
-    kernel (the row loop, the arguments)."""
-
-    kind: str
-    kernel: Kernel
-    entry: str
-    counts: Counts
-    loop: Counts
-    instructions: int
-    own: int
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -91,27 +75,38 @@ def main() -> int:
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="with --kinds: of their kernels these alone")
     parser.add_argument("--missing", action="store_true", help="with --update: kernels without an entry alone")
     parser.add_argument("--update", action="store_true", help="with --kinds: write their entries into the tables")
+    parser.add_argument("--cycles", action="store_true", help="write the tables of cycles alone")
     parser.add_argument("--fewer", type=int, default=1, metavar="N", help="every N-th operator of the grid alone")
     parser.add_argument("--cmsis-nn", metavar="PATH", help="as of `tinyfuse verify`; without one, ours alone")
-    parser.add_argument("--output", type=Path, default=HERE.parent / "targets" / "costs", metavar="DIR")
+    parser.add_argument("--output", type=Path, default=HERE.parent / "targets", metavar="DIR")
     args = parser.parse_args()
     tree = cmsis_nn.find_cmsis_nn(args.cmsis_nn)
     for name in args.targets:
         target = load_target(name)
-        path = args.output / f"{target.cost_table}.toml"
         jobs = kernels_to_measure(args.kinds, args.kernels)
         if args.missing:
-            jobs = [job for job in jobs if lacks(path.read_text(), job[1], target)]
+            table = args.output / ("cycles" if args.cycles else "costs") / f"{target.cost_table}.toml"
+            jobs = [job for job in jobs if lacks(table.read_text(), job[1], target)]
         samples, compiler = measure_all(target, tree, jobs, args.fewer)
-        loop, kernels = fit_all(samples, jobs)
-        for entry, (found, count) in kernels.items():
-            print(f"{entry}: {count} shapes, error {found.mean:.1%}, at most {found.worst:.1%}")
-        written = toml(about(tree, compiler), loop, kernels)
-        if args.kinds and args.update:
-            path.write_text(updated(path.read_text(), written))
-        elif not args.kinds:
-            args.output.mkdir(parents=True, exist_ok=True)
-            path.write_text(written)
+        found = fit_all(samples, jobs)
+        for entry, fits in found.kernels.items():
+            errors = ", ".join(f"{name} off by {fit.mean:.1%}, at most {fit.worst:.1%}" for name, fit in fits.items())
+            print(f"{entry}: {found.shapes[entry]} shapes, {errors}")
+        head = about(tree, compiler)
+        texts = {} if args.cycles else {args.output / "costs" / f"{target.cost_table}.toml": toml(head, found)}
+        if target.cycle_table is not None:
+            known = cost_table(target.cost_table)
+            if known and args.kinds:  # of these kernels alone
+                names = {name for _, name in jobs}
+                ours = {entry: each for entry, each in known.kernels.items() if function_of(entry) in names}
+                known = replace(known, kernels=ours)
+            texts[args.output / "cycles" / f"{target.cycle_table}.toml"] = cycles_toml(head, found, target, known)
+        for path, text in texts.items():
+            if args.kinds and args.update:
+                path.write_text(updated(path.read_text(), text))
+            elif not args.kinds:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
     return 0
 
 
@@ -129,7 +124,7 @@ def kernels_to_measure(kinds: list[str] | None, names: list[str] | None) -> list
 def lacks(table: str, name: str, target: Target) -> bool:
     """Whether a table's text has no entry of a kernel, as that target computes it."""
     soft = "_f32" in name and not target.fpu
-    found = (entry for entry in _entries(table)[1] if entry.partition(" ")[0] == name)
+    found = (entry for entry in entries_of(table)[1] if entry.partition(" ")[0] == name)
     return not any(entry.endswith("without FPU") == soft for entry in found)
 
 
@@ -229,9 +224,9 @@ def counted(plan: Plan, tree: cmsis_nn.Tree | None) -> tuple[Profile, str]:
             plan, tree if plan.uses_cmsis_nn else None, input_set(plan.source, 1, 0), "qemu", "O2", work
         )
         source = (work / "module" / f"{plan.options.name}.c").read_text()
-        image = read_image(firmware.elf, plan.options.name, source, plan.arena_bytes, core.mve)
+        image = read_image(firmware.elf, plan.options.name, source, arena_columns(plan), core.mve)
         _, counts = run_counted(Qemu(), firmware, image, build_plugin(), 600)
-        return measure(counts, image, None), firmware.compiler
+        return measure(counts, image, timing(core.cpu)), firmware.compiler
 
 
 def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iterator[Sample]:
@@ -244,86 +239,41 @@ def _samples(plan: Plan, profile: Profile, kind: str, last: bool = True) -> Iter
 
 
 def _sample(stage: Stage, loop: Counts, profile: Profile, group: int, number: int, context: Context) -> Sample:
-    parts = [(part, used.instructions) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
+    parts = [(part, used) for part, used in profile.parts.get(group, {}).items() if part.stage == number]
     entry, counts = (
         entry_name(stage.op, stage.kernel, stage.by_row, context),
         stage.kernel.counts(stage.op, stage.by_row),
     )
-    instructions = sum(instructions for _, instructions in parts)
+    took = _figures(used for _, used in parts)
     if stage.kernel.costs_with is not None:  # what the table has of the kernel that it is like is no part of the entry
-        table = cost_table(context.target.cost_table)
-        known = table.kernels[entry] if table else {}
-        instructions -= round(sum(factor * counts.get(name, 0) for name, factor in known.items()))
+        tables = _tables(context.target)
+        known = {name: table.kernels.get(entry, {}) if table else {} for name, table in tables.items()}
+        took = Figures(
+            *(
+                getattr(took, name) - round(sum(factor * counts.get(n, 0) for n, factor in known[name].items()))
+                for name in QUANTITIES
+            )
+        )
         entry = stage.kernel.costs_with
         counts = {name: count for name, count in counts.items() if name in LOOKED_UP}
-    own = sum(n for part, n in parts if not part.function or part.function.startswith("tinyfuse_rows"))
-    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, instructions, own)
+    own = _figures(used for part, used in parts if not part.function or part.function.startswith("tinyfuse_rows"))
+    return Sample(stage.op.kind, stage.kernel, entry, counts, loop, took, own)
 
 
-# --- fitting -------------------------------------------------------------------------------------
+def _figures(usages: Iterable[Usage]) -> Figures:
+    every = list(usages)
+    return Figures(
+        sum(used.instructions for used in every),
+        sum(used.cycles or 0 for used in every),
+        sum(used.loaded[FLASH] for used in every),
+    )
 
 
-def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> tuple[Fit, dict[str, tuple[Fit, int]]]:
-    """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
-    loop = fit([(s.loop, s.own) for s in samples if s.kernel.library == "tinyfuse" and s.own > 0])
-    by_entry: dict[str, dict[tuple, tuple[Counts, float]]] = {}  # each sample once: forms by rows share whole calls
-    for sample in samples:
-        around = sum(factor * sample.loop.get(name, 0) for name, factor in loop.factors.items())
-        if sample.instructions > around and (sample.kind, sample.kernel.name) in jobs:
-            found = sample.counts, sample.instructions - around
-            by_entry.setdefault(sample.entry, {})[*sample.counts.values(), sample.instructions] = found
-    every = {key: list(found.values()) for key, found in sorted(by_entry.items()) if len(found) >= FEWEST}
-    kernels = {key: (fit(found), len(found)) for key, found in every.items()}
-    return loop, kernels
-
-
-# --- writing -------------------------------------------------------------------------------------
-
-
-def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
-    return {
-        "date": datetime.date.today().isoformat(),
-        "compiler": f"{compiler}, -O2",
-        "emulator": Qemu().version,
-        "cmsis_nn": ".".join(map(str, tree.version)) if tree else "not measured",
-    }
-
-
-def toml(about: dict[str, str], loop: Fit, kernels: dict[str, tuple[Fit, int]]) -> str:
-    lines = [
-        "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
-        "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
-        "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
-        "[about]", *(f'{key} = "{value}"' for key, value in about.items()),
-        "", "[loop]", f"factors = {_inline(loop.factors)}",
-    ]  # fmt: skip
-    for entry, (found, count) in kernels.items():
-        lines += [
-            "", f'[kernels."{entry}"]', f"shapes = {count}", f"mean_error = {found.mean:.4f}",
-            f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
-        ]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def updated(table: str, measured: str) -> str:
-    """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
-    What the table says of the row loop stays."""
-    ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
-    tools = ["compiler", "emulator", *(["cmsis_nn"] if '"arm_' in measured else [])]
-    if any(ours[tool] != theirs[tool] for tool in tools):
-        raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
-    head, entries = _entries(table)
-    return "\n".join([head, *(text for _, text in sorted((entries | _entries(measured)[1]).items()))])
-
-
-def _entries(table: str) -> tuple[str, dict[str, str]]:
-    """What stands before the kernels' entries, and their texts by name."""
-    head, *texts = table.split('[kernels."')
-    return head.rstrip("\n") + "\n", {text[: text.index('"')]: f'[kernels."{text.rstrip()}\n' for text in texts}
-
-
-def _inline(factors: dict[str, float]) -> str:
-    return "{" + ", ".join(f"{name} = {factor:.4g}" for name, factor in factors.items()) + "}"
+def _tables(target: Target) -> dict[str, CostTable | None]:
+    """By the names of Figures."""
+    cycles = cycle_table(target.cycle_table)
+    known = cost_table(target.cost_table), cycles and cycles.cycles, cycles and cycles.flash
+    return dict(zip(QUANTITIES, known, strict=True))
 
 
 if __name__ == "__main__":

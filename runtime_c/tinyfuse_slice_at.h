@@ -4,11 +4,11 @@
 
 #include "tinyfuse_common.h"
 
-/* Of `rank` dimensions, the outermost first: the greatest index at which the slice may begin, bytes from one index to the
+/* Of `rank` dimensions, the outermost first: the least and the greatest index at which the slice may begin, bytes from one index to the
    next, and the slice's indexes. `wide`: the begins are int64, else int32. */
 typedef struct {
     int32_t rank, wide;
-    int32_t last[5], step[5], dim[5];
+    int32_t first[5], last[5], step[5], dim[5];
 } tinyfuse_slicing;
 
 /* Where the slice begins, in bytes; -1 where it isn't inside. */
@@ -22,7 +22,7 @@ TINYFUSE_INLINE int32_t tinyfuse_slice_offset(const tinyfuse_slicing *p, const v
         } else {
             begin = ((const int32_t *)begins)[d];
         }
-        if (begin < 0 || begin > p->last[d]) {
+        if (begin < p->first[d] || begin > p->last[d]) {
             return -1;
         }
         offset += (int32_t)begin * p->step[d];

@@ -12,11 +12,14 @@ from tinyfuse.options import parse_size
 #: what a bank's name has in it where nobody says `:ram` or `:flash` and it is flash
 FLASH_NAMES = ("flash", "rom", "spi", "xip")
 
+#: and where nobody says `:fast` or `:slow` and it is fast: memories coupled to the core alone (DTCM, ITCM, CCM)
+FAST_NAMES = ("tcm", "ccm")
+
 #: more than any microcontroller has memories
 MOST_BANKS = 8
 
 _BANK = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,31})=([^:]*)((?::[a-z]+)*)")
-_EXAMPLE = "write NAME=SIZE, as dtcm=64K, and behind it :slow, :code, :ram or :flash, as qspi=8M:slow"
+_EXAMPLE = "write NAME=SIZE, as dtcm=64K, and behind it :fast, :slow, :code, :ram or :flash, as qspi=8M:slow"
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Bank:
     flash  it is read alone, and holds weights; else it holds arena and state
     slow   what is read often should not lie here
     code   it holds the module's code, and nothing else
+    fast   what is read most often should lie here
     """
 
     name: str
@@ -35,11 +39,18 @@ class Bank:
     flash: bool
     slow: bool
     code: bool = False
+    fast: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Of banks the fast ones first, slow ones last."""
+        return 2 if self.slow else 0 if self.fast else 1
 
     def __str__(self) -> str:
         """What is typed for it."""
-        kind = "" if _sounds_flash(self.name) == self.flash else ":flash" if self.flash else ":ram"
-        return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}{':code' if self.code else ''}"
+        kind = "" if _sounds(self.name, FLASH_NAMES) == self.flash else ":flash" if self.flash else ":ram"
+        fast = ":fast" if self.fast and not _sounds(self.name, FAST_NAMES) else ""
+        return f"{self.name}={self.bytes}{kind}{':slow' if self.slow else ''}{':code' if self.code else ''}{fast}"
 
 
 def parse_banks(texts: Iterable[str]) -> tuple[Bank, ...]:
@@ -65,13 +76,14 @@ def _bank(text: str) -> Bank:
     name, size, words = found[1], parse_size(found[2]), found[3].split(":")[1:]
     if not size:
         raise UsageError(f"--memory {text!a}: a bank of no bytes holds nothing; {_EXAMPLE}")
-    unknown = [word for word in words if word not in ("slow", "ram", "flash", "code")]
-    contrary = {"ram", "flash"} <= set(words) or {"slow", "code"} <= set(words)
+    unknown = [word for word in words if word not in ("slow", "fast", "ram", "flash", "code")]
+    contrary = {"ram", "flash"} <= set(words) or len({"slow", "fast", "code"} & set(words)) > 1
     if unknown or len(set(words)) < len(words) or contrary:
         raise UsageError(f"--memory {text!a}: {':'.join(unknown or words)!r} is not what a bank can be; {_EXAMPLE}")
-    flash = "flash" in words or (_sounds_flash(name) and "ram" not in words)
-    return Bank(name, size, flash, "slow" in words, "code" in words)
+    flash = "flash" in words or (_sounds(name, FLASH_NAMES) and "ram" not in words)
+    fast = "fast" in words or (_sounds(name, FAST_NAMES) and not {"slow", "code"} & set(words))
+    return Bank(name, size, flash, "slow" in words, "code" in words, fast)
 
 
-def _sounds_flash(name: str) -> bool:
-    return any(part in name.lower() for part in FLASH_NAMES)
+def _sounds(name: str, parts: Iterable[str]) -> bool:
+    return any(part in name.lower() for part in parts)

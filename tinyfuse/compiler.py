@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.cost.steps import fits_step, in_pieces
 from tinyfuse.frontend.check import check, warnings_of
 from tinyfuse.frontend.layouts import in_layouts
@@ -19,6 +20,7 @@ from tinyfuse.rewrite import BEFORE_CHECK
 from tinyfuse.schedule.banks import in_banks
 from tinyfuse.schedule.build import Builder
 from tinyfuse.schedule.by_rule import by_rule
+from tinyfuse.schedule.choose_count import of_fewer_cycles
 from tinyfuse.schedule.choose_step import Planner, of_the_best_step
 from tinyfuse.schedule.idle_slides import without_idle_slides
 from tinyfuse.schedule.programs import Programs, with_programs
@@ -39,7 +41,15 @@ def compile_model(path: str, target: Target, options: Options) -> Plan:
 
 def compile_graph(source: Graph, target: Target, options: Options, progress: Progress = silent) -> Plan:
     """The plan of a graph as it was read; a pure function of its arguments. `progress` gets progress."""
+    counted_cycles(target, options)  # a board that is not known, before anything is planned
+    plan = _compiled(source, target, options, progress)
+    if options.count == "instructions":
+        return plan
+    progress("planning by instructions too")
+    return of_fewer_cycles(plan, _compiled(source, target, replace(options, count="instructions"), progress))
 
+
+def _compiled(source: Graph, target: Target, options: Options, progress: Progress) -> Plan:
     steps = steps_of(source, options)
     compilations: dict[tuple[Graph, int | None], Compilation] = {}
 

@@ -18,6 +18,7 @@ KERNELS = ("auto", "cmsis-nn", "tinyfuse")
 FUSION = ("none", "basic", "rows")
 WEIGHTS = ("auto", "packed", "unpacked", "winograd", "compressed")
 OPTIMIZE = ("speed", "balanced", "ram")
+COUNTS = ("instructions", "cycles")
 #: predicted instructions of an inference that a byte of flash must save under `--weights auto`
 FLASH_PRICES = {"speed": 0.0, "balanced": 32.0, "ram": 32.0}
 #: levels of optimization that the generated code is compiled at; the flag without its dash
@@ -147,6 +148,18 @@ class Options:
         "balanced",
         choices=OPTIMIZE,
     )
+    count: str = option(
+        "What --optimize counts: instructions, as predicted, or the cycles that they are estimated to take, on the "
+        "board of --timing where one is given.",
+        "instructions",
+        choices=COUNTS,
+    )
+    timing: str | None = option(
+        "Your board, for estimated cycles and milliseconds: one that docs/targets.md lists, or its clock, as 120MHz, "
+        "with the wait states of its flash and the bytes of a read, as 120MHz,wait=5,line=8.",
+        None,
+        metavar="BOARD",
+    )
     weights: str = option(
         "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
         "where a channel, or the layer, has at most 16 values; on cores with DSP extension, unpacked: int16, twice as "
@@ -215,8 +228,9 @@ class Options:
     cmsis_nn_lacks: tuple[str, ...] = ()
     memory: tuple[str, ...] = option(
         "A memory bank that the module may have; repeat it for each. Arena and state are put into those that can be "
-        "written, weights into flash; what is read most stays out of a :slow one, or is copied ahead; "
-        ":code is for code (docs/memories.md). `device`: those that the pack of --device names.",
+        "written, the arena in parts where what is read most then lies in a :fast one, weights into flash; what is "
+        "read most stays out of a :slow one, or is copied ahead; :code is for code (docs/memories.md). `device`: "
+        "those that the pack of --device names.",
         (),
         metavar="NAME=SIZE[:slow]",
     )

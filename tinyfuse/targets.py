@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import UsageError
 from tinyfuse.resources import resource_dir
 
@@ -25,6 +26,8 @@ class Target:
     fpu          whether float32 is computed by instructions, and not by a library
     flags        compiler flags that select core, FPU and float ABI
     cost_table   whose measured costs predict its instructions (targets/costs/NAME.toml), None for none
+    cycle_table  whose costs predict its estimated cycles (targets/cycles/NAME.toml), None for none
+    boards       whose timing is known, by the names that `--timing` takes
     qemu_machine, qemu_tick_ns, renode_cpu   how to emulate it; None where the emulator can't
     flash, ram   (origin, bytes) of the emulated board's memories
     bulk         of a larger one, for inputs, and for weights that the flash has no room for; None: the RAM
@@ -39,6 +42,8 @@ class Target:
     any_compiler: bool = False
     fpu: bool = False
     cost_table: str | None = None
+    cycle_table: str | None = None
+    boards: tuple[BoardTiming, ...] = ()
     qemu_machine: str | None = None
     qemu_tick_ns: float | None = None
     renode_cpu: str | None = None
@@ -61,7 +66,7 @@ def all_targets() -> dict[str, Target]:
 
 def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Target:
     """The target that a file's `fields` describe; `changes` are a variant's fields of [core]."""
-    core, emulation = fields["core"] | changes, fields.get("emulation", {})
+    core, emulation, boards = fields["core"] | changes, fields.get("emulation", {}), fields.get("boards", {})
     # a variant with another instruction set takes other kernels
     same_kernels = all(core[key] == fields["core"][key] for key in ("dsp", "mve"))
     return Target(
@@ -74,6 +79,8 @@ def _target(name: str, fields: dict[str, Any], changes: dict[str, Any]) -> Targe
         any_compiler=core.get("any_compiler", False),
         fpu=core.get("fpu", False),
         cost_table=(core if same_kernels else changes).get("cost_table"),
+        cycle_table=(core if same_kernels else changes).get("cycle_table"),
+        boards=tuple(BoardTiming(name=name, **board) for name, board in boards.items()),
         qemu_machine=emulation.get("qemu_machine"),
         qemu_tick_ns=emulation.get("qemu_tick_ns"),
         renode_cpu=emulation.get("renode_cpu"),

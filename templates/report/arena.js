@@ -1,11 +1,17 @@
 /* The arena: addresses against time. */
 const PLOT = { left: 64, top: 10, bottom: 34, height: 420 };
 let arenaZoom = 1, arenaAt = -1;
+const ARENA_PARTS = DATA.figures.memory ? DATA.figures.memory.arena_parts : [];
 const BUFFERS = DATA.arena.buffers.map((buffer, n) => ({ ...buffer, n })).sort((a, b) => a.first - b.first || a.offset - b.offset);
 
+/* Of an arena that is divided, from the start of the part. */
+function addressText(buffer) {
+  const part = ARENA_PARTS.filter((each) => each.start <= buffer.offset).pop();
+  return part ? `${number(buffer.offset - part.start)} in ${part.bank}` : number(buffer.offset);
+}
 function bufferText(buffer) {
   const steps = buffer.first === buffer.last ? `in group ${buffer.first}` : `in groups ${buffer.first} to ${buffer.last}`;
-  return `${buffer.name}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${number(buffer.offset)}, alive ${steps}${buffer.live ? ", at some moments of the first" : ""}`;
+  return `${buffer.name}${buffer.owner ? ` (${plainName(buffer.owner)})` : ""}: ${bytes(buffer.bytes)} at ${addressText(buffer)}, alive ${steps}${buffer.live ? ", at some moments of the first" : ""}`;
 }
 /* Where each step begins, in pixels: one that is divided into moments is five times as wide. */
 function stepEdges(width) {
@@ -33,6 +39,10 @@ function drawArena() {
   const drawing = makeSvg("svg", { width: PLOT.left + width + 12, height: PLOT.top + PLOT.height + PLOT.bottom, "aria-hidden": "true" });
   for (const address of ticksOf(size)) {
     drawing.append(makeSvg("path", { class: "axis", d: `M${PLOT.left - 4} ${y(address)}H${PLOT.left + width}` }), makeSvg("text", { x: PLOT.left - 8, y: y(address) + 4, "text-anchor": "end" }, number(address)));
+  }
+  for (const part of ARENA_PARTS) {
+    if (part.start) drawing.append(makeSvg("path", { class: "border", d: `M${PLOT.left - 4} ${y(part.start)}H${PLOT.left + width}` }));
+    drawing.append(makeSvg("text", { x: PLOT.left + width, y: y(part.start + part.bytes) + 12, "text-anchor": "end" }, part.bank));
   }
   let labelled = -100;
   for (let step = 0; step + 1 < edges.length; step += 1) {
@@ -89,5 +99,5 @@ function startArena() {
 function drawBuffers() {
   const head = ["Buffer", "Holds", "Offset", "Bytes", "Groups"];
   byId("buffer-table").replaceChildren(make("thead", {}, make("tr", {}, ...head.map((t, n) => make("th", { scope: "col", class: n > 1 ? "n" : "" }, t)))),
-    make("tbody", {}, ...BUFFERS.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, nameOf(b.owner)), cell(number(b.offset)), cell(number(b.bytes)), cell(b.first === b.last ? String(b.first) : `${b.first} to ${b.last}`)))));
+    make("tbody", {}, ...BUFFERS.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, nameOf(b.owner)), cell(addressText(b)), cell(number(b.bytes)), cell(b.first === b.last ? String(b.first) : `${b.first} to ${b.last}`)))));
 }

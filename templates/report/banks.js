@@ -1,18 +1,19 @@
 /* Memory banks, where the module was given some. */
 function bankHolds(bank) {
   const held = ["arena", "state"].filter((what) => bank[`${what}_bytes`]);
+  if (DATA.figures.memory.arena_parts.length && bank.arena_bytes) held[0] = `part of the arena, ${bytes(bank.arena_bytes)}`;
   if (bank.layers.length) held.push(`weights of ${count(bank.layers.length, "layer")}`);
   return held.join(", ") || "nothing";
 }
 function drawBanks() {
   const memory = DATA.figures.memory;
   if (!memory) return;
-  const titles = ["Bank", "Holds", "Bytes used", "of", "Weight bytes loaded, predicted", "without copies"];
+  const titles = ["Bank", "Holds", "Bytes used", "of", "Arena bytes loaded and stored, predicted", "Weight bytes loaded, predicted", "without copies"];
   const head = make("thead", {}, make("tr", {}, ...titles.map((title, n) => make("th", { scope: "col", class: n > 1 ? "n" : "" }, title))));
-  const rows = memory.banks.map((bank) => make("tr", {}, make("td", {}, `${bank.name}, ${bank.slow ? "slow " : ""}${bank.kind === "ram" ? "RAM" : "flash"}`),
-    make("td", {}, bankHolds(bank)), cell(number(bank.used_bytes)), cell(number(bank.bytes)), cell(number(bank.weight_loads)), cell(number(bank.uncopied_weight_loads))));
+  const rows = memory.banks.map((bank) => make("tr", {}, make("td", {}, `${bank.name}, ${bank.slow ? "slow " : bank.fast ? "fast " : ""}${bank.kind === "ram" ? "RAM" : "flash"}`),
+    make("td", {}, bankHolds(bank)), cell(number(bank.used_bytes)), cell(number(bank.bytes)), cell(number(bank.arena_traffic)), cell(number(bank.weight_loads)), cell(number(bank.uncopied_weight_loads))));
   if (memory.code) rows.push(make("tr", {}, make("td", {}, `${memory.code.name}, ${memory.code.kind === "ram" ? "RAM" : "flash"}`),
-    make("td", {}, "code"), cell("-"), cell(number(memory.code.bytes)), cell("-"), cell("-")));
+    make("td", {}, "code"), cell("-"), cell(number(memory.code.bytes)), cell("-"), cell("-"), cell("-")));
   const copies = memory.copies.length
     ? `An inference copies ${bytes(memory.copied_bytes)} of weights ahead, for ${count(memory.copies.length, "group")}; without, the arena would take ${bytes(memory.uncopied_arena_bytes)}.`
     : "No weights are copied ahead.";

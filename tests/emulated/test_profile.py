@@ -13,6 +13,7 @@ from random_graphs import Sketch
 from test_emulation import build, needs_qemu
 from toy_module import toy_inputs, toy_outputs
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.cli.main import main
 from tinyfuse.cli.profile import profile
 from tinyfuse.cli.request import Request
@@ -21,7 +22,7 @@ from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import ProfileOptions, VerifyOptions
 from tinyfuse.profile.code_map import stage_of_line
 from tinyfuse.profile.cycles import timing
-from tinyfuse.profile.image import ARENA, FLASH, NONE, OTHER, STACK, Image, Instruction
+from tinyfuse.profile.image import ARENA, COLUMNS, FLASH, NONE, OTHER, STACK, Image, Instruction
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.picture import profile_svg
 from tinyfuse.profile.plugin import Count, build_plugin, run_counted
@@ -70,7 +71,7 @@ def toy_image(elf: Path) -> tuple[Image, dict[str, int]]:
         symbols = [s for s in ELFFile(file).get_section_by_name(".symtab").iter_symbols() if s.name]
     at = {symbol.name: symbol["st_value"] & ~1 for symbol in symbols}
     sizes = {symbol.name: symbol["st_size"] for symbol in symbols}
-    arena = at["memory"] + (sizes["memory"] - 64) // 2
+    arena = at["memory_0"] + (sizes["memory_0"] - 64) // 2
     regions = ((ARENA, arena, 64), (STACK, at["stack_limit"], at["stack_top"] - at["stack_limit"]), (FLASH, 0, 0x80000))
     borders = {at["first"]: 7, at["second"]: NONE}
     return Image(at["toy_run"], regions, borders, {}, (), {}), at
@@ -131,6 +132,9 @@ def instruction(address: int, text: str) -> Instruction:
         ("cortex-m7", ["smlad r0, r1, r2, r0", "smlad r3, r1, r2, r3"], 1.5),
         ("cortex-m7", ["sxtb16 r0, r1", "smlad r3, r1, r2, r3"], 1),
         ("cortex-m7", ["ldrd r0, r1, [r2]", "ldm r3!, {r4-r7}", "sdiv r0, r1, r2"], 10),
+        ("cortex-m3", ["mla r0, r1, r2, r0", "smull r0, r1, r2, r3", "ldr r0, [r1]"], 8),
+        ("cortex-m0plus", ["ldrb r0, [r1]", "ldrb r2, [r1]", "strb r0, [r3]", "muls r0, r1"], 7),
+        ("cortex-m0plus", ["push {r4-r7, lr}", "pop {r4-r7, pc}"], 13),
     ],
 )
 def test_cycles_of_straight_code(cpu, code, cycles):
@@ -139,6 +143,16 @@ def test_cycles_of_straight_code(cpu, code, cycles):
     zeros = (0,) * (OTHER + 1)
     counts = [Count(NONE, NONE, address, 10, 0, None, zeros, zeros) for address in instructions]
     assert measure(counts, image, timing(cpu)).total.cycles == 10 * cycles
+
+
+def test_a_board_waits_for_its_flash():
+    image = Image(0, (), {}, {}, (), {0: instruction(0, "ldr r0, [r1]")})
+    loaded = (40, 4) + (0,) * (COLUMNS - 2)
+    counts = [Count(NONE, NONE, 0, 11, 0, None, loaded, (0,) * COLUMNS)]
+    board = BoardTiming(mhz=10.0, wait_states=5, line=8, reads=1.5, fetch=1.1)
+    total = measure(counts, image, timing("cortex-m4"), board).total
+    assert total.flash_bytes == 40 and total.cycles == pytest.approx(1.1 * 22 + 40 * 1.5 * 5 / 8)
+    assert measure(counts, image, None, board).total.cycles is None
 
 
 def test_a_taken_branch_refills_the_pipeline():

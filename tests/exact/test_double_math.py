@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from host_program import WARNINGS, compile_c
+from tflite_builder import ModelBuilder
 
+import tinyfuse
 from tinyfuse.ir import double_math
+from tinyfuse.ops.power import PowOperator
 from tinyfuse.resources import resource_dir
 from tinyfuse.verify.comparison import ulp_distance
 
@@ -77,6 +80,21 @@ def test_powers_are_those_of_libm() -> None:
     there = ~np.isnan(wanted)
     assert np.array_equal(np.signbit(got[there]), np.signbit(wanted[there]))
     assert ulp_distance(got, wanted).max() <= 1 and np.mean(got[there] != wanted[there]) < 1e-3
+
+
+def test_powers_of_int32_end_where_it_has_no_room() -> None:
+    """LiteRT has no one result there; and it stops at powers below 0."""
+    model = ModelBuilder()
+    a, b, y = (model.tensor(name, (8,), "int32") for name in "aby")
+    model.op("POW", [a, b], [y])
+    bases = np.array([2, -2, -2, 46341, -1, -(2**31), -(2**31), 3], np.int32)
+    exponents = np.array([31, 31, 33, 2, 2**31 - 1, 1, 0, -1], np.int32)
+    module = tinyfuse.compile(model.build([a, b], [y]), "host")
+    found = module.run({"a": bases, "b": exponents}, emulator="host").in_order[0].reshape(-1)
+    least = -(2**31)
+    assert found.tolist() == [least, least, least, least, -1, least, 1, 0]
+    power = PowOperator().function(module.plan.source.ops[0], bases, exponents)
+    assert found.tolist() == power.tolist()
 
 
 def test_erfc_is_that_of_libm() -> None:

@@ -137,8 +137,8 @@ def test_what_the_interpreter_runs_is_compiled(kind: str) -> None:
     assert_compiled(kind, tried)
 
 
-#: what an operator wants constant (docs/decisions/18-what-runs-without-meaning.md)
-_CONSTANT = ("constant", "the graph has no input", "no operator is left")
+#: what is a constant of the model then, and no operator
+_CONSTANT = ("no operator is left",)
 #: inputs that have to be the output's shape, whatever else these bytes would be to the interpreter
 _SHAPES = {("SLICE", 2)}
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from executors import assert_all_exact, plan_of
 from random_graphs import Sketch, Value
+from test_op_kernels import target_or_skip
 
 from tinyfuse.plan import Plan
 
@@ -43,6 +44,16 @@ def projection(inner: bool) -> bytes:
     return sketch.build([x], [sketch.add(body, sketch.conv(t, 8, (1, 1), (2, 2)))])
 
 
+def siblings(dtype: str) -> bytes:
+    """Layers that become one, in front of and among others: as in an inception block."""
+    sketch = Sketch(5, dtype=dtype)
+    x = sketch.value((1, 12, 10, 6))
+    sketch.results = (0.9, -30)
+    y = sketch.concatenate([sketch.conv(x, n, (3, 3), (2, 2)) for n in (8, 5, 16)], 3)
+    narrow, wide = [sketch.conv(y, n, (1, 1)) for n in (4, 12)], sketch.conv(y, 6, (3, 3))
+    return sketch.build([x], [sketch.concatenate([*narrow, wide], 3)])
+
+
 def two_inputs() -> bytes:
     """Branches of two inputs that nothing joins before the last operator but one does."""
     sketch = Sketch(4)
@@ -70,6 +81,16 @@ def test_all_readers_of_a_tensor_are_in_one_group(network, inner: bool) -> None:
 
 def test_branches_of_two_inputs_are_one_group() -> None:
     assert [len(group.ops) for group in smallest(two_inputs()).groups] == [4]
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4", "cortex-m55"])
+def test_siblings_are_exact(target: str) -> None:
+    """One layer each, with and without siblings among them."""
+    target_or_skip(target)
+    plans = [plan_of(siblings(dtype), target, kernels="tinyfuse") for dtype in ("int8", "int16", "float32")]
+    assert_all_exact(plans, runs=3)
+    for plan in plans:
+        assert [op.kind for op in plan.graph.ops] == ["CONV_2D", "CONV_2D", "CONV_2D", "CONCATENATION"]
 
 
 def test_groups_of_branches_are_exact() -> None:

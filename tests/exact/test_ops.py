@@ -414,7 +414,6 @@ _INT8_KINDS = (
         *((_output(kind, shape=(1, 4, 5, 7)), "one shape")
           for kind in ("REVERSE_V2", "REVERSE_SEQUENCE", "ZEROS_LIKE", "DYNAMIC_UPDATE_SLICE")),
         (_input("FILL", 0, data=None), "a constant"),
-        (_input("BROADCAST_ARGS", 1, data=None), "both shapes are constant"),
         (_numbers("BROADCAST_ARGS", 1, (3, 2, 1)), "one of them is 1"),
         (_output("BROADCAST_ARGS", shape=(4,)), "as long as the longer"),
         (_numbers("BROADCAST_TO", 1, (1, 4, 5, 7)), "shape is the output's"),

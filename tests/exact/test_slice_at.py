@@ -81,6 +81,7 @@ MODELS = {
     "of a constant": lambda: sliced(shape=(8, 8), size=(3, 4), constant=True),
     "an index of a dimension": lambda: sliced(shape=(9, 7), size=(2, 3), packed=1),
     "a computed size": lambda: sliced(shape=(5, 6), size=(2, 3), sizes="computed"),
+    "to the end of some dimensions": lambda: sliced(shape=(5, 6, 4), size=(2, 3, 2), counts=(2, -1, -1)),
     "in a graph that IF runs": lambda: choice(_slice_of_an_image(), _slice_of_an_image()),
 }
 
@@ -95,9 +96,15 @@ def test_modules_are_exact(target: str) -> None:
     assert_all_exact([plan_of(make(), target, f"net{i}") for i, make in enumerate(MODELS.values())])
 
 
-def test_a_size_of_all_that_is_left_is_refused() -> None:
-    with pytest.raises(CompileError, match="a size is not -1 where the begin is computed"):
-        plan_of(sliced(shape=(5, 6), size=(2, 3), counts=(2, -1)))
+def test_a_slice_to_the_end_that_is_not_the_outputs_ends_the_run() -> None:
+    module = tinyfuse.compile(sliced(shape=(5, 6), size=(2, 3), counts=(2, -1)), "host")
+    with pytest.raises(tinyfuse.TinyfuseError, match="run returned"):
+        module.run({"x": np.zeros((5, 6), np.int8), "begin": np.array((1, 2), np.int32)}, emulator="host")
+
+
+def test_a_size_beyond_the_data_is_refused() -> None:
+    with pytest.raises(CompileError, match="what is constant of them is a range inside the input"):
+        plan_of(sliced(shape=(5, 6), size=(2, 7), counts=(2, 7)))
 
 
 @pytest.mark.parametrize("begin", [(-1, 0), (0, 4), (4, 0), (2**31 - 1, 2**31 - 1)])

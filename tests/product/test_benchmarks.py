@@ -14,6 +14,7 @@ from scripts import scripts_of
 from test_emulation import needs_qemu
 
 from tinyfuse.frontend.reader import read_tflite
+from tinyfuse.targets import load_target
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 PEERS = json.loads((BENCHMARKS / "peers.json").read_text())
@@ -49,6 +50,19 @@ def test_table_and_plot_have_every_row():
     picture = ElementTree.fromstring(plot(rows))
     titles = list(picture.iter("{http://www.w3.org/2000/svg}title"))
     assert len(titles) == len(PEERS["rows"])  # a row without figures is no point
+
+
+def test_a_boards_waits_are_what_fits_the_published_times() -> None:
+    """Of each model by the others, within 5 %; and targets/*.toml has what fits all of them."""
+    import fit_board
+
+    told = json.loads(fit_board.PUBLISHED.read_text())
+    runs = fit_board.recorded_runs(told)
+    assert max(map(abs, fit_board.left_out(runs).values())) < 0.05
+    (board,) = (board for board in load_target(told["target"]).boards if board.name == told["board"])
+    assert (board.fetch, board.flash_byte) == pytest.approx(fit_board.fitted(runs), abs=0.001)
+    for core, flash, cycles in runs.values():
+        assert board.cycles(core, flash) == pytest.approx(cycles, rel=0.03)
 
 
 def test_copies_in_other_dtypes_are_models_and_stand_in_a_table():

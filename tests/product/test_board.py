@@ -61,6 +61,7 @@ SORTS: dict[str, tuple[Callable[[], bytes], dict[str, object]]] = {
     "slid": (padded, {"slide": 2}),
     "slid_rows": (padded, {"slide": 2, "feed_rows": True}),
     "banks": (small, {"memory": ("sram=64K", "qspi=64K:slow")}),
+    "parts": (small, {"memory": ("dtcm=256", "sram=64K")}),
     "state": (lambda: STREAM_MODELS["every kind of state"], {}),
 }
 

@@ -146,7 +146,9 @@ def test_targets() -> None:
     text = tinyfuse_("targets").stdout
     listed = json_of(tinyfuse_("targets", "--json"))["targets"]
     assert {"cortex-m4", "cortex-m55", "host"} <= {t["name"] for t in listed}
-    assert [line.split()[0] for line in text.splitlines()] == [t["name"] for t in listed]
+    lines = [line for line in text.splitlines() if "--timing" not in line]
+    assert [line.split()[0] for line in lines] == [t["name"] for t in listed]
+    assert "cortex-m4: --timing nucleo-l4r5zi: ST NUCLEO-L4R5ZI" in text
     for target in listed:
         emulated = target["qemu_machine"] is not None
         assert all((target[key] is not None) == emulated for key in ("qemu_tick_ns", "flash", "ram"))
@@ -196,7 +198,7 @@ def expected_keys(*sections: str, without: tuple[str, ...] = ()) -> dict:
 def test_report_json_is_what_the_docs_say() -> None:
     value = json_of(tinyfuse_("report", "small.tflite", "--target", "host", "--json"))
     keys = expected_keys("Every answer about a model", "report, and gen", without=("files", "output"))
-    assert len(keys) == 34
+    assert len(keys) == 37
     assert_keys(value, keys)
     assert value["model"] == "small.tflite"
     assert value["model_sha256"] == hashlib.sha256(small()).hexdigest()
@@ -231,9 +233,12 @@ def test_report_pareto_is_a_table_and_a_list() -> None:
     command = ("report", "small.tflite", "--target", "cortex-m4", "--pareto")
     front = json_of(tinyfuse_(*command, "--json"))["pareto"]
     assert set(front[0]) == {
-        "arena_bytes", "state_bytes", "predicted_instructions", "macs", "slower", "groups", "optimize",
+        "arena_bytes", "state_bytes", "predicted_instructions", "predicted_cycles", "macs", "slower", "groups",
+        "optimize",
     }  # fmt: skip
     assert f"{front[0]['arena_bytes']:,}" in tinyfuse_(*command).stdout
+    by_cycles = tinyfuse_(*command, "--count", "cycles", "--timing", "nucleo-l4r5zi").stdout
+    assert "est. cycles" in by_cycles and "ms at 120 MHz" in by_cycles
     refused = tinyfuse_(*command, "--fusion", "none")
     assert refused.exit_code == 2 and "--pareto needs --fusion rows" in refused.stderr
 

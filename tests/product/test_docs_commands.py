@@ -171,7 +171,8 @@ enum { count = 1 };
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs cc")
 @pytest.mark.parametrize("block", C_BLOCKS, ids=str)
 def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
-    """A page's C for a module `kws`: fed by rows, over a sliding window, with state, or none of it."""
+    """A page's C for a module `kws`: fed by rows, over a sliding window, with state, its arena in parts, or none
+    of it."""
     fed, slides, binds = (f"kws_{name}" in block.text for name in ("feed_rows", "slide", "bind"))
     slides = slides or (fed and "stream" in block.text)  # a step's rows
     keeps = "DEFINE_STATE" in block.text and not slides
@@ -179,6 +180,7 @@ def test_the_c_compiles(block: Block, tmp_path: Path) -> None:
     gen = [sys.executable, "-m", "tinyfuse", "gen", "kws.tflite", "--target", "host"]
     gen += [*["--feed-rows"] * fed, *["--step"] * ("kws_step" in block.text), *["--slide", "2"] * slides]
     gen += ["--weights-blob"] * binds
+    gen += ["--memory", "dtcm=128", "--memory", "sram=64K"] * ("arena_parts" in block.text)
     subprocess.run(gen, cwd=tmp_path, env=environment(), check=True, capture_output=True)
     outside = [line for line in block.text.split("\n") if line.startswith(("#include", "static"))]
     inside = [line for line in block.text.split("\n") if line not in outside]

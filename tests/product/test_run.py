@@ -162,7 +162,7 @@ WRONG = {
     "output name": (["one.tflite", "--input", "x.npy", "--output", "y.txt"], "name a .npy or .npz"),
     "two outputs": (["two.tflite", "--input", "ok2.npz", "--output", "y.npy"], "has 2 outputs; name a .npz"),
     "output folder": (["one.tflite", "--input", "x.npy", "--output", "no/y.npy"], "can't write no/y.npy"),
-    "no input": (["one.tflite"], "Missing option '--input'"),
+    "no input": (["one.tflite"], "no --input for x"),
 }  # fmt: skip
 
 

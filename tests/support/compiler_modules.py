@@ -16,7 +16,10 @@ from batch_module import named_apart
 from cases import NAMED, common
 from compressed_cases import few_values
 from computed_layer_models import MODELS as COMPUTED
+from computed_memory_models import MEMORY, TABLES
+from computed_operand_models import ALONG, PADDED
 from control_flow_models import MODELS as CONTROL_FLOW
+from control_flow_models import STREAMS as CONTROL_FLOW_STREAMS
 from conv_cases import FAMILIES as CONVOLUTIONS
 from conv_cases import Shape, make_op, of_int4, options_of
 from executors import grouped_plan, plan_of
@@ -96,6 +99,7 @@ def modules(target: str) -> list[Plan]:
         *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
         *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
         plan_of(sliced(), target, kernels="tinyfuse"),
+        *(plan_of(data, target, kernels="tinyfuse") for data in _computed_operands()),
         *(plan_of(data, target, kernels="tinyfuse") for data in _computed_layers()),
         _merged(target),
     ])  # fmt: skip
@@ -112,6 +116,16 @@ def _tabled(to_int16: bool) -> bytes:
     ]
     sketch.dtype = "int16" if to_int16 else "int8"
     return sketch.build([x], [sketch.converted(value) for value in found])
+
+
+def _computed_operands() -> Iterator[bytes]:
+    """A model for each of their functions."""
+    yield from [*list(ALONG.values())[::7], *list(TABLES.values())[::7]]
+    yield from {name.partition(",")[0]: data for name, data in PADDED.items()}.values()  # one a kind
+    yield from [data for name, data in PADDED.items() if name.startswith(("BROADCAST", "PADV2"))][::2]
+    for name in ("lstm int8", "lstm int16", "lstm float32", "svdf int16"):
+        yield MEMORY[f"{name}, all"]()
+    yield CONTROL_FLOW_STREAMS["initialized in a loop"]()
 
 
 def _computed_layers() -> Iterator[bytes]:

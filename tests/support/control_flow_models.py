@@ -192,6 +192,56 @@ def accumulating(handed: bool = False, to: str = "v") -> Called:
     return model, [handle, x] if handed else [x], [after]
 
 
+def initializing(*names: str, value: int = 7) -> Called:
+    """Gives variables a value."""
+    model = ModelBuilder()
+    for number, name in enumerate(names):
+        handle = resource(model, f"h{number}")
+        data = np.full(IMAGE, value + number, np.int8)
+        model.op("VAR_HANDLE", [], [handle], shared_name=name, container="")
+        model.op("ASSIGN_VARIABLE", [handle, model.tensor(f"c{number}", IMAGE, **QUANT, data=data)], [])
+    return model, [], []
+
+
+def accumulating_from(subgraph: int, kind: str = "RELU", once: bool = True) -> Called:
+    """image -> `kind` of the variable after the image was added to it; CALL_ONCE of a subgraph before."""
+    model = ModelBuilder()
+    handle, x, before, after, y = (
+        resource(model, "h"), image(model, "x"), image(model, "before"), image(model, "after"), image(model, "y"),
+    )  # fmt: skip
+    if once:
+        model.op("CALL_ONCE", [], [], init_subgraph_index=subgraph)
+    model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
+    model.op("READ_VARIABLE", [handle], [before])
+    model.op("ADD", [before, x], [after])
+    model.op("ASSIGN_VARIABLE", [handle, after], [])
+    model.op(kind, [after], [y])
+    return model, [x], [y]
+
+
+def initialized_late() -> bytes:
+    """The main graph uses its variables before it calls what gives them values."""
+    model = ModelBuilder()
+    x, y, handle = image(model, "x"), image(model, "y"), resource(model, "h")
+    before, after, last = image(model, "before"), image(model, "after"), image(model, "last")
+    model.op("VAR_HANDLE", [], [handle], shared_name="v", container="")
+    model.op("READ_VARIABLE", [handle], [before])
+    model.op("ADD", [before, x], [after])
+    model.op("ASSIGN_VARIABLE", [handle, after], [])
+    model.op("CALL_ONCE", [], [], init_subgraph_index=1)
+    model.op("READ_VARIABLE", [handle], [last])
+    model.op("ADD", [last, after], [y])
+    return model.build([x], [y], called=[initializing("v", "w")])
+
+
+def initialized_in_a_loop() -> bytes:
+    """The body of a WHILE initializes what it adds to in every turn."""
+    body, (x,), (y,) = accumulating_from(3)
+    n, one, next_n = number(body, "n"), number(body, "one", 1), number(body, "next n")
+    body.op("ADD", [n, one], [next_n])
+    return loop(below(3), (body, [x, n], [y, next_n]), initializing("v"))
+
+
 def with_handle(called: Called) -> Called:
     """A graph that gets a handle too, and has no use for it."""
     model, inputs, outputs = called
@@ -276,6 +326,15 @@ STREAMS: dict[str, Callable[[], bytes]] = {
     "a loop on a handle": _loop_on_a_handle,
     "an SVDF or nothing": lambda: choice(_filtering(), identity()),
     "a variable two levels down": _state_two_levels_down,
+    "initialized in one of two graphs": lambda: choice(accumulating_from(3), unary("RELU"), initializing("v")),
+    "initialized by the second of two": lambda: choice(
+        accumulating_from(3, once=False), accumulating_from(3), initializing("v")
+    ),
+    "initialized by both, each once": lambda: choice(
+        accumulating_from(3), accumulating_from(4, "HARD_SWISH"), initializing("v"), initializing("w", "v", value=-9)
+    ),
+    "initialized in a loop": initialized_in_a_loop,
+    "initialized after its use": initialized_late,
 }
 
 MODELS: dict[str, Callable[[], bytes]] = {

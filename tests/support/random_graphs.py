@@ -42,6 +42,8 @@ class Sketch:
         self.dead = dead
         self.model = ModelBuilder()
         self.names = 0
+        #: scale and zero point of what the next layers give; None: each has its own
+        self.results: tuple[float, int] | None = None
 
     def value(self, shape, scale: float | None = None, zero_point: int | None = None, name: str = "") -> Value:
         if scale is None:
@@ -72,7 +74,8 @@ class Sketch:
         bias = self.rng.integers(-int(spread), int(spread) + 1, channels).astype(np.int32)
         weights, bias = self._switch_off(weights, bias, axis)
         reach = x.scale * float(np.median(scales)) * spread
-        y = self.value(out_shape, scale=float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)))
+        own = float(np.float32(reach * self.rng.uniform(0.5, 3) / 128)), None
+        y = self.value(out_shape, *(self.results or own))
         w, b = self._weights(x, weights, scales, axis, bias)
         self.model.op(kind, [x.index, w, b], [y.index], **options)
         return y

@@ -139,6 +139,7 @@ def test_predictions_are_what_is_measured(target: str, optimize: str, tmp_path: 
     request = Request(str(path), target, kernels="tinyfuse", optimize=optimize, fusion="rows")
     data = profile(request, lambda text: None, ProfileOptions(emulator="qemu", timeout=60))
     assert data["predicted_instructions"] == pytest.approx(data["instructions"], rel=0.1)
+    assert data["predicted_cycles"] == pytest.approx(data["estimated_cycles"], rel=0.1)
     assert sum(g["predicted_instructions"] for g in data["groups"]) == pytest.approx(
         data["predicted_instructions"], abs=len(data["groups"])
     )

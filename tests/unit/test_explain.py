@@ -175,10 +175,14 @@ def test_the_front_has_what_optimize_takes_where_that_is_improved_behind_the_sea
 
 
 def test_a_fusion_that_takes_more_ram_says_so() -> None:
-    assert _gain(Cost(100, 328), Cost(150, 200)) == "takes 128 bytes more RAM while it runs, -50 instructions"
-    assert _gain(Cost(100, 200), Cost(150, 328)) == "saves 128 bytes of RAM while it runs, -50 instructions"
-    assert _gain(Cost(100, 200), Cost(90, 200)) == "takes as much RAM, +10 instructions"
-    assert _gain(Cost(None, None), Cost(90, 200)) == "not predicted"
+    def gain(fused: tuple, apart: tuple, count: str = "instructions") -> str:
+        return _gain(Cost(*fused), Cost(*apart), count)
+
+    assert gain((100, 328, None), (150, 200, None)) == "takes 128 bytes more RAM while it runs, -50 instructions"
+    assert gain((100, 200, None), (150, 328, None)) == "saves 128 bytes of RAM while it runs, -50 instructions"
+    assert gain((100, 200, 7), (90, 200, 8)) == "takes as much RAM, +10 instructions"
+    assert gain((100, 200, 170), (90, 200, 140), "cycles") == "takes as much RAM, +30 estimated cycles"
+    assert gain((None, None, None), (90, 200, None)) == "not predicted"
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from cases import NAMED
 from cases.common import random_data
 from compiler_modules import layers_of_int4
 from compressed_cases import compressed_layers
+from computed_memory_models import MEMORY
 from conv_cases import FAMILIES as CONV_FAMILIES
 from conv_cases import Shape, make_op, random_shape
 from host_program import compile_c
@@ -152,7 +153,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
-    ops += [op for data in computed_layer_models.MODELS.values() for op in checked(read_tflite("m.tflite", data)).ops]
+    computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
+    ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)
     contexts = [Context(core, optimize=optimize) for optimize in OPTIMIZE]
     contexts += [Context(core, weights=weights) for weights in ("winograd", "unpacked", "compressed")]

@@ -142,7 +142,8 @@ def test_the_same_graph_gives_the_same_plan() -> None:
 
 def choices_of(*figures: tuple[int, int, int]) -> Choices:
     """Candidates of so many (bytes by the estimate, instructions, bytes of the plan)."""
-    arenas = {Candidate(None, None, (), frozenset(), ram, instructions): arena for ram, instructions, arena in figures}
+    context = Context(M4)
+    arenas = {Candidate(None, context, (), frozenset(), ram, speed): arena for ram, speed, arena in figures}
     return Choices(
         list(arenas), Plans(lambda candidate, most: SimpleNamespace(arena_bytes=arenas[candidate], ram_bytes=0))
     )

@@ -131,14 +131,6 @@ def _with(call: int | None = None, called: Callable[[], ModelBuilder] | None = N
     return make
 
 
-def _late_call(net: _Sum) -> None:
-    handle = add_handle(net.model, "sum")
-    net.add(net.read(handle))
-    net.call()
-    net.assign(handle)
-    net.called = [_initial()]
-
-
 def _nested_call() -> ModelBuilder:
     model = _initial()
     model.op("CALL_ONCE", [], [], init_subgraph_index=1)
@@ -229,7 +221,6 @@ def _variable_with_data(net: _Sum) -> None:
         (_with(call=1, called=lambda: _initial(np.zeros((1, 4), np.int16))), "another dtype or size"),
         (_with(shape=(1, 5)), "the value has the variable's dtype and number of elements"),
         (_with(shape=(1, 2), dtype="int16"), "the value has the variable's dtype and number of elements"),
-        (_late_call, "variables are used before it initializes them"),
         (_two_containers, "variable 'sum' is in two containers"),
         (_nameless, "the variable has no name"),
         (_no_handle, "nothing has made its resource"),

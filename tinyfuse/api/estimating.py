@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from tinyfuse.api.settings import Model, Settings, make_request
+from tinyfuse.cost.cycles import predicted_cycles, predicted_ms
 from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
 from tinyfuse.estimator import rough_plan
 from tinyfuse.frontend.reader import read_tflite
@@ -21,7 +22,9 @@ class Estimate:
     state_bytes             RAM of what the model keeps from one inference to the next, exact
     weight_bytes            flash of the constants
     code_bytes              flash of the code, by the rule of thumb of `Module.code_bytes`
-    predicted_instructions  of an inference, never cycles; None where a kernel was not measured on the target
+    predicted_instructions  of an inference; None where a kernel was not measured on the target
+    predicted_cycles        likewise, of the core or of the setting `timing`'s board
+    predicted_ms            what these cycles take; None without `timing`
     macs                    multiply-accumulates of an inference in the generated code
     """
 
@@ -32,6 +35,8 @@ class Estimate:
     weight_bytes: int
     code_bytes: int
     predicted_instructions: int | None
+    predicted_cycles: int | None
+    predicted_ms: float | None
     macs: int
 
     @property
@@ -63,5 +68,7 @@ def estimate(model: Model, target: str, **settings: Unpack[Settings]) -> Estimat
             weight_bytes=plan.weight_bytes,
             code_bytes=estimated_code_bytes(plan),
             predicted_instructions=predicted_total(plan),
+            predicted_cycles=predicted_cycles(plan),
+            predicted_ms=predicted_ms(plan),
             macs=plan.macs,
         )

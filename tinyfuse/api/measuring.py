@@ -15,7 +15,7 @@ from tinyfuse.errors import EmulationFailed, UsageError
 from tinyfuse.ir import Graph, Tensor, Window
 from tinyfuse.options import BoardOptions, RunOptions, VerifyOptions
 from tinyfuse.plan import Plan
-from tinyfuse.run.arrays import ModelInput
+from tinyfuse.run.arrays import ModelInput, runs_of
 from tinyfuse.schedule.progress import Progress
 from tinyfuse.toolchain.cmsis_nn import Tree
 from tinyfuse.verify.bounds import check_operators, has_bounds
@@ -185,7 +185,7 @@ def run_plan(
 ) -> Outputs:
     """The outputs for these inputs, one of each of the model's; several runs of a model with state are the frames
     of a stream. EmulationFailed where the module broke a promise of its header."""
-    runs = len(given[0].values)
+    runs = runs_of(given)
     fed = [[i.values[number] for i in given] for number in range(runs)]
     if plan.states:  # one stream; the firmware has two instances that take turns, so both get it
         fed = [run for run in fed for _ in range(INSTANCES)]

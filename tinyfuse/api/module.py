@@ -25,6 +25,7 @@ from tinyfuse.api.writing import (
     unfused_arena_bytes,
 )
 from tinyfuse.compiler import compile_graph
+from tinyfuse.cost.cycles import plan_cycles, predicted_cycles, timing_of
 from tinyfuse.cost.predict import estimated_code_bytes, known_total, plan_stages, predicted_total
 from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import tensor_symbols
@@ -145,6 +146,17 @@ class Module:
         """Of an inference, from the target's cost table, never cycles; None where a kernel was not measured."""
         return predicted_total(self.plan)
 
+    @cached_property
+    def predicted_cycles(self) -> int | None:
+        """Of an inference, an estimate, on the board of the setting `timing`, else on a core that never waits for its
+        memories; None where a kernel was not measured."""
+        return predicted_cycles(self.plan)
+
+    @property
+    def predicted_ms(self) -> float | None:
+        """What these estimated cycles take; None without `timing`."""
+        return timing_of(self.plan.context.target, self.options).milliseconds(self.predicted_cycles)
+
     @property
     def macs(self) -> int:
         """Multiply-accumulates of an inference in the generated code."""
@@ -161,10 +173,13 @@ class Module:
                 library=group.library,
                 macs=group.macs * self.plan.runs(group),
                 predicted_instructions=known_total(instructions),
+                predicted_cycles=known_total(cycles),
                 scratch_bytes=group.scratch_bytes,
                 traffic_bytes=group.traffic_bytes,
             )
-            for group, instructions in zip(self.plan.groups, plan_stages(self.plan), strict=True)
+            for group, instructions, cycles in zip(
+                self.plan.groups, plan_stages(self.plan), plan_cycles(self.plan), strict=True
+            )
         )
 
     @property

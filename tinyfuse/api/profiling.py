@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tinyfuse.api.writing import check_flash
+from tinyfuse.cost.cycles import timing_of
 from tinyfuse.errors import ToolMissing, UsageError
 from tinyfuse.options import ProfileOptions
 from tinyfuse.plan import Plan
 from tinyfuse.profile.cycles import timing
-from tinyfuse.profile.image import read_image
+from tinyfuse.profile.image import arena_columns, read_image
 from tinyfuse.profile.measure import measure
 from tinyfuse.profile.plugin import build_plugin, run_counted
 from tinyfuse.profile.profile_json import Measured, profile_json
@@ -116,7 +117,8 @@ def _measure(planned: Planned, counting: Counting, how: ProfileOptions, progress
             return Measured(plan, firmware, machine.run(firmware, how.timeout), None, None)
         source = (work / "module" / f"{name}.c").read_text(encoding="utf-8")
         banks = [bank.name for bank in plan.memory.banks] if plan.memory else []
-        image = read_image(firmware.elf, name, source, plan.arena_bytes, core.mve, banks)
+        image = read_image(firmware.elf, name, source, arena_columns(plan), core.mve, banks)
         outcome, counts = run_counted(machine, firmware, image, counting.counter, how.timeout, inference)
-        times = timing(core.cpu)
-        return Measured(plan, firmware, outcome, measure(counts, image, times), times.source if times else None)
+        times, board = timing(core.cpu), timing_of(core, plan.options)
+        found = measure(counts, image, times, board)
+        return Measured(plan, firmware, outcome, found, times.source if times else None)

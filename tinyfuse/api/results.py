@@ -40,6 +40,7 @@ class FusionGroup:
     library        whose these are: "tinyfuse", "cmsis-nn" or "both"
     macs           multiply-accumulates of an inference
     predicted_instructions   of an inference; None where a kernel was never measured on the target
+    predicted_cycles         likewise, an estimate
     scratch_bytes  bytes of arena that its kernels use for themselves
     traffic_bytes  bytes of whole tensors that it reads and writes in the arena; rings do not count
     """
@@ -50,6 +51,7 @@ class FusionGroup:
     library: str
     macs: int
     predicted_instructions: int | None
+    predicted_cycles: int | None
     scratch_bytes: int
     traffic_bytes: int
 

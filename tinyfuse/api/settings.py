@@ -31,6 +31,9 @@ class Settings(TypedDict, total=False):
     fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
                       that stream rows
     optimize          "speed", "balanced" (default: the least RAM within 8 % of the fewest instructions), "ram"
+    count             what `optimize` counts: "instructions" (default), as predicted, or "cycles", as estimated
+    timing            the board, for estimated cycles and milliseconds: one of docs/targets.md, or its clock, as
+                      "120MHz", with its flash, as "120MHz,wait=5,line=8"; default: a core that never waits
     weights           how layers' weights lie in flash: "packed" (default unless for speed); "compressed": as indexes
                       of values, where these are few; on cores with DSP extension, "unpacked": int16, and "winograd":
                       transformed, where windows are 3x3 with stride 1; "auto" (default for speed): whatever saves
@@ -61,6 +64,8 @@ class Settings(TypedDict, total=False):
     kernels: Literal["auto", "cmsis-nn", "tinyfuse"]
     fusion: Literal["none", "basic", "rows"]
     optimize: Literal["speed", "balanced", "ram"]
+    count: Literal["instructions", "cycles"]
+    timing: str | None
     weights: Literal["auto", "packed", "unpacked", "winograd", "compressed"]
     weights_blob: bool
     feed_rows: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -154,6 +154,16 @@ class Problem:
         offsets: dict[int, int] = {}
         for item in order:
             offsets[item] = self._lowest_offset(item, offsets)
+        return offsets
+
+    def place_within(self, most: int, order: Iterable[int], placed: Mapping[int, int]) -> dict[int, int]:
+        """What is `placed` already, and in that order each buffer at its lowest valid offset, but for those that would
+        end beyond `most`."""
+        offsets = dict(placed)
+        for item in order:
+            offset = self._lowest_offset(item, offsets)
+            if offset + self.buffers[item].bytes <= most:
+                offsets[item] = offset
         return offsets
 
     def _lowest_offset(self, item: int, offsets: dict[int, int]) -> int:

@@ -76,12 +76,12 @@ def report(
     where a limit is broken."""
     plan, tree = make_plan(request, progress, needs_tree=False)
     data = plan_envelope(plan) | plan_json(plan, tree, progress) | {"pareto": None, "passes": None, "costs": None}
-    lines = report_text(plan, data).splitlines()
+    lines = report_text(plan, data, cycles=True).splitlines()
     if pareto:
         if plan.options.fusion != "rows":
             raise UsageError(f"--pareto needs --fusion rows, not {plan.options.fusion}")
         data["pareto"] = pareto_json(plan, progress)
-        lines += ["", *pareto_lines(data["pareto"])]
+        lines += ["", *pareto_lines(data["pareto"], plan.options.count)]
     if dump_passes:
         data["passes"] = passes_json(plan)
         lines += ["", *passes_lines(data["passes"])]

@@ -18,7 +18,7 @@ from tinyfuse.emit.output_folder import write_file
 from tinyfuse.ir import Array, Tensor
 from tinyfuse.options import RunOptions
 from tinyfuse.report.report_json import JsonObject, plan_envelope
-from tinyfuse.run.arrays import output_file, read_inputs
+from tinyfuse.run.arrays import output_file, read_inputs, runs_of
 from tinyfuse.schedule.progress import Progress
 
 #: outputs with more elements are shown by their range
@@ -43,9 +43,9 @@ floats for an integer input are real values, and are quantized with the model's 
     "--input",
     "inputs",
     multiple=True,
-    required=True,
     metavar="[NAME=]FILE",
-    help="A .npy, or a .npz with an array for each input; repeat it for several inputs.",
+    help="A .npy, or a .npz with an array for each input; repeat it for several inputs. Leave it out for a model "
+    "without any.",
 )
 @click.option("--output", type=click.Path(), metavar="FILE", help="Write the outputs: a .npy, or a .npz by name.")
 @flags_of(RunOptions)
@@ -76,7 +76,7 @@ def run(request: Request, inputs: tuple[str, ...], output: str | None, progress:
         "emulator": found.emulator,
         "compiler": found.compiler,
         "compiler_opt": found.compiler_opt,
-        "runs": len(given[0].values),
+        "runs": runs_of(given),
         "instructions": found.instructions,
         "arena_bytes": plan.arena_bytes,
         "output": output,

@@ -8,7 +8,8 @@ import click
 
 from tinyfuse.cli.flags import json_flag
 from tinyfuse.cli.terminal import Answer, show, versioned
-from tinyfuse.targets import all_targets
+from tinyfuse.report.report_json import JsonObject, timing_json
+from tinyfuse.targets import Target, all_targets
 
 
 @click.command("targets")
@@ -18,4 +19,14 @@ def command(as_json: bool) -> int:
     known = all_targets().values()
     width = max(len(target.name) for target in known)
     lines = [f"{target.name:<{width}}  {target.description}" for target in known]
-    return show(Answer(versioned(targets=[asdict(target) for target in known]), lines), as_json)
+    lines += [
+        f"{target.name}: --timing {board.name}: {board.description}, {board}"
+        for target in known
+        if "+" not in target.name
+        for board in target.boards
+    ]
+    return show(Answer(versioned(targets=[_json(target) for target in known]), lines), as_json)
+
+
+def _json(target: Target) -> JsonObject:
+    return asdict(target) | {"boards": [timing_json(board) for board in target.boards]}

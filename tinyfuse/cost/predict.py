@@ -3,7 +3,7 @@ search (which then needs a number all the same)."""
 
 from __future__ import annotations
 
-from tinyfuse.cost.table import CostTable, cost_table
+from tinyfuse.cost.table import CostTable, cost_table, counted_table
 from tinyfuse.kernels.base import Context
 from tinyfuse.plan import Group, Plan, Stage
 from tinyfuse.plan.rows import Stream
@@ -26,21 +26,22 @@ def stage_instructions(
 
 
 def group_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> float:
-    """The same of a whole group, with a rough guess for each kernel that was not measured."""
+    """The search's number for a whole group: predicted instructions or, as the context has it, estimated cycles, with
+    a rough guess for each kernel that was not measured."""
     loops = loop_instructions(stages, stream, context)
     return sum(kernel_instructions(stage, context) + loop for stage, loop in zip(stages, loops, strict=True))
 
 
 def kernel_instructions(stage: Stage, context: Context) -> float:
-    """What the kernel of a stage takes, a rough guess where it was not measured."""
-    table = cost_table(context.target.cost_table) or _UNKNOWN_LOOP
+    """What the kernel of a stage takes of that, a rough guess where it was not measured."""
+    table = counted_table(context) or _UNKNOWN_LOOP
     known = table.kernel(stage.op, stage.kernel, stage.by_row, context)
     return _guess(stage) if known is None else known
 
 
 def loop_instructions(stages: tuple[Stage, ...], stream: Stream | None, context: Context) -> list[float]:
     """The share of each stage in what the row loop takes."""
-    return (cost_table(context.target.cost_table) or _UNKNOWN_LOOP).loops(stages, stream)
+    return (counted_table(context) or _UNKNOWN_LOOP).loops(stages, stream)
 
 
 def _guess(stage: Stage) -> float:
@@ -68,7 +69,7 @@ def predicted_total(plan: Plan) -> int | None:
 
 
 def plan_instructions(plan: Plan) -> float:
-    """The search's number for a whole plan."""
+    """The search's number for a whole plan, as `group_instructions`."""
     return sum(
         plan.runs(group) * group_instructions(group.stages, group_stream(plan, group), plan.context)
         for group in plan.groups

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import ToolMissing
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
@@ -76,27 +77,66 @@ def loop_features(stages: tuple[Stage, ...], stream: Stream | None) -> list[Coun
 def cost_table(name: str | None) -> CostTable | None:
     """The table of that name (Target.cost_table), None for none. ToolMissing where the file is not there:
     without it the same model would get another plan."""
+    return None if name is None else read_table(_text("costs", name))
+
+
+def _text(folder: str, name: str) -> str:
+    path = resource_dir("targets") / folder / f"{name}.toml"
+    if not path.is_file():
+        raise ToolMissing(f"targets/{folder}/{name}.toml", "this installation of tinyfuse lacks it; install it again")
+    return path.read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class CycleTable:
+    """Estimated cycles of a core that never waits for a memory, and the bytes that it loads from flash."""
+
+    cycles: CostTable
+    flash: CostTable
+
+
+@cache
+def cycle_table(name: str | None) -> CycleTable | None:
+    """The table of that name (Target.cycle_table), None for none. ToolMissing as `cost_table`."""
     if name is None:
         return None
-    path = resource_dir("targets") / "costs" / f"{name}.toml"
-    if not path.is_file():
-        raise ToolMissing(f"targets/costs/{name}.toml", "this installation of tinyfuse lacks it; install it again")
-    return read_table(path.read_text(encoding="utf-8"))
+    text = _text("cycles", name)
+    return CycleTable(read_table(text), read_table(text, "flash"))
 
 
-def read_table(text: str) -> CostTable:
-    """A table's file. ValueError where it is none."""
+@cache
+def board_table(name: str | None, timing: BoardTiming) -> CostTable | None:
+    """Estimated cycles on a board, by the `cycle_table` of that name; None for none."""
+    table = cycle_table(name)
+    if table is None:
+        return None
+
+    def on_board(core: dict[str, float], flash: dict[str, float]) -> dict[str, float]:
+        return {key: timing.cycles(core.get(key, 0.0), flash.get(key, 0.0)) for key in {**core, **flash}}
+
+    core, flash = table.cycles, table.flash
+    kernels = {entry: on_board(factors, flash.kernels[entry]) for entry, factors in core.kernels.items()}
+    return CostTable(core.about, on_board(core.loop, flash.loop), kernels)
+
+
+def counted_table(context: Context) -> CostTable | None:
+    """What plans are chosen by: instructions or, where the context has a board, its estimated cycles."""
+    target = context.target
+    return cost_table(target.cost_table) if context.cycles is None else board_table(target.cycle_table, context.cycles)
+
+
+def read_table(text: str, key: str = "factors") -> CostTable:
+    """A table's file, of the factors that each entry has under `key`. ValueError where it is none."""
     try:
         fields = tomllib.loads(text)
         about = {str(key): str(value) for key, value in fields["about"].items()}
-        kernels = {name: _factors(entry) for name, entry in fields["kernels"].items()}
-        return CostTable(about, _factors(fields["loop"]), kernels)
+        kernels = {name: _factors(entry[key]) for name, entry in fields["kernels"].items()}
+        return CostTable(about, _factors(fields["loop"][key]), kernels)
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _factors(entry: dict[str, dict[str, float]]) -> dict[str, float]:
-    factors = entry["factors"]
+def _factors(factors: dict[str, float]) -> dict[str, float]:
     for name, factor in factors.items():
         if isinstance(factor, bool) or not isinstance(factor, int | float) or not 0 <= factor < 1e12:
             raise ValueError(f"the factor {name} is {factor!a}")

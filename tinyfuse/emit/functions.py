@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.emit.staging import copies, staged_pointers
 from tinyfuse.emit.statements import Printer
@@ -87,6 +88,7 @@ class _Writer(Printer):
     def __init__(self, module: str, plan: Plan, group: Group, constants: dict[ConstantKey, str]):
         super().__init__(module, plan.options.step)
         self.plan, self.group, self.constants = plan, group, constants
+        self.arena = arena_c(plan)
         #: the C variable that counts the rows made by each stage
         self.rows = {t: f"y{s}" for s, stage in enumerate(group.stages) for t in stage.op.outputs}
         #: and the one that says which row a sliding ring begins with
@@ -104,7 +106,7 @@ class _Writer(Printer):
             self._single_loop(self.group.stages[0])
         else:
             self._row_loop()
-        parameters = ["uint8_t *arena"]
+        parameters = [f"{self.arena.group_type}arena"]
         if self.group.uses_state:
             parameters.append("uint8_t *state")
         if self.cursor:
@@ -158,7 +160,7 @@ class _Writer(Printer):
             ctype = CTYPE[tensor.dtype]
             self.print_line(
                 f"{const}{ctype} *const {self._pointer(tensor)} = "
-                f"({const}{ctype} *)(void *)(arena + {self.plan.offset(tensor)}u); "
+                f"({const}{ctype} *)(void *)({self.arena.at(self.plan.offset(tensor), 'arena')}); "
                 f"/* {comment(f'{quoted(tensor.name)} {type_text(tensor)}')}{rows} */"
             )
         if not seen and not any(self.group.scratch):
@@ -176,11 +178,12 @@ class _Writer(Printer):
         for name, stage in zip(self.group.scratch, self.group.stages, strict=True):
             if name:
                 offset = self.plan.placement.offsets[name]
-                self.print_line(f"uint8_t *const {name} = arena + {offset}u; /* {stage.scratch_bytes} bytes */")
+                place = self.arena.at(offset, "arena")
+                self.print_line(f"uint8_t *const {name} = {place}; /* {stage.scratch_bytes} bytes */")
 
         if self.group.counters:
             ctype, offset = self._counter_type(), self.plan.placement.offsets[self.group.counters]
-            self.print_line(f"{ctype} *const made = ({ctype} *)(void *)(arena + {offset}u);")
+            self.print_line(f"{ctype} *const made = ({ctype} *)(void *)({self.arena.at(offset, 'arena')});")
 
     def _counter_type(self) -> str:
         return f"uint{8 * self.group.counter_bytes}_t"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyfuse import __version__
+from tinyfuse.emit.arena import arena_c
 from tinyfuse.emit.identifiers import c_string, comment, unique_identifiers
 from tinyfuse.emit.memory import memory_context
 from tinyfuse.emit.weights import scalar
@@ -69,6 +70,7 @@ def header_context(plan: Plan) -> dict[str, Any]:
         "fed": _feed(plan, inputs),
         "slid": _slide(plan, inputs),
         "ethos_u": any(not FAMILIES[op.kind].runs_here for group in plan.all_groups for op in group.ops),
+        "arena": arena_c(plan),
         "arena_bytes": plan.arena_bytes,
         "arena_align": plan.arena_align,
         "state_bytes": plan.state_bytes,

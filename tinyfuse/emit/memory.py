@@ -47,9 +47,9 @@ def memory_context(plan: Plan) -> dict[str, Any]:
 def bank_sections(plan: Plan) -> list[BankSection]:
     """The banks that hold something, in their order."""
     memory, name, found = plan.memory or Memory((), None, None), plan.options.name, []
-    places = {"arena": memory.arena, "state": memory.state}
     for bank in memory.banks:
-        inputs = [f".bss.{bank.name}.{name}_{what}" for what, place in places.items() if place == bank.name]
+        held = {"arena": plan.arena_bytes_in(bank.name) > 0, "state": memory.state == bank.name}
+        inputs = [f".bss.{bank.name}.{name}_{what}" for what, here in held.items() if here]
         if bank.name in memory.weights.values():
             inputs.append(f".rodata.{bank.name}.{name}_weights")
         if inputs:

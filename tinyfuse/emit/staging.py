@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tinyfuse.emit.arena import arena_c
 from tinyfuse.plan import ConstantKey, Plan
 
 
@@ -12,9 +13,9 @@ def staged_pointers(plan: Plan, group: int) -> dict[ConstantKey, str]:
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None:
         return {}
-    start = plan.placement.offsets[staged.buffer]
+    start, arena = plan.placement.offsets[staged.buffer], arena_c(plan)
     return {
-        array.key: f"((const {array.key[0]} *)(const void *)(arena + {start + array.offset}u))"
+        array.key: f"((const {array.key[0]} *)(const void *)({arena.at(start + array.offset, 'arena')}))"
         for array in staged.arrays
     }
 
@@ -38,9 +39,9 @@ def _begun(plan: Plan, group: int, before: int, symbols: Mapping[ConstantKey, st
     staged = plan.memory.staged_for(group) if plan.memory else None
     if staged is None or staged.begun != before:
         return []
-    start = plan.placement.offsets[staged.buffer]
+    start, arena = plan.placement.offsets[staged.buffer], arena_c(plan)
     return [
-        f"{plan.options.name}_stage(bytes + {start + array.offset}u, {symbols[array.key]}, {len(array.key[3])}u);"
+        f"{plan.options.name}_stage({arena.at(start + array.offset)}, {symbols[array.key]}, {len(array.key[3])}u);"
         f" /* for group {group} */"
         for array in staged.arrays
     ]

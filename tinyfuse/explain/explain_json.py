@@ -12,7 +12,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ops.merged import Merged
 from tinyfuse.ops.table import Table
 from tinyfuse.plan import Plan
-from tinyfuse.report.report_json import JsonObject, reordering_json
+from tinyfuse.report.report_json import JsonObject, cycles_json, reordering_json
 
 
 def explain_json(plan: Plan) -> JsonObject:
@@ -22,6 +22,7 @@ def explain_json(plan: Plan) -> JsonObject:
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
         "predicted_instructions": predicted_total(plan),
+        **cycles_json(plan),
         "reordering": reordering_json(plan),
         "fusions": [
             {

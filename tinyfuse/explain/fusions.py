@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tinyfuse.cost.cycles import stage_cycles
 from tinyfuse.cost.predict import known_total, stage_instructions
 from tinyfuse.ir import Op
 from tinyfuse.plan import Group, Plan
@@ -18,10 +19,12 @@ from tinyfuse.schedule.search import Weigher
 @dataclass(frozen=True)
 class Cost:
     """instructions: predicted, None where a kernel was not measured; ram_bytes: estimated bytes alive
-    while it runs, None for operators that are not neighbours in the order of execution."""
+    while it runs, None for operators that are not neighbours in the order of execution; cycles: predicted, an
+    estimate."""
 
     instructions: int | None
     ram_bytes: int | None
+    cycles: int | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def fusions(plan: Plan) -> Iterator[Fusion]:
     for group in plan.groups:
         if len(group.ops) > 1:
             fused, apart = weigh.one(group.ops), weigh.several([(op,) for op in group.ops])
-            yield Fusion(True, (group.index,), group.ops, fused, apart, _gain(fused, apart))
+            yield Fusion(True, (group.index,), group.ops, fused, apart, _gain(fused, apart, plan.options.count))
     for before, after in _borders(plan.groups):
         ops = before.ops + after.ops
         apart = weigh.several([before.ops, after.ops])
@@ -79,7 +82,9 @@ class _Weigh:
         stages = make_stages(list(ops), self.plan.context, self.weigher.memo)
         kept = self.legality.leaving(ops)
         stream = Stream(stages, kept) if stages[0].by_row else None
-        return Cost(known_total(stage_instructions(stages, stream, self.plan.context)), self._ram(ops))
+        instructions = stage_instructions(stages, stream, self.plan.context)
+        cycles = stage_cycles(stages, stream, self.plan.context, self.plan.options)
+        return Cost(known_total(instructions), self._ram(ops), known_total(cycles))
 
     def _ram(self, ops: Sequence[Op]) -> int | None:
         first = self.position.get(ops[0], -1)
@@ -94,10 +99,19 @@ class _Weigh:
         return Cost(
             known_total([cost.instructions for cost in costs]),
             max(known) if len(known) == len(costs) else None,
+            known_total([cost.cycles for cost in costs]),
         )
 
 
-def _gain(fused: Cost, apart: Cost) -> str:
+def _more(fused: Cost, apart: Cost, count: str) -> tuple[int | None, str]:
+    """Of what --count counts, how much the group takes more than its parts, and the unit."""
+    cycles = count == "cycles"
+    both = (fused.cycles, apart.cycles) if cycles else (fused.instructions, apart.instructions)
+    unit = "estimated cycles" if cycles else "instructions"
+    return (None, unit) if both[0] is None or both[1] is None else (both[0] - both[1], unit)
+
+
+def _gain(fused: Cost, apart: Cost, count: str) -> str:
     words = []
     if fused.ram_bytes is not None and apart.ram_bytes is not None:
         saved = apart.ram_bytes - fused.ram_bytes
@@ -108,8 +122,9 @@ def _gain(fused: Cost, apart: Cost) -> str:
             if saved
             else "takes as much RAM"
         )
-    if fused.instructions is not None and apart.instructions is not None:
-        words.append(f"{fused.instructions - apart.instructions:+,} instructions")
+    slower, unit = _more(fused, apart, count)
+    if slower is not None:
+        words.append(f"{slower:+,} {unit}")
     return ", ".join(words) or "not predicted"
 
 
@@ -120,9 +135,7 @@ def _loss(plan: Plan, fused: Cost, apart: Cost) -> str:
     more = fused.ram_bytes - apart.ram_bytes
     if more >= 0:
         return f"would take {more:,} bytes more RAM while it runs" if more else "would save no RAM"
-    slower = None
-    if fused.instructions is not None and apart.instructions is not None:
-        slower = fused.instructions - apart.instructions
+    slower, unit = _more(fused, apart, plan.options.count)
     if slower is not None and slower > 0 and apart.ram_bytes == plan.placement.arena_bytes:
-        return f"would take {slower:,} instructions more, which --optimize {plan.options.optimize} does not spend"
+        return f"would take {slower:,} {unit} more, which --optimize {plan.options.optimize} does not spend"
     return f"would save RAM where the arena of {plan.arena_bytes:,} bytes is not full"

@@ -7,7 +7,7 @@ import textwrap
 from tinyfuse.explain.sliding import sliding_lines
 from tinyfuse.ir.graph import quoted
 from tinyfuse.report.report_json import JsonObject
-from tinyfuse.report.text import reordering_lines
+from tinyfuse.report.text import cycles_words, reordering_lines
 
 _WIDTH = 100
 
@@ -16,7 +16,8 @@ def explain_text(data: JsonObject) -> str:
     """What a person is shown of the JSON of docs/json.md."""
     lines = [
         f"{data['options']['name']} for {data['target']}, --optimize {data['options']['optimize']}: arena "
-        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}",
+        f"{data['arena_bytes']:,} bytes, predicted {_instructions(data['predicted_instructions'])}"
+        f"{_cycles(data)}",
         *reordering_lines(data["reordering"]),
         "",
     ]
@@ -70,7 +71,14 @@ def _operators(operators: list[JsonObject]) -> str:
 def _cost(cost: JsonObject) -> str:
     """What is known of it: operators that are no neighbours have no RAM of their own."""
     ram = [] if cost["ram_bytes"] is None else [f"{cost['ram_bytes']:,} bytes of RAM"]
-    return ", ".join([_instructions(cost["instructions"]), *ram])
+    cycles = [] if cost["cycles"] is None else [f"{cost['cycles']:,} cycles estimated"]
+    return ", ".join([_instructions(cost["instructions"]), *cycles, *ram])
+
+
+def _cycles(data: JsonObject) -> str:
+    if data["predicted_cycles"] is None:
+        return ""
+    return f", {data['predicted_cycles']:,} cycles estimated{cycles_words(data)}"
 
 
 def _instructions(value: int | None) -> str:

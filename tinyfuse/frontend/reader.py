@@ -273,8 +273,9 @@ class _OpReader:
         return tuple(self.op(i, table) for i, table in enumerate(self.subgraph["operators"]))
 
     def ends(self, end: str, field: str) -> list[Tensor]:
-        """The tensors of the main graph's inputs or outputs, of which there is one at least."""
-        self.require(bool(numbers(self.subgraph, field)), f"the graph has no {end}", HINT_CONVERT)
+        """The tensors of the main graph's inputs or outputs. A model may do without inputs: one that counts, say."""
+        there = bool(numbers(self.subgraph, field)) or end == "input"
+        self.require(there, f"the graph has no {end}", HINT_CONVERT)
         return self.tensors_of(f"an {end}", field)
 
     def tensors_of(self, end: str, field: str) -> list[Tensor]:

@@ -4,6 +4,9 @@ before   %h = VAR_HANDLE() shared_name="x";  CALL_ONCE() init_subgraph_index=1
          %v = READ_VARIABLE(%h);  ASSIGN_VARIABLE(%h, %n)
 after    %v = READ_VARIABLE(%state);  ASSIGN_VARIABLE(%state, %n)
 
+before   CALL_ONCE() init_subgraph_index=1                  in a graph that IF or WHILE runs, or behind a use
+after    ASSIGN_ONCE(%state, value, %done)
+
 What a state holds after a reset is what TensorFlow Lite Micro (TFLM) has before the first inference of
 a new interpreter: what the subgraph of CALL_ONCE assigns, else the zero point of the tensor that the
 first ASSIGN_VARIABLE of the file writes (micro_resource_variable.cc).
@@ -17,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tinyfuse.frontend.tensors import HINT_UNSOUND, Problems, reset_value
-from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ir import Graph, Op, Tensor, given
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.control_flow import Calls, ControlFlow, called_graphs, with_states
@@ -84,7 +87,10 @@ class _Resolver:
         self.subgraph_ops, self.subgraphs, self.require = subgraph_ops, subgraphs, problems.require
         self.problems, self.bad = problems, bad
         self.variables: dict[str, _Variable] = {}
-        self.played: set[int] = set()
+        #: of subgraphs that CALL_ONCE runs, what they give variables
+        self.played: dict[int, dict[_Variable, np.ndarray]] = {}
+        #: of each CALL_ONCE that some runs do not come by, or come by late, its subgraph
+        self.once: dict[Op, int] = {}
         #: what stands for which variable, and what uses it, in all graphs
         self.handles: dict[Tensor, _Variable] = {}
         self.used: dict[Op, _Variable] = {}
@@ -99,17 +105,16 @@ class _Resolver:
     def resolve(self, ops: tuple[Op, ...]) -> tuple[Op, ...]:
         initializations: list[Op] = []
         for op in ops:
-            if op.kind == "CALL_ONCE":
-                message = "variables are used before it initializes them"
-                self.require(not self.used, message, "call it first", op)
+            if op.kind == "CALL_ONCE" and not self.used:
                 initializations.append(op)
             else:
                 self._note(op, 0)
         for op in initializations:
-            self._initialize(op)
+            for variable, initial in self._initial_values(op, 0).items():
+                variable.initial = initial
         for _, variable, value in sorted(self.assigned, key=lambda each: each[0]):
             variable.value = variable.value or value
-        return tuple(self._resolved(op) for op in ops if not _is_gone(op))
+        return tuple(made for op in ops for made in self._resolved(op))
 
     # --- what stands for which variable ------------------------------------------------------
 
@@ -117,6 +122,11 @@ class _Resolver:
         """Notes what an operator of the graph at a place of the file does to variables."""
         if called_graphs(op):
             self._enter(op)
+            return
+        if op.kind == "CALL_ONCE":
+            self.once[op] = number
+            for initialized in self._initial_values(op, number):
+                initialized.lent = True  # who else uses it, and when, no rewrite looks at
             return
         variable = self._variable(op, number)
         if variable is not None:
@@ -134,9 +144,7 @@ class _Resolver:
                 self.walked.add(graph)
                 with self.problems.inside(f"subgraph {number}"):
                     for inner in graph.ops:
-                        message = "it is in a graph that IF or WHILE runs"
-                        if self.require(inner.kind != "CALL_ONCE", message, "call it in the main graph", inner):
-                            self._note(inner, number)
+                        self._note(inner, number)
         for i, output in enumerate(op.outputs):
             self._stands_for(op, output, [graph.outputs[i] for graph in family.makers(op) if i < len(graph.outputs)])
 
@@ -187,19 +195,22 @@ class _Resolver:
         self.require(variable.container == container, message, HINT_UNSOUND, op)
         return variable
 
-    def _initialize(self, call: Op) -> None:
-        """Plays the subgraph of a CALL_ONCE, which may only compute constants."""
+    def _initial_values(self, call: Op, caller: int) -> Mapping[_Variable, np.ndarray]:
+        """What the subgraph of a CALL_ONCE in graph `caller` gives variables; it may only compute constants."""
         if call.attributes is None:  # its options are damaged, which was told
-            return
+            return {}
         number = call.attributes_as(CallOnce).init_subgraph_index
         message = f"it calls subgraph {number}, of {self.subgraphs}"
         good = self.require(0 <= number < self.subgraphs, message, HINT_UNSOUND, call)
         message = "it calls the subgraph that it is in"
-        if not good or not self.require(number != 0, message, HINT_UNSOUND, call):
-            return
-        if number in self.played:  # a second time it assigns the same
-            return
-        self.played.add(number)
+        if not good or not self.require(number not in (0, caller), message, HINT_UNSOUND, call):
+            return {}
+        if number not in self.played:
+            self.played[number] = self._play(call, number)
+        return self.played[number]
+
+    def _play(self, call: Op, number: int) -> dict[_Variable, np.ndarray]:
+        found: dict[_Variable, np.ndarray] = {}
         known: dict[Tensor, np.ndarray] = {}
         for op in self.subgraph_ops(number):
             variable = self._variable(op, number)
@@ -209,7 +220,7 @@ class _Resolver:
                     continue
                 message = f"subgraph {number} gives {variable.name!r} a value that is no constant"
                 if self.require(values[1] is not None, message, _HINT_INITIALIZE, call):
-                    variable.initial = values[1]
+                    found[variable] = given(values[1])
             elif _initializes(op):
                 reason = self._broken(op, values)
                 message = f"subgraph {number}: {op}: {reason}"
@@ -218,6 +229,7 @@ class _Resolver:
             elif op.kind != "VAR_HANDLE":
                 message = f"subgraph {number} has {op.kind}, which initializes no variable"
                 self.require(False, message, _HINT_INITIALIZE, call)
+        return found
 
     @staticmethod
     def _families() -> Mapping[str, OpFamily]:
@@ -233,22 +245,44 @@ class _Resolver:
 
     # --- states in their place ---------------------------------------------------------------
 
-    def _resolved(self, op: Op) -> Op:
-        """The operator with states instead of resources."""
+    def _resolved(self, op: Op) -> list[Op]:
+        """The operator with states instead of resources; none where there is nothing to be done in a run."""
+        if op in self.once:
+            return self._assigning_once(op)
+        if _is_gone(op):
+            return []
         if op in self.used:
             state = self._state(op, self.used[op])
-            return op if state is None else replace(op, inputs=(state, *op.inputs[1:]))
+            return [op if state is None else replace(op, inputs=(state, *op.inputs[1:]))]
         calls = op.attributes
         if not isinstance(calls, Calls) or not calls.graphs:
-            return op
+            return [op]
         values = tuple(t for t in op.inputs if t is None or t.dtype != "resource")
         calls = replace(calls, graphs=tuple(map(self._rebuilt, calls.graphs)))
-        return with_states(replace(op, inputs=values, outputs=_plain(op.outputs), attributes=calls))
+        return [with_states(replace(op, inputs=values, outputs=_plain(op.outputs), attributes=calls))]
+
+    def _assigning_once(self, call: Op) -> list[Op]:
+        """An operator for each variable, with a state that says whether it has run."""
+        made: list[Op] = []
+        for variable, initial in self._initial_values(call, self.once[call]).items():
+            state = self._state(call, variable)
+            if state is None or not self._fits(call, variable, initial, state):
+                continue
+            place = f"{variable.name} (CALL_ONCE {len(made)})"
+            value = replace(state, name=place, data=initial.reshape(state.shape), initial=None, lent=False)
+            done = Tensor(place, (1,), "int8", initial=np.zeros(1, np.int8), lent=True)
+            made.append(Op("ASSIGN_ONCE", (state, value, done), (), None, call.index))
+        return made
+
+    def _fits(self, op: Op, variable: _Variable, value: np.ndarray, state: Tensor) -> bool:
+        message = f"variable {variable.name!r} is initialized with another dtype or size"
+        like = (str(value.dtype), value.size) == (state.dtype, state.elements)
+        return self.require(like, message, HINT_UNSOUND, op)
 
     def _rebuilt(self, graph: Graph) -> Graph:
         """A graph that operators run, each of its states lent, for its caller has it among its inputs."""
         if graph not in self.rebuilt:
-            ops = [self._resolved(op) for op in graph.ops if not _is_gone(op)]
+            ops = [made for op in graph.ops for made in self._resolved(op)]
             for state in (t for op in ops for t in op.states if not t.lent):
                 self.lent.setdefault(state, replace(state, lent=True))
             lent = tuple(op.reading(self.lent) for op in ops)
@@ -264,12 +298,8 @@ class _Resolver:
             return None
         if variable.state is None:
             initial = reset_value(value, value.quant.zero_point[0] if value.quant else 0)
-            given = variable.initial
-            if given is not None:
-                like = (given.dtype, given.size) == (initial.dtype, initial.size)
-                message = f"variable {variable.name!r} is initialized with another dtype or size"
-                if self.require(like, message, HINT_UNSOUND, op):
-                    initial = given.reshape(value.shape)
+            if variable.initial is not None and self._fits(op, variable, variable.initial, value):
+                initial = variable.initial.reshape(value.shape)
             variable.state = Tensor(
                 variable.name, value.shape, value.dtype, value.quant, initial=initial, lent=variable.lent
             )

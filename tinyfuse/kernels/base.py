@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import ITEM_BYTES, Array, Op, Tensor
 from tinyfuse.kernels.counts import Counts, element_counts
@@ -266,6 +267,7 @@ class Context:
     `flash_price` predicted instructions; "compressed" takes those whose weights take less, where each byte less adds at
     most as many; without a price, any. `step`: operators that stand alone are called row by row where
     they can be; `divided`: calls are to be made in pieces, so that kernels which can't are left out where others can.
+    `cycles`: the board whose estimated cycles count in the instructions' place; None: these count.
     `at_once`: rows of an image that a library's function is to make by one call inside a group, at most.
     """
 
@@ -278,6 +280,7 @@ class Context:
     flash_price: float | None = None
     step: bool = False
     divided: bool = False
+    cycles: BoardTiming | None = None
     at_once: int = 1
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from tinyfuse.ir import Op
-from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kernel, Statement, TensorAccess
-from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Expr, Kernel, Statement
+from tinyfuse.kernels.c_types import SUFFIX
 from tinyfuse.kernels.conv import ConvRow
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import DepthwiseRow
@@ -16,6 +14,7 @@ from tinyfuse.kernels.each_image import EachImage
 from tinyfuse.kernels.fully_connected import FullyConnectedWhole
 from tinyfuse.kernels.layers_f32 import ConvRowF32, DepthwiseRowF32, TransposeConvRowF32
 from tinyfuse.kernels.layers_s16 import ConvRowS16, DepthwiseRowS16, FullyConnectedS16, TransposeConvRowS16
+from tinyfuse.kernels.operands import constant_operands, with_data
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.ops.computed_layer import ComputedLayer, layer_of, places
 
@@ -42,10 +41,7 @@ class ComputedLayerWhole(Kernel):
         if self.dtype == "float32" and self._computes_bias(op):
             computed.add("biases")
         found = [c for c in self.kernel.constants(layer_of(op), context) if c.name not in computed]
-        data = op.operand(self.data)
-        if data.is_constant:
-            found.append(Constant("data", np.ascontiguousarray(data.values).reshape(-1), CTYPE[data.dtype]))
-        return tuple(found)
+        return (*found, *constant_operands(op, {self.data: "data"}))
 
     def scratch(self, op: Op, context: Context) -> int:
         if self.dtype == "float32" or not self._computes_bias(op):
@@ -65,12 +61,8 @@ class ComputedLayerWhole(Kernel):
             else:
                 before = (self._biased(op, site.constant("channels"), biases, site.scratch),)
                 instead["channels"] = f"(const {_CHANNEL[self.dtype]} *)(const void *){site.scratch}"
-        inputs = list(site.inputs)
-        if inputs[self.data] is None:
-            data = op.operand(self.data)
-            rows = data.shape[1] if len(data.shape) == 4 else 1
-            inputs[self.data] = TensorAccess(data, site.constant("data"), rows)
-        inner = replace(site, inputs=tuple(inputs), constant=lambda name: instead.get(name) or site.constant(name))
+        given = with_data(op, site, self.data)
+        inner = replace(given, constant=lambda name: instead.get(name) or site.constant(name))
         return *before, *self.kernel.call(layer_of(op), inner, context)
 
     def _computes_bias(self, op: Op) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import ClassVar
 
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
+from tinyfuse.kernels.operands import constant_operands, operand_pointers
 from tinyfuse.ops.detection import Detection
 
 
@@ -15,8 +16,10 @@ class DetectionKernel(Kernel):
     name = "tinyfuse_detection"
     headers = ("tinyfuse_detection.h",)
 
+    _OPERANDS: ClassVar = {0: "boxes", 1: "scores", 2: "anchors"}
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("anchors", np.ascontiguousarray(op.operand(2).values).reshape(-1), "float"),)
+        return constant_operands(op, self._OPERANDS)
 
     def scratch(self, op: Op, context: Context) -> int:
         a = op.attributes_as(Detection)
@@ -31,7 +34,7 @@ class DetectionKernel(Kernel):
             "most": a.most, "each_class": min(a.each_class, op.input.shape[1]) if a.by_class else 0,
             "score": a.score, "overlap": a.overlap,
         } | {f"{axis}_scale": scale for axis, scale in zip("yxhw", a.scales, strict=True)}  # fmt: skip
-        inputs = site.input(0).pointer, site.input(1).pointer, site.constant("anchors")
+        inputs = operand_pointers(site, self._OPERANDS)
         outputs = (output.pointer for output in site.outputs)
         return (
             Let("tinyfuse_detection_params", "p", fields),

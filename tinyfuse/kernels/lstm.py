@@ -46,8 +46,12 @@ class LstmWhole(Kernel):
         return (
             Constant("weights", rows.reshape(-1), "int8_t"),
             Constant("bias", bias.reshape(-1), "int32_t" if self.dtype == "int8" else "int64_t", bias.itemsize),
-            Constant("table", logistic_table(), "uint16_t"),
+            *self.tables(),
         )
+
+    def tables(self) -> tuple[Constant, ...]:
+        """What is the same for every LSTM."""
+        return (Constant("table", logistic_table(), "uint16_t"),)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         forget, entry = cell_multipliers(op)

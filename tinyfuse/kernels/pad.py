@@ -15,14 +15,18 @@ def _four(values: list[int], fill: int) -> str:
     return "{" + ", ".join(map(str, [fill] * (4 - len(values)) + values)) + "}"
 
 
-def _params(op: Op) -> Let:
+def pad_fields(op: Op) -> dict[str, Expr]:
+    """The fields of the parameters that say how much goes where."""
     dims = padded_dimensions(op)
-    fields: dict[str, Expr] = {
+    return {
         "in": _four([dim.dim for dim in dims], 1),
         "out": _four([dim.count for dim in dims], 1),
         "before": _four([dim.before for dim in dims], 0),
     }
-    dtype = op.output.dtype
+
+
+def _params(op: Op) -> Let:
+    fields, dtype = pad_fields(op), op.output.dtype
     if dtype == "int8":
         return Let("tinyfuse_pad", "p", {**fields, "value": pad_value(op)})
     bits = int.from_bytes(np.array(pad_value(op), np.dtype(dtype).newbyteorder("<")).tobytes(), "little")

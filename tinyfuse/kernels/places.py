@@ -1,5 +1,5 @@
 """Our kernels of operators that look elements up, or put them, where indexes say: GATHER_ND, EMBEDDING_LOOKUP,
-DYNAMIC_UPDATE_SLICE, SLICE_AT, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
+DYNAMIC_UPDATE_SLICE, SLICE_AT, BROADCAST_ARGS, SCATTER_ND, ONE_HOT, REVERSE_SEQUENCE (runtime_c/, a header each)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tinyfuse.ops.dynamic_update_slice import MOST_DIMENSIONS
 from tinyfuse.ops.gather_nd import MOST_INDEXES, places_in
 from tinyfuse.ops.one_hot import one_hot_axis
 from tinyfuse.ops.reverse_sequence import Sequences
-from tinyfuse.ops.slice_at import last_begins
+from tinyfuse.ops.slice_at import first_begins, last_begins
 
 #: of a dtype, the C that adds up its elements: sums that wrap are the same of signed and unsigned ones
 _SUMS = {"bool": "bool", "int8": "s8", "uint8": "s8", "int32": "s32", "int64": "s64", "float32": "f32"}
 
 
-class _Places(Kernel):
+class Places(Kernel):
     """Any input may be a constant: input `i` is then `input{i}` of the weights."""
 
     #: inputs that the C reads as numbers, not as bytes
@@ -48,7 +48,7 @@ class _Places(Kernel):
         )
 
 
-class GatherPlaces(_Places):
+class GatherPlaces(Places):
     """GATHER_ND. A slice outside the data ends the run."""
 
     name = "tinyfuse_gather_nd"
@@ -59,13 +59,13 @@ class GatherPlaces(_Places):
         places, item = places_in(op.input.shape, op.operand(1)), ITEM_BYTES[op.input.dtype]
         fields = {
             "count": places.count, "depth": places.indexes, "bytes": places.slice * item, "size": op.input.bytes,
-            "step": _array([step * item for step in places.steps], MOST_INDEXES),
+            "step": c_array([step * item for step in places.steps], MOST_INDEXES),
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_gathering_nd", "p", fields), Call(self.name, args, status="0")
 
 
-class EmbeddingRows(_Places):
+class EmbeddingRows(Places):
     """EMBEDDING_LOOKUP of rows as they are: a GATHER. An index outside the table ends the run."""
 
     name = "tinyfuse_gather"
@@ -84,7 +84,7 @@ class EmbeddingRows(_Places):
         return Let("tinyfuse_gathering", "p", fields), Call(self.name, args, status="0")
 
 
-class EmbeddingFloats(_Places):
+class EmbeddingFloats(Places):
     """EMBEDDING_LOOKUP of floats in a table of int8. An index outside the table ends the run."""
 
     name = "tinyfuse_embedding_lookup_s8_f32"
@@ -102,7 +102,7 @@ class EmbeddingFloats(_Places):
         return Let("tinyfuse_embedding", "p", fields), Call(self.name, args, status="0")
 
 
-class UpdateSlice(_Places):
+class UpdateSlice(Places):
     """DYNAMIC_UPDATE_SLICE: the output may lie over the tensor that it changes."""
 
     name = "tinyfuse_update_slice"
@@ -115,14 +115,27 @@ class UpdateSlice(_Places):
         steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
         fields = {
             "rank": len(shape), "bytes": op.input.bytes, "wide": int(op.operand(2).dtype == "int64"),
-            "last": _array([a - b for a, b in zip(shape, update, strict=True)], MOST_DIMENSIONS),
-            "step": _array(steps, MOST_DIMENSIONS), "dim": _array(update, MOST_DIMENSIONS),
+            "last": c_array([a - b for a, b in zip(shape, update, strict=True)], MOST_DIMENSIONS),
+            "step": c_array(steps, MOST_DIMENSIONS), "dim": c_array(update, MOST_DIMENSIONS),
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_updating", "p", fields), Call(self.name, args)
 
 
-class SliceFrom(_Places):
+class BroadcastShapes(Places):
+    """BROADCAST_ARGS. Shapes that don't broadcast end the run."""
+
+    name = "tinyfuse_broadcast_shapes"
+    headers = ("tinyfuse_broadcast_shapes.h",)
+    numbers = (0, 1)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        lengths = (op.input.elements, op.operand(1).elements)
+        name = f"{self.name}_{'s64' if op.output.dtype == 'int64' else 's32'}"
+        return (Call(name, (*self.pointers(site), site.output.pointer, *lengths), status="0"),)
+
+
+class SliceFrom(Places):
     """SLICE_AT. A slice that is not inside the data ends the run."""
 
     name = "tinyfuse_slice_at"
@@ -134,14 +147,15 @@ class SliceFrom(_Places):
         steps = [ITEM_BYTES[op.input.dtype] * prod(shape[d + 1 :]) for d in range(len(shape))]
         fields = {
             "rank": len(shape), "wide": int(op.operand(1).dtype == "int64"),
-            "last": _array(last_begins(op.input, op.output), 5), "step": _array(steps, 5),
-            "dim": _array(op.output.shape, 5),
+            "first": c_array(first_begins(op), 5), "last": c_array(last_begins(op.input, op.output), 5),
+            "step": c_array(steps, 5),
+            "dim": c_array(op.output.shape, 5),
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_slicing", "p", fields), Call(self.name, args, status="0")
 
 
-class ScatterPlaces(_Places):
+class ScatterPlaces(Places):
     """SCATTER_ND of one dtype. A slice outside the output ends the run."""
 
     headers = ("tinyfuse_scatter_nd.h",)
@@ -157,13 +171,14 @@ class ScatterPlaces(_Places):
         places = places_in(op.output.shape, op.input)
         fields = {
             "count": places.count, "depth": places.indexes, "slice": places.slice, "bytes": op.output.bytes,
-            "dim": _array(op.output.shape[: places.indexes], MOST_INDEXES), "step": _array(places.steps, MOST_INDEXES),
+            "dim": c_array(op.output.shape[: places.indexes], MOST_INDEXES),
+            "step": c_array(places.steps, MOST_INDEXES),
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
         return Let("tinyfuse_scattering", "p", fields), Call(self.name, args, status="0")
 
 
-class HotVectors(_Places):
+class HotVectors(Places):
     """ONE_HOT."""
 
     name = "tinyfuse_one_hot"
@@ -180,7 +195,7 @@ class HotVectors(_Places):
         return Let("tinyfuse_vectors", "p", fields), Call(self.name, args)
 
 
-class ReverseStarts(_Places):
+class ReverseStarts(Places):
     """REVERSE_SEQUENCE. A length beyond its sequence ends the run."""
 
     name = "tinyfuse_reverse_sequence"
@@ -192,7 +207,7 @@ class ReverseStarts(_Places):
         first, second = sorted((a.seq_dim, a.batch_dim))
         dims = (prod(shape[:first]), shape[first], prod(shape[first + 1 : second]), shape[second])
         fields = {
-            "dim": _array(dims, 4), "bytes": prod(shape[second + 1 :]) * ITEM_BYTES[op.input.dtype],
+            "dim": c_array(dims, 4), "bytes": prod(shape[second + 1 :]) * ITEM_BYTES[op.input.dtype],
             "along": 1 if a.seq_dim == first else 3, "wide": int(op.operand(1).dtype == "int64"),
         }  # fmt: skip
         args = ("&p", *self.pointers(site), site.output.pointer)
@@ -204,6 +219,6 @@ def scatter_kernels() -> tuple[Kernel, ...]:
     return tuple(map(ScatterPlaces, _SUMS))
 
 
-def _array(values: Sequence[int], length: int) -> str:
+def c_array(values: Sequence[int], length: int) -> str:
     """A C initializer, filled up with zeros."""
     return "{" + ", ".join(map(str, (*values, *[0] * (length - len(values))))) + "}"

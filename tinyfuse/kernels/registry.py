@@ -11,6 +11,7 @@ from functools import lru_cache
 from tinyfuse.ir import Op
 from tinyfuse.kernels.activation import ChannelLookup, Clamp, Lookup, WideLookup
 from tinyfuse.kernels.arg_extreme import ArgExtreme
+from tinyfuse.kernels.at_axes import along_computed_axes
 from tinyfuse.kernels.base import Kernel
 from tinyfuse.kernels.batch_matmul import BatchMatMulWhole, RowsMatMulRow
 from tinyfuse.kernels.batch_space import BatchSpace
@@ -43,6 +44,8 @@ from tinyfuse.kernels.compressed import (
 from tinyfuse.kernels.compressed_depthwise import COMPRESSED_DEPTHWISE
 from tinyfuse.kernels.compressed_mve import CompressedMveConvRow, CompressedMveDense, CompressedMvePointwise
 from tinyfuse.kernels.computed_layer import computed_layers
+from tinyfuse.kernels.computed_memory import ComputedLstm, ComputedSvdf
+from tinyfuse.kernels.computed_padding import BatchSpaceAt, MirrorPadAt, PadWith
 from tinyfuse.kernels.concatenation import Concatenate, PackWhole
 from tinyfuse.kernels.constant_output import CopyConstant
 from tinyfuse.kernels.control_flow import If, While
@@ -116,6 +119,7 @@ from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
 from tinyfuse.kernels.pad import Pad, PadRow
 from tinyfuse.kernels.places import (
+    BroadcastShapes,
     EmbeddingFloats,
     EmbeddingRows,
     GatherPlaces,
@@ -133,6 +137,7 @@ from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
 from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
 from tinyfuse.kernels.select import AddN, Select
 from tinyfuse.kernels.signal import (
+    ComputedFilterBankKernel,
     EnergyKernel,
     FftAutoScaleKernel,
     FftKernel,
@@ -152,7 +157,7 @@ from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import ClampWide, GeluReal, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
-from tinyfuse.kernels.variables import AssignVariable, ReadVariable, RingPush
+from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
 from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.binary import add_multipliers, squared_difference_multipliers
@@ -368,7 +373,10 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     ),
     "FLOOR_DIV": floored("FLOOR_DIV"),
     "FLOOR_MOD": floored("FLOOR_MOD"),
-    "POW": binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
+    "POW": (
+        *binary_kernels("POW", "float32", None, "tinyfuse_power.h"),
+        *binary_kernels("POW", "int32", None, "tinyfuse_power_s32.h"),
+    ),
     "ADD_N": (AddN("int8"), AddN("float32")),
     "SELECT_V2": (Select("int8"), Select("int16"), Select("float32")),
     "LOGICAL_AND": binary_kernels("LOGICAL_AND", "bool", work="choices"),
@@ -409,13 +417,14 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (LstmWhole("int8"), LstmWhole("int16"), LstmReal(), CmsisLstm()),
     "READ_VARIABLE": (ReadVariable(),),
     "ASSIGN_VARIABLE": (AssignVariable(),),
+    "ASSIGN_ONCE": (AssignOnce(),),
     "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
     "CUSTOM SignalWindow": (WindowKernel(),),
     "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
     "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),
     "CUSTOM SignalIrfft": tuple(FftKernel(True, dtype) for dtype in ARITHMETIC),
     "CUSTOM SignalEnergy": (EnergyKernel(),),
-    "CUSTOM SignalFilterBank": (FilterBankKernel(),),
+    "CUSTOM SignalFilterBank": (FilterBankKernel(), ComputedFilterBankKernel()),
     "CUSTOM SignalFilterBankSquareRoot": (SquareRootKernel(),),
     "CUSTOM SignalFilterBankSpectralSubtraction": (SpectralSubtractionKernel(),),
     "CUSTOM SignalPCAN": (PcanKernel(),),
@@ -436,6 +445,13 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "COMPUTED_LAYER": computed_layers(),
     "CONSTANT_OUTPUT": (CopyConstant(),),
     "SLICE_AT": (SliceFrom(),),
+    "BROADCAST_ARGS": (BroadcastShapes(),),
+    "COMPUTED_LSTM": (ComputedLstm(LstmWhole("int8")), ComputedLstm(LstmWhole("int16")), ComputedLstm(LstmReal())),
+    "COMPUTED_SVDF": (ComputedSvdf(SvdfWhole()), ComputedSvdf(SvdfReal()), ComputedSvdf(SvdfActivated())),
+    "PAD_WITH": (PadWith(wide=False), PadWith(wide=True)),
+    "MIRROR_PAD_AT": (MirrorPadAt(),),
+    "SPACE_TO_BATCH_AT": (BatchSpaceAt("tinyfuse_space_to_batch_at", of_input=True),),
+    "BATCH_TO_SPACE_AT": (BatchSpaceAt("tinyfuse_batch_to_space_at", of_input=False),),
     "RING_PUSH": (RingPush(),),
     "TABLE": (Clamp(_TABLE.function), Lookup(_TABLE.function), WideLookup(_TABLE.function)),
     "CHANNEL_TABLES": (ChannelLookup("int8"), ChannelLookup("int16")),
@@ -446,3 +462,4 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "FEED_ROWS": (FeedRow(),),
     "MERGED": _LOOPS,
 }  # fmt: skip
+KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

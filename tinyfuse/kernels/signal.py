@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar
+
 import numpy as np
 
-from tinyfuse.ir import ITEM_BYTES, Array, Op
+from tinyfuse.ir import ITEM_BYTES, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.operands import constant_operands, operand_pointers
 from tinyfuse.ops.signal_fft import factors, positions, twiddles
 from tinyfuse.ops.signal_filter_bank import (
     GAINS,
@@ -14,14 +18,10 @@ from tinyfuse.ops.signal_filter_bank import (
     FilterBankLog,
     Pcan,
     SpectralSubtraction,
+    computes_channels,
     log_table,
 )
 from tinyfuse.ops.signal_spectrum import Energy, Fft, Window
-
-
-def _vector(op: Op, index: int) -> Array:
-    """A constant input as one row."""
-    return np.ascontiguousarray(op.operand(index).values).reshape(-1)
 
 
 class WindowKernel(Kernel):
@@ -31,13 +31,16 @@ class WindowKernel(Kernel):
     headers = ("tinyfuse_signal_window.h",)
     in_place = (0,)
 
+    _OPERANDS: ClassVar = {0: "samples", 1: "weights"}
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("weights", _vector(op, 1), "int16_t"),)
+        return constant_operands(op, self._OPERANDS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         samples = op.operand(1).elements
+        given, weights = operand_pointers(site, self._OPERANDS)
         arguments = (
-            site.input(0).pointer, site.output.pointer, site.constant("weights"),
+            given, site.output.pointer, weights,
             op.input.elements // samples, samples, op.attributes_as(Window).shift,
         )  # fmt: skip
         return (Call(self.name, arguments),)
@@ -109,16 +112,34 @@ class FilterBankKernel(Kernel):
     """One pass over the weights, in the order of the channels."""
 
     name = "tinyfuse_signal_filter_bank"
-    headers = ("tinyfuse_signal_filter_bank.h",)
-    _TABLES = ("weights", "unweights", "bins", "starts", "widths")
+    headers: tuple[str, ...] = ("tinyfuse_signal_filter_bank.h",)
+    _OPERANDS: ClassVar = dict(enumerate(("energies", "weights", "unweights", "bins", "starts", "widths")))
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return not computes_channels(op)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return tuple(Constant(name, _vector(op, i + 1), "int16_t") for i, name in enumerate(self._TABLES))
+        return constant_operands(op, self._OPERANDS)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        tables = (site.constant(name) for name in self._TABLES)
+        energies, *tables = operand_pointers(site, self._OPERANDS)
         channels = op.attributes_as(FilterBank).channels
-        return (Call(self.name, (site.input(0).pointer, site.output.pointer, *tables, channels)),)
+        return (Call(self.name, (energies, site.output.pointer, *tables, channels)),)
+
+
+class ComputedFilterBankKernel(FilterBankKernel):
+    """The same where a run says which bins and weights are a channel's: those that don't exist end it."""
+
+    headers: tuple[str, ...] = (*FilterBankKernel.headers, "tinyfuse_signal_channels.h")
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return computes_channels(op)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        tables = operand_pointers(site, self._OPERANDS)[3:]
+        weights = min(op.operand(1).elements, op.operand(2).elements)
+        sizes = (op.attributes_as(FilterBank).channels, op.input.elements, weights)
+        return Call("tinyfuse_signal_channels_outside", (*tables, *sizes), status="0"), *super().call(op, site, context)
 
 
 class SquareRootKernel(Kernel):
@@ -127,8 +148,13 @@ class SquareRootKernel(Kernel):
     name = "tinyfuse_signal_roots"
     headers = ("tinyfuse_signal_filter_bank.h",)
 
+    _OPERANDS: ClassVar = {0: "channels", 1: "bits"}
+
+    def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return constant_operands(op, self._OPERANDS)
+
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
-        pointers = (site.input(0).pointer, site.input(1).pointer, site.output.pointer)
+        pointers = (*operand_pointers(site, self._OPERANDS), site.output.pointer)
         return (Call(self.name, (*pointers, op.output.elements)),)
 
 
@@ -156,12 +182,16 @@ class PcanKernel(Kernel):
     name = "tinyfuse_signal_pcan"
     headers = ("tinyfuse_signal_filter_bank.h",)
 
+    _OPERANDS: ClassVar = {0: "channels", 1: "noise", 2: "gains"}
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return (Constant("gains", _vector(op, 2)[:GAINS], "int16_t"),)
+        found = constant_operands(op, self._OPERANDS)
+        return tuple(replace(c, data=c.data[:GAINS]) if c.name == "gains" else c for c in found)
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        channels, noise, gains = operand_pointers(site, self._OPERANDS)
         arguments = (
-            site.input(0).pointer, site.input(1).pointer, site.output.pointer, site.constant("gains"),
+            channels, noise, site.output.pointer, gains,
             op.output.elements, op.attributes_as(Pcan).snr_shift,
         )  # fmt: skip
         return (Call(self.name, arguments),)

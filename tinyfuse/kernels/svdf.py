@@ -36,11 +36,12 @@ class SvdfWhole(Kernel):
         return svdf_counts(op, by_row)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
+        return *svdf_constants(op), self.offsets(op)
+
+    def offsets(self, op: Op) -> Constant:
+        """What follows from the input's zero point and constant feature weights."""
         offsets = -op.input.zero_point * op.operand(1).values.sum(axis=1, dtype=np.int64)
-        return (
-            *svdf_constants(op),
-            Constant("offsets", offsets.astype(np.int32), "int32_t"),  # wraps as the sums do
-        )
+        return Constant("offsets", offsets.astype(np.int32), "int32_t")  # wraps as the sums do
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         (batches, inputs), (filters, memory) = op.input.shape, op.operand(2).shape

@@ -1,4 +1,4 @@
-"""Our kernels of operators on states (runtime_c/tinyfuse_copy.h, tinyfuse_ring.h)."""
+"""Our kernels of operators on states (runtime_c/tinyfuse_copy.h, tinyfuse_copy_once.h, tinyfuse_ring.h)."""
 
 from __future__ import annotations
 
@@ -34,6 +34,17 @@ class AssignVariable(Kernel):
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         value = site.input(1).pointer if site.inputs[1] is not None else site.constant("value")
         return (Call(self.name, (value, site.input(0).pointer, op.input.bytes)),)
+
+
+class AssignOnce(AssignVariable):
+    """The same where the state that says so is still 0."""
+
+    name = "tinyfuse_copy_once"
+    headers = ("tinyfuse_copy_once.h",)
+
+    def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
+        state, done = (site.input(i).pointer for i in (0, 2))
+        return (Call(self.name, (site.constant("value"), state, op.input.bytes, done)),)
 
 
 class RingPush(Kernel):

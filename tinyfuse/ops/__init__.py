@@ -15,6 +15,7 @@ from tinyfuse.ops.activations import (
 )
 from tinyfuse.ops.add_n import AddNOperator
 from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
+from tinyfuse.ops.at_axes import AtAxesOperator
 from tinyfuse.ops.await_window import AwaitRowsOperator, AwaitWindowOperator
 from tinyfuse.ops.base import OpFamily
 from tinyfuse.ops.batch_matmul import BatchMatMulOperator
@@ -22,6 +23,14 @@ from tinyfuse.ops.batch_space import BatchToSpaceOperator, SpaceToBatchOperator
 from tinyfuse.ops.broadcast_to import BroadcastArgsOperator, BroadcastToOperator, TileOperator
 from tinyfuse.ops.cast import CastOperator
 from tinyfuse.ops.circular_buffer import CircularBufferOperator
+from tinyfuse.ops.computed import (
+    BatchToSpaceAtOperator,
+    ComputedLstmOperator,
+    ComputedSvdfOperator,
+    MirrorPadAtOperator,
+    PadWithOperator,
+    SpaceToBatchAtOperator,
+)
 from tinyfuse.ops.computed_layer import ComputedLayerOperator
 from tinyfuse.ops.concatenation import ConcatenationOperator
 from tinyfuse.ops.constant_output import ConstantOutputOperator
@@ -104,6 +113,7 @@ from tinyfuse.ops.transpose import TransposeOperator
 from tinyfuse.ops.transpose_conv import TransposeConvOperator
 from tinyfuse.ops.unary_math import FLOAT_FUNCTIONS, AbsOperator, RsqrtOperator
 from tinyfuse.ops.variables import (
+    AssignOnceOperator,
     AssignVariableOperator,
     CallOnceOperator,
     ReadVariableOperator,
@@ -251,6 +261,14 @@ FAMILIES: dict[str, OpFamily] = {
         ComputedLayerOperator(),
         ConstantOutputOperator(),
         SliceAtOperator(),
+        AtAxesOperator(),
+        AssignOnceOperator(),
+        PadWithOperator(),
+        MirrorPadAtOperator(),
+        SpaceToBatchAtOperator(),
+        BatchToSpaceAtOperator(),
+        ComputedLstmOperator(),
+        ComputedSvdfOperator(),
         RingPushOperator(),
         TableOperator(),
         ChannelTablesOperator(),

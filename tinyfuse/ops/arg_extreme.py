@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tinyfuse.ir import Array, Op, given
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.axes import AlongAxes, AxesOperand
+from tinyfuse.ops.base import Rule
 from tinyfuse.ops.movement import axis_of, constant_axis, ends
 
 
@@ -14,14 +15,17 @@ def reduced_axis(op: Op) -> int:
     return axis_of(op.operand(1), len(op.input.shape))
 
 
-def _bad_shape(op: Op) -> bool:
-    shape, axis = op.input.shape, reduced_axis(op)
-    return op.output.shape != (*shape[:axis], *shape[axis + 1 :])
+def _shape_along(op: Op, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dim for axis, dim in enumerate(op.input.shape) if axis not in axes)
 
 
-class _ArgExtreme(OpFamily):
+_AXIS = AxesOperand(_shape_along)
+
+
+class _ArgExtreme(AlongAxes):
     """The first of equal values counts. NaN is neither greater nor less than another float."""
 
+    axes = _AXIS
     rules = (
         ends(2),
         Rule(
@@ -34,15 +38,20 @@ class _ArgExtreme(OpFamily):
             lambda op: op.output if op.output.dtype != "int32" else None,
             "TensorFlow Lite Micro gives no other: convert the model with output_type int32",
         ),
-        Rule(
-            "the axis is a constant int32, a dimension of the input",
-            lambda op: None if constant_axis(op.operand(1), len(op.input.shape)) else op.operand(1),
+        *_AXIS.rules(
+            Rule(
+                "the axis is an int32, a dimension of the input",
+                lambda op: None if constant_axis(op.operand(1), len(op.input.shape)) else op.operand(1),
+            ),
+            Rule(
+                "the output has the input's shape without the axis",
+                lambda op: op.output if op.output.shape != _shape_along(op, (reduced_axis(op),)) else None,
+            ),
         ),
-        Rule("the output has the input's shape without the axis", lambda op: op.output if _bad_shape(op) else None),
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        values = np.moveaxis(given(inputs[0]), reduced_axis(op), 0)
+        values = np.moveaxis(given(inputs[0]), reduced_axis(_AXIS.chosen(op, inputs[1])), 0)
         beyond = np.less if op.kind == "ARG_MIN" else np.greater
         most, found = values[0], np.zeros(values.shape[1:], np.int32)
         for index, value in enumerate(values[1:], 1):

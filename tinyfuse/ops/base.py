@@ -214,6 +214,11 @@ class OpFamily(ABC):
         before any rule is read."""
         return {}
 
+    def computing(self, op: Op) -> Op | None:
+        """Where a run computes what other operators of the kind have for constants: the operator of ours that takes it
+        so, for an `op` that meets the rules. None of any other."""
+        return None
+
     @abstractmethod
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         """The exact outputs, with TFLM's arithmetic, for `inputs` in the order of op.inputs
@@ -276,6 +281,11 @@ class OpFamily(ABC):
         operator with. Others end the run with an error, or do what the nearest of these does. None for any other
         input."""
         return None
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        """Of an input whose elements say together what the operator does, and which may be computed at run time: values
+        to try it with. Empty for any other input."""
+        return ()
 
     def parts(self, op: Op) -> tuple[Part, ...]:
         """Of an operator that only moves elements: where each of its outputs lies in an input as it is, or

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isqrt, prod
 
 import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ops.base import OpFamily, Rule
-from tinyfuse.ops.movement import FIXED_SHAPES, constant_vector, ends, one_dtype, ranks
+from tinyfuse.ops.movement import ends, one_dtype, ranks
 
 
 @dataclass(frozen=True)
@@ -50,21 +51,67 @@ def blocks_of(op: Op) -> Blocks:
     )
 
 
+def _is_computed(op: Op) -> bool:
+    return not all(operand.is_constant for operand in op.operands[1:])
+
+
+def _splits(blocks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
+    """The block shapes that make so many images of one."""
+    if dimensions == 1:
+        yield (blocks,)
+        return
+    for rows in range(1, isqrt(blocks) + 1):
+        if blocks % rows == 0:
+            yield rows, blocks // rows
+            if rows != blocks // rows:
+                yield blocks // rows, rows
+
+
+def _fitting(op: Op) -> list[Blocks]:
+    """What an operator with computed operands may do: for every block shape with nothing before it, and all, and half
+    of what is around."""
+    image, batch = (op.input, op.output) if op.kind == "SPACE_TO_BATCH_ND" else (op.output, op.input)
+    if len(image.shape) != len(batch.shape) or image.shape[-1] != batch.shape[-1] or batch.shape[0] % image.shape[0]:
+        return []
+    dims, counts = image.shape[1:-1], batch.shape[1:-1]
+    found = []
+    for block in _splits(batch.shape[0] // image.shape[0], len(dims)):
+        more = [count * b - dim for count, b, dim in zip(counts, block, dims, strict=True)]
+        for part in (0, 2, 1):
+            before = tuple(n * part // 2 for n in more)
+            after = tuple(n - b for n, b in zip(more, before, strict=True))
+            blocks = Blocks(image.shape[0], dims, image.shape[-1], block, before, after)
+            if min(more) >= 0 and _agrees(op, blocks):
+                found.append(blocks)
+    return found
+
+
+def _agrees(op: Op, blocks: Blocks) -> bool:
+    """Whether these are what the constants say; of constants before and after, the sums count."""
+    block, around = op.operand(1), op.operand(2)
+    if block.is_constant and tuple(block.values.tolist()) != blocks.block:
+        return False
+    sums = tuple(map(sum, zip(blocks.before, blocks.after, strict=True)))
+    return not around.is_constant or tuple(map(sum, around.values.tolist())) == sums
+
+
 def _bad_block(op: Op) -> Tensor | None:
     block = op.operand(1)
-    good = constant_vector(block, len(op.input.shape) - 2) and (block.values > 0).all()
-    return None if good else block
+    good = block.dtype == "int32" and block.shape == (len(op.input.shape) - 2,)
+    return None if good and not (block.is_constant and (block.values < 1).any()) else block
 
 
 def _bad_around(op: Op) -> Tensor | None:
     around = op.operand(2)
-    good = around.is_constant and around.dtype == "int32" and around.shape == (len(op.input.shape) - 2, 2)
-    return None if good and (around.values >= 0).all() else around
+    good = around.dtype == "int32" and around.shape == (len(op.input.shape) - 2, 2)
+    return None if good and not (around.is_constant and (around.values < 0).any()) else around
 
 
 def _bad_shape(op: Op) -> Tensor | None:
     if len(op.output.shape) != len(op.input.shape):
         return op.output
+    if _is_computed(op):
+        return None if _fitting(op) else op.output
     blocks = blocks_of(op)
     batch = op.output if op.kind == "SPACE_TO_BATCH_ND" else op.input
     whole = all(dim % block == 0 for dim, block in zip(blocks.padded, blocks.block, strict=True))
@@ -76,13 +123,36 @@ def _rules(around: str) -> tuple[Rule, ...]:
         ends(3),
         one_dtype(("int8", "float32")),
         ranks(3, 4),
-        Rule("the block shape is constant int32 from 1, one a dimension but first and last", _bad_block, FIXED_SHAPES),
-        Rule(f"the {around} are constant int32 pairs from 0, one a dimension of a block", _bad_around, FIXED_SHAPES),
+        Rule("the block shape is int32 from 1, one a dimension but first and last", _bad_block),
+        Rule(f"the {around} are int32 pairs from 0, one a dimension of a block", _bad_around),
         Rule(f"block shape and {around} make the output's shape of the input's", _bad_shape),
     )  # fmt: skip
 
 
-class SpaceToBatchOperator(OpFamily):
+class _BatchSpace(OpFamily):
+    """What the blocks are may be computed when the model runs (rewrite/computed_operands.py)."""
+
+    def computing(self, op: Op) -> Op | None:
+        return replace(op, kind=op.kind.replace("_ND", "_AT")) if _is_computed(op) else None
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        operand = op.optional(index)
+        if index == 0 or operand is None or operand.is_constant:
+            return ()
+        fitting = _fitting(op)
+        # where both are computed, those of one block go with each other
+        found = [blocks for blocks in fitting if blocks.block == fitting[0].block or op.operand(3 - index).is_constant]
+        values = (b.block if index == 1 else list(zip(b.before, b.after, strict=True)) for b in found)
+        return tuple(np.array(value, np.int32) for value in values)
+
+
+def _known(op: Op, inputs: tuple[Array | None, ...]) -> Blocks:
+    """The blocks for the operands that a run has."""
+    operands = (replace(t, data=given(values)) for t, values in zip(op.operands[1:], inputs[1:], strict=True))
+    return blocks_of(replace(op, inputs=(op.input, *operands)))
+
+
+class SpaceToBatchOperator(_BatchSpace):
     """The padding is stored zeros, whatever the zero point: TFLM's kernel pads with a field that nobody sets, which is
     0 in an arena of zeros. So only where an int8 input's zero point is 0 does it mean zero."""
 
@@ -91,7 +161,7 @@ class SpaceToBatchOperator(OpFamily):
     rules = _rules("paddings")
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        b = blocks_of(op)
+        b = _known(op, inputs)
         padded = np.pad(given(inputs[0]), ((0, 0), *zip(b.before, b.after, strict=True), (0, 0)))
         split = padded.reshape(b.images, *(n for pair in zip(b.counts, b.block, strict=True) for n in pair), b.depth)
         rank = len(b.dims)
@@ -99,7 +169,7 @@ class SpaceToBatchOperator(OpFamily):
         return (np.ascontiguousarray(split.transpose(order)).reshape(op.output.shape),)
 
 
-class BatchToSpaceOperator(OpFamily):
+class BatchToSpaceOperator(_BatchSpace):
     """What is cropped is left out."""
 
     kind = "BATCH_TO_SPACE_ND"
@@ -107,7 +177,7 @@ class BatchToSpaceOperator(OpFamily):
     rules = _rules("crops")
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        b = blocks_of(op)
+        b = _known(op, inputs)
         rank = len(b.dims)
         split = given(inputs[0]).reshape(*b.block, b.images, *b.counts, b.depth)
         order = (rank, *(d for pair in zip(range(rank + 1, 2 * rank + 1), range(rank), strict=True) for d in pair))

@@ -92,6 +92,8 @@ def _bad_vectors(op: Op) -> Tensor | None:
 
 def _unlike(op: Op) -> bool:
     """Whether two constant shapes don't broadcast."""
+    if not all(t.is_constant for t in op.operands):
+        return False
     first, second = _aligned(op, *(t.values for t in op.operands))
     return not ((first == 1) | (second == 1) | (first == second)).all()
 
@@ -102,23 +104,28 @@ def _aligned(op: Op, *shapes: Array) -> list[Array]:
 
 
 class BroadcastArgsOperator(OpFamily):
-    """It has no kernel: rewrite/fold_constants.py makes a constant of it."""
+    """Of constants, and where a run computes one of them."""
 
     kind = "BROADCAST_ARGS"
-    summary = "the shape to which two shapes broadcast, as a constant"
-    folded = True
+    summary = "the shape to which two shapes broadcast"
     rules = (
         ends(2),
         Rule("the shapes are int32 or int64", lambda op: op.input if op.input.dtype not in _INDEXES else None),
         Rule("the inputs and the output are vectors of one dtype, the output as long as the longer", _bad_vectors),
-        Rule(
-            "both shapes are constant",
-            lambda op: next((t for t in op.operands if not t.is_constant), None),
-            FIXED_SHAPES,
-        ),
         Rule("in every dimension the shapes are equal, or one of them is 1", _unlike),
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         first, second = _aligned(op, *all_given(inputs))
         return (np.where(first == 1, second, first),)
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        """Shapes that broadcast with a constant one, or with each other."""
+        tensor, other = op.operand(index), op.operand(1 - index)
+        if tensor.is_constant:
+            return ()
+        known = other.values if other.is_constant else np.arange(1 + other.elements, 1, -1)
+        more = max(0, tensor.elements - other.elements)
+        like = np.concatenate([np.arange(more, 0, -1) + 1 + other.elements, known])[-tensor.elements :]
+        ones = np.arange(tensor.elements) % 2 == 0
+        return tuple(v.astype(tensor.dtype) for v in (like, np.where(ones, 1, like), np.where(ones, like, 1)))

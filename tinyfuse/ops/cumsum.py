@@ -10,7 +10,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, given
 from tinyfuse.ir.fixedpoint import clamp, multiply_by_quantized_multiplier, quantize_multiplier
-from tinyfuse.ops.base import OpFamily, Rule
+from tinyfuse.ops.axes import AlongAxes, AxesOperand
+from tinyfuse.ops.base import Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import axis_of, constant_axis, ends
 
@@ -43,11 +44,16 @@ def _bad_scale(op: Op) -> bool:
     return not 0.0 < ratio < 1 << CUMSUM_SHIFT or output_multiplier(op)[1] > 0
 
 
-class CumsumOperator(OpFamily):
+#: sums run along any dimension
+_AXIS = AxesOperand(lambda op, axes: op.input.shape)
+
+
+class CumsumOperator(AlongAxes):
     """int8: the sum begins with the stored value 0, not with the zero point, and wraps at 32 bits, both as in TFLM
     (reference/cumsum.h); every sum is requantized for its element."""
 
     kind = "CUMSUM"
+    axes = _AXIS
     options_table = "CumsumOptions"
     summary = "sums up to each element along a dimension"
     rules = (
@@ -58,9 +64,11 @@ class CumsumOperator(OpFamily):
             "input and output have one shape of rank 1 or more and no empty dimension",
             lambda op: op.input.shape != op.output.shape or not op.input.shape or min(op.input.shape) < 1,
         ),
-        Rule(
-            "the axis is a constant int32, a dimension of the input",
-            lambda op: None if constant_axis(op.operand(1), len(op.input.shape)) else op.operand(1),
+        *_AXIS.rules(
+            Rule(
+                "the axis is an int32, a dimension of the input",
+                lambda op: None if constant_axis(op.operand(1), len(op.input.shape)) else op.operand(1),
+            )
         ),
         Rule(
             "the input's scale is below 2^19 times the output's",
@@ -73,7 +81,7 @@ class CumsumOperator(OpFamily):
         return Cumsum(bool(options.get("exclusive", False)), bool(options.get("reverse", False)))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        a, axis = op.attributes_as(Cumsum), cumsum_axis(op)
+        a, axis = op.attributes_as(Cumsum), cumsum_axis(_AXIS.chosen(op, inputs[1]))
         terms = np.moveaxis(given(inputs[0]), axis, 0)
         terms = terms[::-1] if a.reverse else terms
         sums = _float_sums(terms) if op.output.dtype == "float32" else _stored_sums(op, terms)

@@ -48,9 +48,6 @@ def _bad_dtype(op: Op) -> Tensor | None:
 
 def _bad_shape(op: Op) -> Tensor | None:
     boxes, scores, anchors = op.operands
-    fixed = [t for t, constant in ((boxes, False), (scores, False), (anchors, True)) if t.is_constant != constant]
-    if fixed:
-        return fixed[0]
     if len(boxes.shape) != 3 or boxes.shape[0] != 1 or boxes.shape[2] < 4:
         return boxes
     count = boxes.shape[1]
@@ -92,8 +89,8 @@ class DetectionOperator(OpFamily):
              lambda op: len(op.inputs) != 3 or len(op.outputs) != 4 or None in op.inputs),
         Rule("inputs and outputs are float32", _bad_dtype,
              "TensorFlow Lite Micro takes no others: put a DEQUANTIZE in front"),
-        Rule("boxes are [1, N, 4 or more], scores [1, N, classes, perhaps with a background], and constant "
-             "anchors [N, 4]",
+        Rule("boxes are [1, N, 4 or more], scores [1, N, classes, perhaps with a background], and anchors "
+             "[N, 4]",
              _bad_shape),
         Rule("one detection or more is asked for, thresholds and scales are numbers, no scale is 0, and the threshold "
              "of overlaps is above 0 and at most 1", _bad_number),
@@ -116,6 +113,15 @@ class DetectionOperator(OpFamily):
             overlap=_f32(o.get("nms_iou_threshold")),
             scales=(scales[0], scales[1], scales[2], scales[3]),
         )
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        """Anchors that have a size: without one TFLM ends the run."""
+        if index != 2 or op.operand(2).is_constant:
+            return ()
+        places = np.arange(op.operand(2).shape[0])
+        at = np.stack([places % 5 / 4, places % 3 / 2], axis=1)
+        sizes = (np.stack([0.1 * part + places % 4 / 8, 0.6 / part + 0 * places], axis=1) for part in (1, 2, 3))
+        return tuple(np.concatenate([at, size], axis=1).astype(np.float32) for size in sizes)
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         a = op.attributes_as(Detection)

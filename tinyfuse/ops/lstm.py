@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,8 +136,6 @@ class LstmOperator(OpFamily):
         Rule("input, output and hidden state are int8 with biases of int32, or int16 with biases of int64; weights are "
              "int8, the cell int16; or all are float32", _bad_dtype,
              "quantize the model to int8 (full integer quantization)"),
-        Rule("weights and biases are constant",
-             lambda op: next((op.operand(i) for i in (*_WEIGHTS, *_BIASES) if not op.operand(i).is_constant), None)),
         Rule("shapes agree: input [B, T, I] or [T, B, I], weights [S, I] and [S, S], biases [S], hidden state "
              "[B, S], a cell as large, output [B, T, S] or [T, B, S]", _bad_shape),
         Rule("every quantized tensor but the biases has one scale and one zero point", _unquantized),
@@ -152,6 +151,10 @@ class LstmOperator(OpFamily):
             options.get("cell_clip", 0.0),
             bool(options.get("time_major", False)),
         )
+
+    def computing(self, op: Op) -> Op | None:
+        constant = all(op.operand(i).is_constant for i in (*_WEIGHTS, *_BIASES))
+        return None if constant else replace(op, kind="COMPUTED_LSTM")
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return self._sequence(op, None, inputs)

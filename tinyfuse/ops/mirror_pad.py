@@ -22,15 +22,18 @@ class MirrorPad:
     mode: str = "REFLECT"
 
 
-def _border(op: Op) -> int:
+def border_of(op: Op) -> int:
+    """How many elements at a border the reflection leaves out."""
     return 1 if op.attributes_as(MirrorPad).mode == "REFLECT" else 0
 
 
 def _bad_amounts(op: Op) -> Tensor | None:
     tensor = op.operand(1)
-    if not (tensor.is_constant and tensor.dtype in ("int32", "int64") and tensor.shape == (len(op.input.shape), 2)):
+    if not (tensor.dtype in ("int32", "int64") and tensor.shape == (len(op.input.shape), 2)):
         return tensor
-    border = _border(op)
+    if not tensor.is_constant:
+        return None
+    border = border_of(op)
     good = all(
         min(pair) >= 0 and max(pair) <= dim - border
         for dim, pair in zip(op.input.shape, tensor.values.tolist(), strict=True)
@@ -39,8 +42,22 @@ def _bad_amounts(op: Op) -> Tensor | None:
 
 
 def _bad_shape(op: Op) -> Tensor | None:
+    if not op.operand(1).is_constant:
+        return op.output if len(op.output.shape) != len(op.input.shape) or _most_before(op) is None else None
     shape = tuple(b + dim + a for dim, (b, a) in zip(op.input.shape, amounts(op), strict=True))
     return None if shape == op.output.shape and max(shape) <= 65535 else op.output
+
+
+def _most_before(op: Op) -> list[tuple[int, int]] | None:
+    """Of every dimension, the least and the most that may go before it where the output has its shape; None where some
+    dimension isn't that of padding."""
+    border, found = border_of(op), []
+    for dim, count in zip(op.input.shape, op.output.shape, strict=True):
+        low, high = max(0, count - dim - (dim - border)), min(count - dim, dim - border)
+        if low > high:
+            return None
+        found.append((low, high))
+    return found
 
 
 def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
@@ -56,7 +73,7 @@ def _reflected(dim: int, before: int, after: int, border: int) -> Array | None:
 def mirror_indexes(op: Op) -> tuple[Array | None, ...]:
     """Of each dimension, the input index of every output index; None where each is itself."""
     pairs = zip(op.input.shape, amounts(op), strict=True)
-    return tuple(_reflected(dim, before, after, _border(op)) for dim, (before, after) in pairs)
+    return tuple(_reflected(dim, before, after, border_of(op)) for dim, (before, after) in pairs)
 
 
 @dataclass(frozen=True)
@@ -86,7 +103,8 @@ def indexed_dimensions(op: Op, indexes: Sequence[Array | None]) -> list[Indexed]
 
 
 class MirrorPadOperator(OpFamily):
-    """int8 or float32 of rank 1 to 6, and how much goes before and after each dimension."""
+    """int8 or float32 of rank 1 to 6, and how much goes before and after each dimension, which may be computed when the
+    model runs (rewrite/computed_operands.py)."""
 
     kind = "MIRROR_PAD"
     takes_uint8 = True
@@ -102,25 +120,42 @@ class MirrorPadOperator(OpFamily):
             "TensorFlow Lite Micro would take what memory holds: write the option table",
         ),
         Rule(
-            "the padding is a constant [rank, 2], no more than there is to reflect",
+            "the padding is [rank, 2], no more than there is to reflect",
             _bad_amounts,
             "TensorFlow Lite Micro would read outside the input",
         ),
         Rule("the output has the padded shape", _bad_shape),
         Rule(
             "of more than four dimensions, neighbours that are not padded leave four",
-            lambda op: len(indexed_dimensions(op, mirror_indexes(op))) > 4,
+            lambda op: op.operand(1).is_constant and len(indexed_dimensions(op, mirror_indexes(op))) > 4,
         ),
     )
 
     def attributes(self, options: Mapping[str, Any]) -> MirrorPad:
         return MirrorPad(options.get("mode", ""))
 
+    def computing(self, op: Op) -> Op | None:
+        return None if op.operand(1).is_constant else replace(op, kind="MIRROR_PAD_AT")
+
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        result = given(inputs[0])
+        result, around = given(inputs[0]), given(inputs[1])
+        if not op.operand(1).is_constant:
+            # TFLM looks at what goes before alone: behind is what the output has more
+            before = around[:, 0]
+            after = np.subtract(op.output.shape, op.input.shape) - before
+            padding = replace(op.operand(1), data=np.stack([before, after], axis=1))
+            op = replace(op, inputs=(op.input, padding))
         for axis, index in enumerate(mirror_indexes(op)):
             result = result if index is None else result.take(index, axis)
         return (result,)
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        ends = _most_before(op) if index == 1 else None
+        if ends is None or op.operand(1).is_constant:
+            return ()
+        more = np.subtract(op.output.shape, op.input.shape)
+        tried = (np.array([low + (high - low) * part // 3 for low, high in ends]) for part in range(4))
+        return tuple(np.stack([before, more - before], axis=1).astype(op.operand(1).dtype) for before in tried)
 
     def of_rows(
         self, op: Op, inputs: tuple[Tensor | None, ...], output: Tensor, first: int, above: int, below: int

@@ -70,7 +70,7 @@ def padded_dimensions(op: Op) -> list[Padded]:
 
 def _bad_value(op: Op) -> Tensor | None:
     value = op.operand(2)
-    return None if value.is_constant and value.dtype == op.input.dtype and value.elements == 1 else value
+    return None if value.dtype == op.input.dtype and value.elements == 1 else value
 
 
 def _requantized_value(op: Op) -> Tensor | None:
@@ -107,7 +107,8 @@ class PadOperator(OpFamily):
     )
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
-        return (np.pad(given(inputs[0]), amounts(op), constant_values=pad_value(op)),)
+        value = given(inputs[2]).reshape(-1)[0] if op.kind == "PADV2" else pad_value(op)
+        return (np.pad(given(inputs[0]), amounts(op), constant_values=value),)
 
     def row_window(self, op: Op, index: int) -> RowWindow | None:
         if index != 0 or len(op.input.shape) != 4 or op.input.shape[0] != 1 or amounts(op)[0] != (0, 0):
@@ -128,20 +129,24 @@ class PadOperator(OpFamily):
 
 
 class PadV2Operator(PadOperator):
-    """The same with a third input: the value that is put around, a constant of the data's dtype."""
+    """The same with a third input: the value that is put around, of the data's dtype. It may be computed when the model
+    runs (rewrite/computed_operands.py)."""
 
     kind = "PADV2"
     computes_uint8 = True
-    summary = "a constant around a tensor"
+    summary = "a value around a tensor"
     rules: tuple[Rule, ...] = (
         Rule(
             "three inputs and one output", lambda op: len(op.inputs) != 3 or len(op.outputs) != 1 or None in op.inputs
         ),
         *_RULES,
-        Rule("the value is one constant of the input's dtype", _bad_value),
+        Rule("the value is one element of the input's dtype", _bad_value),
         Rule(
             "an int8 value has the output's scale and zero point",
             _requantized_value,
             "TensorFlow Lite Micro refuses it too",
         ),
     )
+
+    def computing(self, op: Op) -> Op | None:
+        return None if op.operand(2).is_constant else replace(op, kind="PAD_WITH")

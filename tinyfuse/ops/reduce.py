@@ -11,7 +11,8 @@ import numpy as np
 
 from tinyfuse.ir import Array, Op, Tensor, given
 from tinyfuse.ir.fixedpoint import RANGE, clamp, multiply_by_quantized_multiplier
-from tinyfuse.ops.base import SAME_ROW, OpFamily, RowWindow, Rule
+from tinyfuse.ops.axes import AlongAxes, AxesOperand
+from tinyfuse.ops.base import SAME_ROW, RowWindow, Rule
 from tinyfuse.ops.dtypes import ONE_QUANTIZATION, computed_dtype
 from tinyfuse.ops.movement import ends
 from tinyfuse.ops.permute import Order, with_constant
@@ -38,13 +39,18 @@ def _bad_axes(op: Op) -> Tensor | None:
     return None if good else tensor
 
 
-def _bad_shape(op: Op) -> Tensor | None:
-    axes, shape = reduced_axes(op), op.input.shape
+def _shape_along(op: Op, axes: tuple[int, ...]) -> tuple[int, ...]:
+    shape = enumerate(op.input.shape)
     if op.attributes_as(Reducer).keep_dims:
-        expected = tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
-    else:
-        expected = tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
-    return None if op.output.shape == expected else op.output
+        return tuple(1 if axis in axes else dim for axis, dim in shape)
+    return tuple(dim for axis, dim in shape if axis not in axes)
+
+
+_AXES = AxesOperand(_shape_along, several=True)
+
+
+def _bad_shape(op: Op) -> Tensor | None:
+    return None if op.output.shape == _shape_along(op, reduced_axes(op)) else op.output
 
 
 def _overflows(op: Op) -> bool:
@@ -75,17 +81,20 @@ def _rules(*dtypes: str) -> tuple[Rule, ...]:
             "the input has rank 1 to 6 and no empty dimension",
             lambda op: op.input if not 1 <= len(op.input.shape) <= 6 or min(op.input.shape) < 1 else None,
         ),
-        Rule("the axes are constant int32, each one of the input's", _bad_axes),
-        Rule("the output has the input's shape without the reduced dimensions", _bad_shape),
-        Rule(
-            "the reduced dimensions are at most two runs of neighbours (dimensions of size 1 count to any)",
-            lambda op: len(reduction_runs(op).reduced) > 2,
-            "reduce dimensions that are not neighbours by one operator each",
+        *_AXES.rules(
+            Rule("the axes are int32, each one of the input's", _bad_axes),
+            Rule("the output has the input's shape without the reduced dimensions", _bad_shape),
+            Rule(
+                "the reduced dimensions are at most two runs of neighbours (dimensions of size 1 count to any)",
+                lambda op: len(reduction_runs(op).reduced) > 2,
+                "reduce dimensions that are not neighbours by one operator each",
+            ),
         ),
     )
 
 
-class _Reduce(OpFamily):
+class _Reduce(AlongAxes):
+    axes = _AXES
     options_table = "ReducerOptions"
     reduces = True
 
@@ -93,11 +102,12 @@ class _Reduce(OpFamily):
         return Reducer(bool(options.get("keep_dims", False)))
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        op, output = _AXES.chosen(op, inputs[1]), op.output
         axes, data = reduced_axes(op), given(inputs[0])
         kept = [axis for axis in range(data.ndim) if axis not in axes]
         terms = data.transpose(*axes, *kept).reshape(reduced_count(op), -1)
         result = self.real(op, terms) if op.output.dtype == "float32" else self.function(op, terms)
-        return (result.reshape(op.output.shape),)
+        return (result.reshape(output.shape),)
 
     def permuted(self, op: Op, order: Order) -> Op | None:
         # of floats the order of the terms counts
@@ -130,10 +140,12 @@ class _Sum(_Reduce):
     sums = True
     rules: tuple[Rule, ...] = (
         *_rules("int8", "int16", "float32"),
-        Rule(
-            "the sum fits 30 bits, also where the output's scale is finer than the input's",
-            _overflows,
-            "TensorFlow Lite Micro would overflow too",
+        _AXES.each(
+            Rule(
+                "the sum fits 30 bits, also where the output's scale is finer than the input's",
+                _overflows,
+                "TensorFlow Lite Micro would overflow too",
+            )
         ),
     )
 

@@ -25,12 +25,19 @@ class FilterBank:
     channels: int
 
 
+def computes_channels(op: Op) -> bool:
+    """Whether a run says which bins and weights are a channel's."""
+    return not all(table.is_constant for table in op.operands[3:])
+
+
 def _reads_inside(op: Op) -> bool:
     """Whether every bin and weight that a channel reads exists."""
     energies, weights, unweights, *tables = op.operands
     needed = op.attributes_as(FilterBank).channels + 1
     if any(table.elements < needed for table in tables):
         return False
+    if computes_channels(op):
+        return True
     bins, starts, widths = (table.values[:needed].astype(np.int64) for table in tables)
     read = widths > 0
     inside = (bins >= 0) & (bins + widths <= energies.elements)
@@ -41,7 +48,8 @@ def _reads_inside(op: Op) -> bool:
 class FilterBankOperator(OpFamily):
     """Inputs: energies [bins], weights and unweights, and of each channel, with one in front of the first, its first
     bin, its first weight and its width. A bin's energy goes into two channels: by its weight into that which has
-    the bin, by its unweight into the next one."""
+    the bin, by its unweight into the next one. A run that computes bins or weights which don't exist ends with an
+    error."""
 
     kind = f"{PREFIX}FilterBank"
     option_keys = ("num_channels",)
@@ -51,7 +59,6 @@ class FilterBankOperator(OpFamily):
         OPTIONS,
         dtypes(("uint32", "int16", "int16", "int16", "int16", "int16"), ("uint64",)),
         Rule("all inputs and the output have one dimension", vectors),
-        within("all inputs but the energies are constant", lambda op: all(t.is_constant for t in op.operands[1:])),
         within("the output has a value for every channel",
                lambda op: (op.attributes_as(FilterBank).channels,) == op.output.shape),
         within("every channel reads bins and weights that exist", _reads_inside),
@@ -73,7 +80,24 @@ class FilterBankOperator(OpFamily):
             carried = rest
         return (np.array(sums[1:], np.uint64),)
 
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        if index < 3 or op.operand(index).is_constant:
+            return ()
+        energies, weights, unweights, *tables = op.operands
+        ends = energies.elements, min(weights.elements, unweights.elements)
+        bins, starts, widths = (t.values.astype(np.int64) if t.is_constant else None for t in tables)
+        # the most that a channel may read, wherever it begins
+        most = np.full(tables[2].elements, min(4, *ends)) if widths is None else np.maximum(widths, 0)
+        for begins, end in ((bins, ends[0]), (starts, ends[1])):
+            if widths is None and begins is not None:
+                most = np.where(begins < 0, 0, np.minimum(most, np.maximum(end - np.resize(begins, most.shape), 0)))
+        limits = most if index == 5 else ends[index - 3] - np.resize(most, tables[index - 3].elements)
+        steps = np.arange(tables[index - 3].elements)
+        return tuple((steps * factor % (limits + 1)).astype(np.int16) for factor in (0, 1, 3))
+
     def macs(self, op: Op) -> int:
+        if not op.operand(5).is_constant:
+            return 2 * op.input.elements
         widths = op.operand(5).values[: op.attributes_as(FilterBank).channels + 1]
         return 2 * int(np.maximum(widths, 0).sum())
 
@@ -225,8 +249,7 @@ class PcanOperator(OpFamily):
         Rule("inputs and output have one dimension", vectors),
         within("channels, noise and output have one shape",
                lambda op: op.input.shape == op.operand(1).shape == op.output.shape),
-        within(f"the table of gains is constant and has {GAINS} values or more",
-               lambda op: op.operand(2).is_constant and op.operand(2).elements >= GAINS),
+        within(f"the table of gains has {GAINS} values or more", lambda op: op.operand(2).elements >= GAINS),
         within("the shift is from 0 to 63 bits", lambda op: 0 <= op.attributes_as(Pcan).snr_shift <= 63),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from tinyfuse.ir import Array, Op, Tensor
 from tinyfuse.ops.base import RowWindow, Rule
 from tinyfuse.ops.movement import Movement, constant_vector, ends, one_dtype, ranks, shape_constant
 from tinyfuse.ops.permute import Order, with_rows_permuted
-from tinyfuse.ops.slice_at import last_begins
+from tinyfuse.ops.slice_at import SliceAt, last_begins
 
 _DTYPES = ("int8", "int16", "int32", "float32", "bool")
 
@@ -41,7 +41,9 @@ def _bad_ranges(op: Op) -> Tensor | None:
     if not constant_vector(sizes, rank, (begins.dtype,)):
         return sizes
     if not begins.is_constant:
-        return None if all(1 <= size <= dim for size, dim in zip(sizes.values, op.input.shape, strict=True)) else sizes
+        # an output of another rank is told of later
+        inside = all(1 <= size <= dim for size, dim in zip(_sizes_at(op), op.input.shape, strict=False))
+        return None if inside else sizes
     for dim, begin, size in _ranges(op):
         if not 0 <= begin < dim:
             return op.operand(1)
@@ -64,16 +66,22 @@ def slice_of(source: Tensor, begin: Sequence[int], output: Tensor, index: int) -
     return Op("SLICE", (source, _indexes(begin), _indexes(output.shape)), (output,), index=index)
 
 
+def _sizes_at(op: Op) -> list[int]:
+    """The sizes where a run says at which indexes the ranges begin; one to the end has the output's."""
+    given = op.operand(2).values.tolist()
+    return [part if size == -1 else size for part, size in zip(op.output.shape, given, strict=False)]
+
+
 def _slice_spans(op: Op) -> list[Span]:
     """What is taken of each dimension; where a run says at which indexes that begins, from the first on."""
     if not op.operand(1).is_constant:
-        return [Span(0, size) for size in op.operand(2).values.tolist()]
+        return [Span(0, size) for size in _sizes_at(op)]
     return [Span(begin, dim - begin if size == -1 else size) for dim, begin, size in _ranges(op)]
 
 
 class SliceOperator(Movement):
     """Inputs: data of rank 1 to 5, and where the ranges begin and how long they are, [rank]. Where they begin may be
-    computed when the model runs (rewrite/computed_begin.py); TFLM takes a length that is computed for the output's."""
+    computed when the model runs (rewrite/computed_operands.py); TFLM takes a computed length for the output's."""
 
     kind = "SLICE"
     summary = "a range of indexes of every dimension"
@@ -83,7 +91,7 @@ class SliceOperator(Movement):
         ranks(1, 5),
         Rule(
             "begin and size are int32 or int64, of one dtype, one a dimension; what is constant of them is a range "
-            "inside the input, and a size is not -1 where the begin is computed",
+            "inside the input",
             _bad_ranges,
             "convert the model with fixed shapes, so that slices are constant",
         ),
@@ -101,6 +109,12 @@ class SliceOperator(Movement):
         fixed = shape_constant(size, op.output)
         return {2: replace(fixed, dtype=size.dtype, data=fixed.values.astype(size.dtype))}
 
+    def computing(self, op: Op) -> Op | None:
+        if op.operand(1).is_constant:
+            return None
+        to_end = SliceAt(tuple(size == -1 for size in op.operand(2).values.tolist()))
+        return replace(op, kind="SLICE_AT", inputs=op.inputs[:2], attributes=to_end)
+
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         begin = op.operand(1)
         if not begin.is_constant:
@@ -108,8 +122,15 @@ class SliceOperator(Movement):
         return super().reference(op, *inputs)
 
     def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        computed = index == 1 and not op.operand(1).is_constant
+        computed = index == 1 and not op.operand(1).is_constant and -1 not in op.operand(2).values
         return (0, min(last_begins(op.input, op.output))) if computed else None
+
+    def tried(self, op: Op, index: int) -> tuple[Array, ...]:
+        begins = op.operand(1)
+        if index != 1 or begins.is_constant or -1 not in op.operand(2).values:
+            return ()
+        sizes, last = op.operand(2).values, np.array(last_begins(op.input, op.output))
+        return tuple(np.where(sizes == -1, last, last * part // 3).astype(begins.dtype) for part in range(4))
 
     def views(self, op: Op, data: Array) -> tuple[Array, ...]:
         return (data[tuple(span.slice for span in _slice_spans(op))],)

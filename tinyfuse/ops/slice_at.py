@@ -1,6 +1,8 @@
-"""SLICE_AT: a SLICE that begins where a run says; an operator of ours, made by rewrite/computed_begin.py alone."""
+"""SLICE_AT: a SLICE that begins where a run says; an operator of ours, made by rewrite/computed_operands.py alone."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,9 +10,22 @@ from tinyfuse.ir import Array, Op, Tensor, all_given
 from tinyfuse.ops.base import OpFamily
 
 
+@dataclass(frozen=True)
+class SliceAt:
+    """to_end: of each dimension, whether the slice goes to its end."""
+
+    to_end: tuple[bool, ...]
+
+
 def last_begins(data: Tensor, output: Tensor) -> list[int]:
     """The greatest index of each dimension at which a slice of the output's shape may begin."""
     return [whole - part for whole, part in zip(data.shape, output.shape, strict=True)]
+
+
+def first_begins(op: Op) -> list[int]:
+    """The least, of a SLICE_AT."""
+    to_end = op.attributes_as(SliceAt).to_end
+    return [last if end else 0 for last, end in zip(last_begins(op.input, op.output), to_end, strict=True)]
 
 
 class SliceAtOperator(OpFamily):
@@ -20,9 +35,6 @@ class SliceAtOperator(OpFamily):
     kind = "SLICE_AT"
     summary = "a slice that begins where a run says"
     in_files = False
-
-    def indexes(self, op: Op, index: int) -> tuple[int, int] | None:
-        return (0, min(last_begins(op.input, op.output))) if index == 1 else None
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         data, begins = all_given(inputs)

@@ -4,7 +4,7 @@ filter over the last of them."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,8 +124,6 @@ class SvdfOperator(OpFamily):
         Rule("input, output and feature weights are int8, the bias int32; time weights and state are both "
              "int16 or both int8; or all are float32", _bad_dtype,
              "quantize the model to int8 (full integer quantization)"),
-        Rule("weights and bias are constant",
-             lambda op: next((t for t in op.operands[1:4] if not t.is_constant), None)),
         Rule("shapes agree: [B, I], [F, I], [F, M], [F / rank], [B, F * M] and [B, F / rank]", _bad_shape),
         Rule("every tensor but the bias has one scale and one zero point, unless they are float32", _unquantized),
         Rule("weights, and a state of int16, have zero point 0", _bad_zero_point),
@@ -139,6 +137,9 @@ class SvdfOperator(OpFamily):
 
     def attributes(self, options: Mapping[str, Any]) -> Svdf:
         return Svdf(options.get("rank", 0), options.get("fused_activation_function", "NONE"))
+
+    def computing(self, op: Op) -> Op | None:
+        return None if all(t.is_constant for t in op.operands[1:4]) else replace(op, kind="COMPUTED_SVDF")
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         if _is_real(op):

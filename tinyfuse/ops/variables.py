@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tinyfuse.ir import Array, Op, Tensor, given
+import numpy as np
+
+from tinyfuse.ir import Array, Op, Tensor, all_given, given
 from tinyfuse.ops.base import OpFamily, Rule
 
 
@@ -22,7 +24,7 @@ class VarHandle:
 
 @dataclass(frozen=True)
 class CallOnce:
-    """Runs a subgraph before the first inference."""
+    """Runs a subgraph the first time that a run comes by."""
 
     init_subgraph_index: int = 0
 
@@ -74,6 +76,19 @@ class ReadVariableOperator(OpFamily):
 
     def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
         return (given(inputs[0]).reshape(op.output.shape),)
+
+
+class AssignOnceOperator(OpFamily):
+    """Input 0, a state, becomes input 1, a constant, unless input 2 says that it has: an int8 that is a state too."""
+
+    kind = "ASSIGN_ONCE"
+    summary = "gives a variable its initial value, the first time that a run comes by"
+    in_files = False
+    updates = (0, 2)
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        state, value, done = all_given(inputs)
+        return (state if done[0] else value.reshape(state.shape), np.ones_like(done))
 
 
 class AssignVariableOperator(OpFamily):

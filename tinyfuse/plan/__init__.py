@@ -1,6 +1,6 @@
 """What runs, and where: the complete result of compilation, and the checker that shares no code with its makers."""
 
-from tinyfuse.plan.memory import ConstantKey, Memory, Staged, StagedArray
+from tinyfuse.plan.memory import ArenaPart, ConstantKey, Memory, Staged, StagedArray
 from tinyfuse.plan.plan import (
     ARENA_ALIGN,
     FEED_STATE,
@@ -21,6 +21,7 @@ __all__ = [
     "ARENA_ALIGN",
     "FEED_STATE",
     "FEED_STATE_BYTES",
+    "ArenaPart",
     "ConstantKey",
     "Group",
     "Memory",

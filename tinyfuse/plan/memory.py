@@ -45,13 +45,24 @@ class Staged:
 
 
 @dataclass(frozen=True)
+class ArenaPart:
+    """A part of an arena that is divided between banks: `bytes` bytes of it from byte `start` on."""
+
+    bank: str
+    start: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Memory:
     """What lies in which bank.
 
     banks    of data, as they were named
     code     the bank of the module's code; None where the linker places that
-    arena    name of the arena's bank; None where no bank may be written, and the firmware places it
+    arena    name of the bank of the whole arena; None where no bank may be written, and the firmware places it, and
+             where it is divided
     state    likewise the state's; None where there is none, too
+    parts    of an arena that is divided, two at least, in order and without a gap; no two in one bank
     weights  the bank of every constant array by its key; empty where no bank is flash
     staged   in the order of the groups
     uncopied_arena_bytes  what the arena would take without these copies; None where there are none
@@ -64,6 +75,7 @@ class Memory:
     staged: tuple[Staged, ...] = ()
     uncopied_arena_bytes: int | None = None
     code: Bank | None = None
+    parts: tuple[ArenaPart, ...] = ()
 
     def bank(self, name: str) -> Bank:
         """The bank of that name."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Array
-from tinyfuse.plan.memory import Memory, Staged
+from tinyfuse.plan.memory import ArenaPart, Memory, Staged
 from tinyfuse.plan.plan import Plan, constant_key
 
 #: a line of the data cache of M7 and M85, which a DMA's bytes may share with nothing
@@ -22,10 +24,13 @@ def check_memory(plan: Plan) -> None:
         return
     held = {bank.name: 0 for bank in memory.banks}
     ram = any(not bank.flash for bank in memory.banks)
-    for what, name, size, align in (
-        ("the arena", memory.arena, plan.arena_bytes, 1),
+    _check_parts(plan, memory.parts)
+    held_in: list[tuple[str, str | None, int, int]] = [
+        *(("a part of the arena", part.bank, part.bytes, 1) for part in memory.parts),
+        *([] if memory.parts else [("the arena", memory.arena, plan.arena_bytes, 1)]),
         ("the state", memory.state, plan.state_bytes, _LINE),
-    ):
+    ]
+    for what, name, size, align in held_in:
         if (name is not None) != (ram and size > 0):
             raise _fault(f"{what} has {'no' if name is None else 'a needless'} bank")
         if name is not None:
@@ -47,6 +52,25 @@ def check_memory(plan: Plan) -> None:
         if taken > bank.bytes:
             raise _fault(f"{bank.name} holds {taken} bytes and has {bank.bytes}")
     _check_staged(plan, memory)
+
+
+def _check_parts(plan: Plan, parts: Sequence[ArenaPart]) -> None:
+    """The parts of an arena that is divided follow each other in banks of their own, each from a line of the cache on,
+    and no buffer lies in two of them."""
+    if not parts:
+        return
+    if len(parts) < 2 or len({part.bank for part in parts}) < len(parts) or (plan.memory and plan.memory.arena):
+        raise _fault("an arena that is divided into too few banks")
+    end = 0
+    for part in parts:
+        if part.start != end or part.bytes <= 0 or part.start % _LINE or part.bytes % 4:
+            raise _fault(f"the arena's part {part.bank} begins or ends where none does")
+        end += part.bytes
+    for buffer in plan.buffers:
+        first = plan.placement.offsets[buffer.name]
+        inside = [part for part in parts if part.start <= first and first + buffer.bytes <= part.start + part.bytes]
+        if not inside:
+            raise _fault(f"{buffer.name} lies in two parts of the arena, or in none")
 
 
 def _check_staged(plan: Plan, memory: Memory) -> None:

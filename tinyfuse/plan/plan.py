@@ -20,7 +20,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.base import RowWindow
 from tinyfuse.ops.control_flow import Calls, called_graphs
 from tinyfuse.options import Options
-from tinyfuse.plan.memory import STAGED_ALIGN, ConstantKey, Memory
+from tinyfuse.plan.memory import STAGED_ALIGN, ArenaPart, ConstantKey, Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +175,21 @@ class Plan:
 
     @cached_property
     def arena_bytes(self) -> int:
-        """Size of the arena: the placement, rounded up so that a C array of it keeps alignment."""
+        """Size of the arena, of all its parts: the placement, rounded up so that a C array of it keeps alignment."""
+        if self.arena_parts:
+            return sum(part.bytes for part in self.arena_parts)
         return _array_bytes(self.placement.arena_bytes)
+
+    @property
+    def arena_parts(self) -> tuple[ArenaPart, ...]:
+        """The parts of an arena that is divided between memory banks; of another one, none."""
+        return self.memory.parts if self.memory else ()
+
+    def arena_bytes_in(self, bank: str) -> int:
+        """Bytes of the arena that lie in a memory bank."""
+        if self.memory and self.memory.arena == bank:
+            return self.arena_bytes
+        return sum(part.bytes for part in self.arena_parts if part.bank == bank)
 
     @property
     def arena_align(self) -> int:

@@ -291,6 +291,11 @@ def _of_conv_mve_s16(p: _Fields, args: _Arguments) -> int:
     return int(p["kernel_h"] * POINTER_BYTES + 4 * inputs)
 
 
+def _of_lstm_rows(p: _Fields, args: _Arguments) -> int:
+    before = int(str(args[1]).rpartition("+ ")[2].rstrip(")"))
+    return before + 4 * int(p["item"]) * int(p["units"]) * (int(p["inputs"]) + int(p["units"]))
+
+
 def _of_detection(p: _Fields, args: _Arguments) -> int:
     """A tinyfuse_box and a float for each box, and with each_class an int32_t for each detection."""
     return int(20 * p["boxes"] + (4 * p["most"] if p["each_class"] else 0))
@@ -347,6 +352,9 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_depthwise_row_w16": _of_taps,
     "tinyfuse_depthwise_packed_row_w16": _of_taps_w16,
     "tinyfuse_detection": _of_detection,
+    # biases and weights of an LSTM: the latter come last
+    "tinyfuse_lstm_rows": _of_lstm_rows,
+    "tinyfuse_svdf_offsets": lambda p, args: 4 * int(args[1]),
     "tinyfuse_biased_s8": lambda p, args: int(args[-1]) * 12,
     **{f"tinyfuse_biased_s16_s{bits}": lambda p, args: int(args[-1]) * 16 for bits in (16, 32, 64)},
 }

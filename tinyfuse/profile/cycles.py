@@ -99,6 +99,33 @@ _M4 = Timing(
     other=1,
 )
 
+_M3 = replace(
+    _M4,
+    source="Cortex-M3 Technical Reference Manual (Arm DDI 0337), instruction set summary and load/store timings",
+    rules=(
+        (r"ml[as]" + _IF, 2),
+        (r"[su]mull" + _IF, 4),  # 3 to 5, and
+        (r"[su]mlal" + _IF, 5.5),  # 4 to 7, as the operands are
+        *_M4.rules,
+    ),
+)
+
+_M0PLUS = Timing(
+    source="Cortex-M0+ Technical Reference Manual (Arm DDI 0484), instruction set summary; the multiplier of one cycle",
+    rules=(
+        (_LOADS, 2),
+        (_STORES, 2),
+        (_MULTIPLES, lambda i: 1 + _registers(i) + ("pc" in i.operands)),
+        (rf"bl{_IF}", 2),  # and one more for the jump, as of any
+        (r"mrs|msr|dmb|dsb|isb", 3),
+    ),
+    taken=1,
+    free_jumps="",
+    pipes=(),
+    same_pipe=0,
+    other=0,
+)
+
 _M55 = Timing(
     source="scheduling model of the Cortex-M55 in LLVM (ARMScheduleM55.td, by Arm): an MVE instruction takes two "
     "beats, which overlap with another pipe's; no dual issue assumed",
@@ -155,7 +182,10 @@ _M7 = Timing(
     other=0,
 )
 
-_TIMINGS = {"cortex-m4": _M4, "cortex-m7": _M7, "cortex-m33": _M33, "cortex-m55": _M55}
+_TIMINGS = {
+    "cortex-m0plus": _M0PLUS, "cortex-m3": _M3, "cortex-m4": _M4, "cortex-m7": _M7, "cortex-m33": _M33,
+    "cortex-m55": _M55,
+}  # fmt: skip
 
 
 def timing(cpu: str | None) -> Timing | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinyfuse.banks import MOST_BANKS
 from tinyfuse.errors import EmulationFailed, ToolMissing
+from tinyfuse.plan import Plan
 from tinyfuse.profile.code_map import CodeMap, code_map, stage_of_line
 from tinyfuse.toolchain.packages import how_to_get
 from tinyfuse.toolchain.programs import find_program
@@ -23,7 +24,7 @@ if TYPE_CHECKING:  # of the extra "verify"
 #: the memories that are told apart; plugin.c has the same indices
 REGIONS = ("flash", "arena", "stack", "other")
 FLASH, ARENA, STACK, OTHER = range(4)
-#: columns of counts: the regions, then the weights in each memory bank, last the states
+#: columns of counts: the regions, then the weights, or a part of the arena, in each memory bank, last the states
 BANKS, COLUMNS = OTHER + 1, OTHER + 1 + MOST_BANKS + 1
 STATES = COLUMNS - 1
 
@@ -70,11 +71,16 @@ class Image:
 
 
 def read_image(
-    elf_file: Path, module: str, source: str, arena_bytes: int, mve: bool, banks: Sequence[str] = ()
+    elf_file: Path,
+    module: str,
+    source: str,
+    arena: Sequence[tuple[int, int]],
+    mve: bool,
+    banks: Sequence[str] = (),
 ) -> Image:
-    """The image of a firmware that build_module made of a module: its name, its C, the size of its
-    arena, whether the core has MVE, and its memory banks. ToolMissing without pyelftools or the cross compiler's
-    objdump."""
+    """The image of a firmware that build_module made of a module: its name, its C, the column and the size of its
+    arena, or of each of its parts, whether the core has MVE, and its memory banks. ToolMissing without pyelftools or
+    the cross compiler's objdump."""
     own = re.compile(rf"{re.escape(module)}_(run|slide|feed_rows|take_row|group_\d+)")
     with elf_file.open("rb") as file:
         elf = open_elf(file)
@@ -95,11 +101,10 @@ def read_image(
         ]
         code = code_map(elf.get_dwarf_info(), own)
     named = {symbol.name: symbol for symbol in symbols}
-    memory = named["memory"]  # the arena between two guards, in firmware/verify.c
-    guard = named["guard_bytes"]["st_value"]
+    guard = named["guard_bytes"]["st_value"]  # before each part of the arena, and behind it, in firmware/verify.c
     stack = named["stack_limit"]["st_value"]
     regions = (
-        (ARENA, memory["st_value"] + guard, arena_bytes),
+        *((column, named[f"memory_{n}"]["st_value"] + guard, size) for n, (column, size) in enumerate(arena)),
         (STACK, stack, named["stack_top"]["st_value"] - stack),
         *sections,
     )
@@ -119,6 +124,13 @@ def read_image(
     entries = ("infer",) if f"{module}_feed_rows" in named else (f"{module}_slide", f"{module}_run")
     entry = next(named[name] for name in entries if name in named)
     return Image(entry["st_value"] & ~1, regions, _borders(symbols), part_at, tuple(parts), instructions)
+
+
+def arena_columns(plan: Plan) -> list[tuple[int, int]]:
+    """The column and the size of a plan's arena, or of each of its parts."""
+    numbers = {bank.name: number for number, bank in enumerate(plan.memory.banks if plan.memory else ())}
+    parts = [(BANKS + numbers[part.bank], part.bytes) for part in plan.arena_parts]
+    return parts or [(ARENA, plan.arena_bytes)]
 
 
 def _part(instruction: Instruction, code: CodeMap, own: re.Pattern[str], stages: dict[int, int]) -> Part:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tinyfuse.board_timing import BoardTiming
 from tinyfuse.profile.cycles import Timing
-from tinyfuse.profile.image import COLUMNS, NONE, Image, Part
+from tinyfuse.profile.image import BANKS, COLUMNS, FLASH, NONE, STATES, Image, Part
 from tinyfuse.profile.plugin import Count
+
+_NEVER_WAITS = BoardTiming()
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,7 @@ class Usage:
 
     loaded, stored   bytes, by column (image.py)
     calls            function calls (bl, blx) that were made
-    cycles           an estimate, None for a core without a table
+    cycles           an estimate, what the board's flash adds included; None for a core without a table
     lowest           the lowest stack address written, None where none was
     """
 
@@ -26,6 +29,11 @@ class Usage:
     calls: int
     cycles: float | None
     lowest: int | None
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes that are loaded from flash; banks of weights are flash too."""
+        return self.loaded[FLASH] + sum(self.loaded[BANKS:STATES])
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Profile:
     outside: Usage
 
 
-def measure(counts: list[Count], image: Image, timing: Timing | None) -> Profile:
+def measure(counts: list[Count], image: Image, timing: Timing | None, board: BoardTiming = _NEVER_WAITS) -> Profile:
     """The profile of the counts of an inference; `timing` is None for a core without a table."""
     weighed = _weigh(counts, image, timing)
     of_group: dict[int, list[Count]] = {NONE: []}
@@ -46,7 +54,7 @@ def measure(counts: list[Count], image: Image, timing: Timing | None) -> Profile
         of_group.setdefault(count.group, []).append(count)
 
     def usage(which: list[Count]) -> Usage:
-        return _sum(which, image, weighed)
+        return _on_board(_sum(which, image, weighed), board)
 
     def parts(which: list[Count]) -> dict[Part, Usage]:
         numbers = {count.part for count in which}
@@ -60,6 +68,10 @@ def measure(counts: list[Count], image: Image, timing: Timing | None) -> Profile
         {group: parts(which) for group, which in groups.items()},
         outside,
     )
+
+
+def _on_board(usage: Usage, board: BoardTiming) -> Usage:
+    return usage if usage.cycles is None else replace(usage, cycles=board.cycles(usage.cycles, usage.flash_bytes))
 
 
 def _weigh(counts: list[Count], image: Image, timing: Timing | None) -> dict[Count, float]:

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tinyfuse.cost.cycles import plan_cycles, timing_of
 from tinyfuse.cost.predict import known_total, plan_stages
 from tinyfuse.errors import UsageError
 from tinyfuse.plan import Group, Memory, Plan, Stage
 from tinyfuse.profile.image import ARENA, BANKS, COLUMNS, FLASH, OTHER, REGIONS, STATES
 from tinyfuse.profile.measure import Profile, Usage
-from tinyfuse.report.report_json import JsonObject, stage_json
+from tinyfuse.report.report_json import JsonObject, stage_json, timing_json
 from tinyfuse.verify.emulation.result import Firmware, Outcome
 
 
@@ -30,7 +31,9 @@ class Measured:
 def profile_json(measured: Measured) -> JsonObject:
     """The figures of one build, groups and operators included."""
     plan, outcome, profile = measured.plan, measured.outcome, measured.profile
-    predicted = plan_stages(plan)
+    predicted, cycles = plan_stages(plan), plan_cycles(plan)
+    timing = timing_of(plan.context.target, plan.options)
+    predicted_cycles = known_total([each for stages in cycles for each in stages])
     return {
         **_usage(plan.memory, profile.total if profile else None, plan.macs, None),
         "instructions": outcome.instructions,
@@ -38,18 +41,22 @@ def profile_json(measured: Measured) -> JsonObject:
         "instructions_per_mac": _ratio(outcome.instructions, plan.macs),
         "macs": plan.macs,
         "predicted_instructions": known_total([each for stages in predicted for each in stages]),
+        "predicted_cycles": predicted_cycles,
+        "predicted_ms": timing.milliseconds(predicted_cycles),
+        "estimated_ms": timing.milliseconds(profile.total.cycles if profile else None),
+        "timing": None if plan.options.timing is None else timing_json(timing),
         "cycles_source": measured.cycles_source,
         "arena_bytes": plan.arena_bytes,
         "state_bytes": plan.state_bytes,
         "ram_bytes": measured.firmware.ram_bytes,
         "stack_bytes": outcome.stack_bytes,
         "board_cycles": None,
-        "groups": [_group(measured, group, stages) for group, stages in zip(plan.groups, predicted, strict=True)],
+        "groups": [_group(measured, *each) for each in zip(plan.groups, predicted, cycles, strict=True)],
         "outside_groups": _usage(plan.memory, profile.outside if profile else None, None, None),
     }
 
 
-def _group(measured: Measured, group: Group, predicted: list[float | None]) -> JsonObject:
+def _group(measured: Measured, group: Group, predicted: list[float | None], cycles: list[float | None]) -> JsonObject:
     profile = measured.profile
     usage = profile.groups.get(group.index) if profile else None
     runs = measured.plan.runs(group)
@@ -60,16 +67,16 @@ def _group(measured: Measured, group: Group, predicted: list[float | None]) -> J
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total(predicted),
+        "predicted_cycles": known_total(cycles),
         "board_cycles": None,
         "stack_bytes": _stack(measured, usage),
-        "operators": [
-            _operator(measured, group, stage, instructions)
-            for stage, instructions in zip(group.stages, predicted, strict=True)
-        ],
+        "operators": [_operator(measured, group, *each) for each in zip(group.stages, predicted, cycles, strict=True)],
     }
 
 
-def _operator(measured: Measured, group: Group, stage: Stage, predicted: float | None) -> JsonObject:
+def _operator(
+    measured: Measured, group: Group, stage: Stage, predicted: float | None, cycles: float | None
+) -> JsonObject:
     profile = measured.profile
     usage, functions = None, None
     if profile:
@@ -90,6 +97,7 @@ def _operator(measured: Measured, group: Group, stage: Stage, predicted: float |
         "output_elements": elements,
         **_usage(measured.plan.memory, usage, macs, elements),
         "predicted_instructions": known_total([predicted]),
+        "predicted_cycles": known_total([cycles]),
         "functions": functions,
     }
 
@@ -142,24 +150,25 @@ def _usage(memory: Memory | None, usage: Usage | None, macs: int | None, element
         "instructions": usage.instructions,
         "instructions_per_mac": _ratio(usage.instructions, macs),
         "instructions_per_output": _ratio(usage.instructions, elements),
-        "loaded_bytes": _regions(usage.loaded),
-        "stored_bytes": _regions(usage.stored),
+        "loaded_bytes": _regions(memory, usage.loaded),
+        "stored_bytes": _regions(memory, usage.stored),
         "bank_bytes": None if memory is None else _banks(memory, usage),
         "calls": usage.calls,
         "estimated_cycles": _whole(usage.cycles),
     }
 
 
-def _regions(columns: tuple[int, ...]) -> dict[str, int]:
-    """Bytes by memory: weights are flash wherever they lie, a state is other memory."""
+def _regions(memory: Memory | None, columns: tuple[int, ...]) -> dict[str, int]:
+    """Bytes by memory: weights are flash wherever they lie, parts of the arena are arena, a state is other memory."""
     found = dict(zip(REGIONS, columns, strict=False))
-    found[REGIONS[FLASH]] += sum(columns[BANKS:STATES])
+    for number, bank in enumerate(memory.banks if memory else ()):
+        found[REGIONS[FLASH if bank.flash else ARENA]] += columns[BANKS + number]
     found[REGIONS[OTHER]] += columns[STATES]
     return found
 
 
 def _banks(memory: Memory, usage: Usage) -> dict[str, dict[str, int]]:
-    """Bytes loaded and stored of each bank: its weights, and the arena and the states where they lie in it."""
+    """Bytes loaded and stored of each bank: its weights, and arena, or what of it, and states lie in it."""
     found = {}
     for number, bank in enumerate(memory.banks):
         columns = [BANKS + number]

@@ -21,9 +21,21 @@ def profile_text(data: JsonObject, width: int) -> RenderableType:
     head = Text(f"{data['options']['name']} on {data['target']}, {data['emulator']}, {compiler}")
     parts: list[RenderableType] = [head, Text(), _totals(data), Text(), _operators(data, width)]
     if data["cycles_source"]:
-        parts += [Text(), Text(f"cycles: an estimate, from: {data['cycles_source']}", "dim")]
+        source = f"cycles: an estimate, from: {data['cycles_source']}"
+        parts += [Text(), Text(f"{source}{_waits(data)}", "dim")]
     parts += [Text(f"warning: {warning}", "yellow") for warning in data["warnings"]]
     return Group(*parts)
+
+
+def _waits(data: JsonObject) -> str:
+    """What the board adds to the core's cycles."""
+    timing = data["timing"]
+    if timing is None:
+        return ""
+    return (
+        f"; times {timing['fetch']:g} and {timing['cycles_per_flash_byte']:g} for each byte loaded from flash, at "
+        f"{timing['mhz']:g} MHz (--timing {timing['name']})"
+    )
 
 
 # --- totals ------------------------------------------------------------------------------------
@@ -56,6 +68,8 @@ def _total_rows(build: JsonObject) -> list[tuple[str, float | None]]:
         ("instructions, predicted", build["predicted_instructions"]),
         ("instructions / MAC", build["instructions_per_mac"]),
         ("cycles, estimated", build["estimated_cycles"]),
+        ("est. cycles, predicted", build["predicted_cycles"]),
+        *([("ms, estimated", ms)] if (ms := build["estimated_ms"]) is not None else []),
         *([("cycles, on the board", cycles)] if (cycles := build.get("board_cycles")) is not None else []),
         ("calls", build["calls"]),
     ]

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from tinyfuse.banks import Bank
+from tinyfuse.cost.activation_traffic import buffer_traffic
 from tinyfuse.cost.traffic import Layer, layers
 from tinyfuse.plan import Memory, Plan
 
 
 def memory_json(plan: Plan) -> dict[str, Any] | None:
-    """None where no banks were named. Loads are predicted bytes of an inference; arena's and state's are not known."""
+    """None where no banks were named. Loads, and traffic (loads and stores), are predicted bytes of an inference; the
+    state's are not known."""
     memory = plan.memory
     if memory is None:
         return None
     every = list(layers(plan))
     return {
         "banks": [_bank(plan, memory, bank.name, every) for bank in memory.banks],
+        "arena_parts": [{"bank": part.bank, "start": part.start, "bytes": part.bytes} for part in memory.parts],
         "copies": [
             {
                 "group": staged.group,
@@ -40,7 +43,7 @@ def _bank(plan: Plan, memory: Memory, name: str, every: list[Layer]) -> dict[str
     bank = memory.bank(name)
     held = [layer for layer in every if memory.weights.get(layer.keys[0]) == name]
     weights = sum(len(key[3]) for layer in held for key in layer.keys)
-    arena = plan.arena_bytes if memory.arena == name else 0
+    arena = plan.arena_bytes_in(name)
     state = plan.state_bytes if memory.state == name else 0
     copied = {array.key for staged in memory.staged for array in staged.arrays}
     left = sum(layer.loads for layer in held if layer.keys[0] not in copied)
@@ -52,8 +55,10 @@ def _bank(plan: Plan, memory: Memory, name: str, every: list[Layer]) -> dict[str
         "bytes": bank.bytes,
         "kind": "flash" if bank.flash else "ram",
         "slow": bank.slow,
+        "fast": bank.fast,
         "used_bytes": arena + state + weights,
         "arena_bytes": arena,
+        "arena_traffic": _arena_traffic(plan, name),
         "state_bytes": state,
         "weight_bytes": weights,
         "weight_loads": left + by_copies,
@@ -70,11 +75,25 @@ def _bank(plan: Plan, memory: Memory, name: str, every: list[Layer]) -> dict[str
     }
 
 
+def _arena_traffic(plan: Plan, bank: str) -> int:
+    """Of what an inference loads and stores of the arena, that in a bank."""
+    traffic, offsets = buffer_traffic(plan), plan.placement.offsets
+    if not plan.arena_parts:
+        return sum(traffic.values()) if plan.arena_bytes_in(bank) else 0
+    return sum(
+        traffic[buffer.name]
+        for part in plan.arena_parts
+        for buffer in plan.buffers
+        if part.bank == bank and 0 <= offsets[buffer.name] - part.start < part.bytes
+    )
+
+
 def memory_lines(data: dict[str, Any] | None) -> list[str]:
     """Of the summary: a line for each bank, and what copies take."""
     if data is None:
         return []
-    lines = [_bank_line(bank) for bank in data["banks"]]
+    traffic = sum(bank["arena_traffic"] for bank in data["banks"]) if data["arena_parts"] else None
+    lines = [_bank_line(bank, traffic) for bank in data["banks"]]
     if data["code"]:
         sort = "flash" if data["code"]["kind"] == "flash" else "RAM"
         lines.append(f"{data['code']['name']:<8} {'code':>17}   of {data['code']['bytes']:,}, {sort}")
@@ -89,20 +108,25 @@ def memory_lines(data: dict[str, Any] | None) -> list[str]:
     return lines
 
 
-def _bank_line(bank: dict[str, Any]) -> str:
+def _bank_line(bank: dict[str, Any], traffic: int | None) -> str:
+    """`traffic`: of all parts of an arena that is divided."""
     held = [what for what in ("arena", "state") if bank[f"{what}_bytes"]]
+    if traffic is not None and bank["arena_bytes"]:
+        share = 100 * bank["arena_traffic"] / max(1, traffic)
+        held[0] = f"part of the arena, {bank['arena_bytes']:,}, with {share:.0f} % of its loads and stores, predicted"
     if bank["layers"]:
         held.append(f"weights of {len(bank['layers'])} layers, {bank['weight_loads']:,} bytes loaded, predicted")
         if bank["weight_loads"] != bank["uncopied_weight_loads"]:
             held[-1] += f" ({bank['uncopied_weight_loads']:,} without copies)"
-    sort = f"{'slow ' if bank['slow'] else ''}{'flash' if bank['kind'] == 'flash' else 'RAM'}"
+    speed = "slow " if bank["slow"] else "fast " if bank["fast"] else ""
+    sort = f"{speed}{'flash' if bank['kind'] == 'flash' else 'RAM'}"
     what = ", ".join(held) or "nothing"
     return f"{bank['name']:<8} {bank['used_bytes']:>11,} bytes   of {bank['bytes']:,}, {sort}: {what}"
 
 
 def layer_lines(data: dict[str, Any] | None) -> list[str]:
     """Of report.txt: each layer with its bank."""
-    if data is None or not data["banks"]:
+    if data is None or not any(bank["layers"] for bank in data["banks"]):
         return []
     width = max(len(bank["name"]) for bank in data["banks"])
     lines = [f"{'bank':<{width}}  {'bytes':>9}  {'loaded':>11}  weights of"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tinyfuse.compiler import Compilation, steps_of
+from tinyfuse.cost.cycles import predicted_cycles
 from tinyfuse.cost.predict import plan_instructions, predicted_total
 from tinyfuse.ir import Graph
 from tinyfuse.options import OPTIMIZE, Options
@@ -40,6 +41,7 @@ def pareto_json(plan: Plan, progress: Progress = silent) -> list[JsonObject]:
             "state_bytes": plans[point].state_bytes,
             "macs": plans[point].macs,
             "predicted_instructions": predicted_total(plans[point]),
+            "predicted_cycles": predicted_cycles(plans[point]),
             "slower": round(point[1] / fewest - 1, 4),
             "groups": len(plans[point].groups),
             "optimize": taken.get(point, []),
@@ -94,13 +96,15 @@ def _beaten(point: _Point, others: Iterable[_Point]) -> bool:
     return any(other != point and other[0] <= point[0] and other[1] <= point[1] for other in others)
 
 
-def pareto_lines(front: list[JsonObject]) -> list[str]:
-    """A table with a bar for arena and state."""
+def pareto_lines(front: list[JsonObject], count: str = "instructions") -> list[str]:
+    """A table with a bar for arena and state, and what --count counts."""
+    key = f"predicted_{count}"
     largest = max(map(_ram, front))
     keeps = any(point["state_bytes"] for point in front)
-    lines = [f"{'arena':>9}{'    state' * keeps}  {'predicted':>12}  {'slower':>7}  {'groups':>6}"]
+    counted = "est. cycles" if count == "cycles" else "predicted"
+    lines = [f"{'arena':>9}{'    state' * keeps}  {counted:>12}  {'slower':>7}  {'groups':>6}"]
     for point in front:
-        predicted = "?" if point["predicted_instructions"] is None else f"{point['predicted_instructions']:,}"
+        predicted = "?" if point[key] is None else f"{point[key]:,}"
         bar = "#" * max(1, round(_BAR * _ram(point) / largest))
         chosen = f"  --optimize {', '.join(point['optimize'])}" if point["optimize"] else ""
         state = f"{point['state_bytes']:>9,}" if keeps else ""

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from tinyfuse import __version__
+from tinyfuse.board_timing import BoardTiming
+from tinyfuse.cost.cycles import predicted_cycles, predicted_ms, timing_of
 from tinyfuse.cost.predict import estimated_code_bytes, predicted_total
 from tinyfuse.cost.steps import longest_step
 from tinyfuse.emit.header import tensor_symbols
@@ -57,6 +59,7 @@ def report_json(
         "macs": plan.macs,
         "model_macs": sum(FAMILIES[op.kind].macs(op) for op in plan.source.ops),
         "predicted_instructions": predicted_total(plan),
+        **cycles_json(plan),
         "arena_bytes": plan.arena_bytes,
         "arena_lower_bound": plan.arena_lower_bound,
         "placement_optimal": plan.arena_lower_bound == plan.arena_bytes,
@@ -114,6 +117,21 @@ def report_json(
             for tensor, storage in _parts(plan)
         ],
     }
+
+
+def cycles_json(plan: Plan) -> JsonObject:
+    """What is predicted of an inference's time: estimated cycles, and on which board."""
+    timing = timing_of(plan.context.target, plan.options)
+    return {
+        "predicted_cycles": predicted_cycles(plan),
+        "predicted_ms": predicted_ms(plan),
+        "timing": None if plan.options.timing is None else timing_json(timing),
+    }
+
+
+def timing_json(timing: BoardTiming) -> JsonObject:
+    """A board's timing, and what a byte loaded from its flash waits."""
+    return asdict(timing) | {"cycles_per_flash_byte": round(timing.flash_byte, 4)}
 
 
 def _longest_step(plan: Plan) -> JsonObject | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tinyfuse import __version__
 from tinyfuse.arena import arena_map
+from tinyfuse.board_timing import BY_USER
 from tinyfuse.emit.identifiers import comment
 from tinyfuse.plan import Plan
 from tinyfuse.report.compressed import compressed_line, compressed_lines
@@ -15,15 +16,18 @@ from tinyfuse.report.window import window_lines
 _LIBRARIES = {"tinyfuse": "tinyfuse", "cmsis-nn": "CMSIS-NN", "both": "both"}
 
 
-def report_text(plan: Plan, data: JsonObject) -> str:
-    """The text of report.txt; `data` is that of report_json without a measured code size."""
+def report_text(plan: Plan, data: JsonObject, cycles: bool = False) -> str:
+    """The text of report.txt; `data` is that of report_json without a measured code size. `cycles`: with estimated
+    cycles, though the options don't ask for any."""
+    counts_cycles = plan.options.count == "cycles"
     lines = [
         f"{plan.options.name}: {comment(plan.graph.path.replace(chr(92), '/').split('/')[-1])} "
         f"for {plan.context.target.name}, by tinyfuse {__version__}",
         f"model SHA-256 {plan.graph.sha256}",
-        f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}",
+        f"kernels {plan.options.kernels}, fusion {plan.options.fusion}, optimize {plan.options.optimize}"
+        f"{', count cycles' if counts_cycles else ''}",
         "",
-        *summary_lines(data),
+        *summary_lines(data, cycles or counts_cycles or plan.options.timing is not None),
         "",
         *_port_lines("input", data["inputs"]),
         *_port_lines("output", data["outputs"]),
@@ -43,8 +47,8 @@ def report_text(plan: Plan, data: JsonObject) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary_lines(data: JsonObject) -> list[str]:
-    """What `gen` shows: the figures alone."""
+def summary_lines(data: JsonObject, cycles: bool = True) -> list[str]:
+    """What `gen` shows: the figures alone, with estimated cycles or without."""
     arena, unfused = data["arena_bytes"], data["unfused_arena_bytes"]
     proof = (
         "proven minimal"
@@ -62,6 +66,7 @@ def summary_lines(data: JsonObject) -> list[str]:
         f"code     {data['code_bytes']:>11,} bytes   {measured}",
         f"MACs     {data['macs']:>11,}{_removed(data)}",
         *_instructions_line(data),
+        *(_cycles_line(data) if cycles else []),
         *_step_line(data["longest_step"]),
         *memory_lines(data["memory"]),
     ]
@@ -72,6 +77,23 @@ def _instructions_line(data: JsonObject) -> list[str]:
         return []
     run = "an inference" if data["window"] is None else "a step"
     return [f"speed    {data['predicted_instructions']:>11,} instructions {run}, predicted"]
+
+
+def _cycles_line(data: JsonObject) -> list[str]:
+    if data["predicted_cycles"] is None:
+        return []
+    run, told = "an inference" if data["window"] is None else "a step", cycles_words(data)
+    return [f"cycles   {data['predicted_cycles']:>11,} {run}, estimated{told}"]
+
+
+def cycles_words(data: JsonObject) -> str:
+    """What goes on after a number of estimated cycles: where they would be, and how long they would take."""
+    timing = data["timing"]
+    if timing is None:
+        return " for a core that never waits for its memories"
+    named = "" if timing["source"] == BY_USER else f" on {timing['name']}"
+    clock, waits = f"{timing['mhz']:g} MHz", f"{timing['cycles_per_flash_byte']:g} for a byte of flash"
+    return f"{named}, {data['predicted_ms']:,} ms at {clock}, {waits}"
 
 
 def _step_line(step: JsonObject | None) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from tinyfuse.ir import Graph, Saving
 from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
-from tinyfuse.rewrite.computed_begin import computed_begin
+from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
@@ -21,6 +21,7 @@ from tinyfuse.rewrite.fold_activation import fold_activation
 from tinyfuse.rewrite.fold_adjoint import fold_adjoint
 from tinyfuse.rewrite.fold_constants import fold_constants
 from tinyfuse.rewrite.fold_pad import fold_pad
+from tinyfuse.rewrite.join_siblings import join_siblings
 from tinyfuse.rewrite.one_channel_depthwise import one_channel_depthwise
 from tinyfuse.rewrite.patterns import replace_patterns
 from tinyfuse.rewrite.prune_channels import prune_channels
@@ -44,7 +45,7 @@ OBSERVERS: list[Callable[[Pass, Graph, Graph], None]] = []
 Rewritten = dict[tuple[Pass, Graph], Graph]
 
 #: what rules are asked of: with all constants, and operators that have kernels
-BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights, computed_begin)
+BEFORE_CHECK: tuple[Pass, ...] = (fold_constants, computed_weights, computed_operands)
 
 #: what every fusion level gets: nothing here joins two operators that both run
 ALWAYS: tuple[Pass, ...] = (drop_dead,)
@@ -52,7 +53,7 @@ ALWAYS: tuple[Pass, ...] = (drop_dead,)
 #: what `--fusion basic` and `rows` add
 FUSING: tuple[Pass, ...] = (
     replace_patterns, fold_adjoint, cancel_transposes, dilate, fold_pad, fold_activation, tabulate, drop_identities,
-    share_results,
+    share_results, join_siblings,
 )  # fmt: skip
 
 #: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images

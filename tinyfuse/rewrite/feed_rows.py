@@ -40,7 +40,8 @@ def _image(graph: Graph) -> Tensor:
     message = "--feed-rows: no input is an image [1, H, W, C]"
     if images:
         message = "--feed-rows: no output depends on the image, so that nothing would take its rows"
-    raise CompileError(graph.path, Problem(message, tensor=str((images or graph.inputs)[0]), hint=HINT))
+    about = next(map(str, [*images, *graph.inputs]), None)
+    raise CompileError(graph.path, Problem(message, tensor=about, hint=HINT))
 
 
 def _split(graph: Graph, image: Tensor) -> tuple[list[Op], list[Op]]:

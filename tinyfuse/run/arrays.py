@@ -31,6 +31,11 @@ class ModelInput:
     note: str | None
 
 
+def runs_of(inputs: Sequence[ModelInput]) -> int:
+    """How many inferences these are for; a model without inputs is run once."""
+    return len(inputs[0].values) if inputs else 1
+
+
 def read_inputs(arguments: tuple[str, ...], tensors: tuple[Tensor, ...]) -> list[ModelInput]:
     """The model's inputs, in its order, of `--input` arguments.
 
@@ -53,6 +58,8 @@ def take_inputs(named: Iterable[tuple[str, str | None, np.ndarray]], tensors: tu
     expected = ", ".join(f"{s} ({t.dtype}{list(t.shape)})" for s, t in zip(symbols, tensors, strict=True))
     found: dict[Tensor, np.ndarray] = {}
     for told, name, array in named:
+        if not tensors:
+            raise UsageError(f"{told}: the model has no inputs")
         if name is None and len(tensors) > 1:
             raise UsageError(f"{told}: say for which input, NAME=FILE; the model's are {expected}")
         if name is not None and name not in by_name:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from tinyfuse.cost.table import cost_table
+from tinyfuse.cost.table import counted_table
 from tinyfuse.errors import InternalFault
 from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
@@ -119,7 +119,7 @@ def compression(op: Op, kernel: Kernel, context: Context, by_row: bool) -> Compr
     plain = replace(context, weights="packed")
     others = candidates(op, plain)
     other = next((k for k in others if k.name == kernel.costs_as), others[0])
-    spared, table = _flash(op, other, plain) - _flash(op, kernel, context), cost_table(context.target.cost_table)
+    spared, table = _flash(op, other, plain) - _flash(op, kernel, context), counted_table(context)
     if table is None:
         return Compression(spared, None)
     after = table.kernel(op, kernel, by_row, context)
@@ -141,7 +141,7 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
     """Of kernels, each with whether it is called by rows, the first, unless the cost table knows a surely
     faster one. Faster ones take more scratch, so not where RAM is all; nor in the place of CMSIS-NN's where
     the user asked for these."""
-    best, table = usable[0], cost_table(context.target.cost_table)
+    best, table = usable[0], counted_table(context)
     if table is None or context.optimize == "ram":
         return best
     if context.kernels == "cmsis-nn":  # of these, which form of the function

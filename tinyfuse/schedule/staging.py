@@ -6,15 +6,15 @@ while its group runs; where there is room, from the group before it on, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tinyfuse.arena import Buffer, plan_arena
+from tinyfuse.arena import Buffer
 from tinyfuse.cost.traffic import constant_bytes, constant_loads
 from tinyfuse.plan import Memory, Plan, Stage, Staged, StagedArray, constant_key
 from tinyfuse.plan.memory import STAGED_ALIGN
-from tinyfuse.plan.plan import WORD_ALIGN
+from tinyfuse.schedule.parts import with_more
 
 #: how often a layer has to load its constants for a copy to be worth its reading and writing
 WORTH = 2.0
@@ -39,18 +39,19 @@ def staged(plan: Plan) -> Plan:
     """The plan with copies; as it is where nothing is to be copied, or where an inference may be left halfway: a module
     in steps, or one that is fed rows, may find its arena elsewhere, or long after."""
     memory = plan.memory
-    if memory is None or memory.arena is None or plan.options.step or plan.options.feed_rows:
+    if memory is None or plan.options.step or plan.options.feed_rows:
         return plan
-    bank = memory.bank(memory.arena)
-    room = bank.bytes - (plan.state_bytes + STAGED_ALIGN if memory.state == memory.arena else 0)
-    if plan.options.max_ram is not None:
-        room = min(room, plan.options.max_ram - plan.state_bytes)
+    rooms = {
+        bank.name: bank.bytes - (plan.state_bytes + STAGED_ALIGN if memory.state == bank.name else 0)
+        for bank in memory.banks
+        if plan.arena_bytes_in(bank.name) and not bank.slow
+    }
     layers = sorted(_worthwhile(plan, memory), key=lambda layer: -layer.density)
-    if bank.slow or not layers:
+    if not rooms or not layers:
         return plan
 
     def copied(chosen: Sequence[_Layer], ahead: Iterable[int] = ()) -> Plan | None:
-        return _with(plan, memory, chosen, room, frozenset(ahead))
+        return _with(plan, memory, chosen, rooms, frozenset(ahead))
 
     chosen, found = _as_many_as_fit(layers, copied)
     if found is None or found.memory is None:
@@ -85,9 +86,11 @@ def _worthwhile(plan: Plan, memory: Memory) -> Iterable[_Layer]:
                 yield _Layer(group.index, stage)
 
 
-def _with(plan: Plan, memory: Memory, layers: Sequence[_Layer], room: int, ahead: frozenset[int]) -> Plan | None:
+def _with(
+    plan: Plan, memory: Memory, layers: Sequence[_Layer], rooms: Mapping[str, int], ahead: frozenset[int]
+) -> Plan | None:
     """The plan with copies of these layers' constants, begun one group earlier for those of the groups `ahead`; None
-    where its arena would take more than `room`."""
+    where its arena would take more than --max-ram allows, or than the `rooms` of the banks that it lies in."""
     copies, buffers = [], []
     for group in sorted({layer.group for layer in layers}):
         arrays, end = [], 0
@@ -98,9 +101,10 @@ def _with(plan: Plan, memory: Memory, layers: Sequence[_Layer], room: int, ahead
         begun, name = max(0, group - (group in ahead)), f"staged{group}"
         copies.append(Staged(group, begun, name, tuple(arrays)))
         buffers.append(Buffer(name, end, begun, group, STAGED_ALIGN, f"weights of group {group}"))
-    every = (*plan.buffers, *buffers)
-    placement = plan_arena(every, plan.overlaps)
-    if -(-placement.arena_bytes // WORD_ALIGN) * WORD_ALIGN > room:
+    placed = with_more(plan, memory, buffers, rooms)
+    if placed is None:
         return None
-    copied = replace(memory, staged=tuple(copies), uncopied_arena_bytes=plan.arena_bytes)
-    return replace(plan, buffers=every, placement=placement, memory=copied)
+    with_copies = replace(placed[1], staged=tuple(copies), uncopied_arena_bytes=plan.arena_bytes)
+    found = replace(placed[0], memory=with_copies)
+    most = plan.options.max_ram
+    return found if most is None or found.ram_bytes <= most else None

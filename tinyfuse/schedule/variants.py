@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from tinyfuse.cost.cycles import counted_cycles
 from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
@@ -49,7 +50,8 @@ class Variants:
         version, lacks = CMSIS_NN_VERSIONS[options.cmsis_nn_version], frozenset(options.cmsis_nn_lacks)
         return Context(
             self._target, version, options.kernels, lacks, optimize, options.weights, self._price, options.step,
-            divided=options.max_step is not None, at_once=_AT_ONCE[optimize][0],
+            divided=options.max_step is not None, cycles=counted_cycles(self._target, options),
+            at_once=_AT_ONCE[optimize][0],
         )  # fmt: skip
 
     def steps(self, optimize: str, with_views: bool = True) -> Iterator[tuple[str, Graph]]:

@@ -37,16 +37,25 @@ _REORDERING = none_or(
 _MEMORY_BANKS = record(
     banks=items(
         record(
-            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, used_bytes=COUNT, arena_bytes=COUNT,
-            state_bytes=COUNT, weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
+            name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]}, slow=FLAG, fast=FLAG, used_bytes=COUNT,
+            arena_bytes=COUNT, arena_traffic=COUNT, state_bytes=COUNT,
+            weight_bytes=COUNT, weight_loads=COUNT, uncopied_weight_loads=COUNT,
             layers=items(record(operator=TEXT, bytes=COUNT, loads=COUNT, copied=FLAG)),
         )
     ),
+    arena_parts=items(record(bank=TEXT, start=COUNT, bytes=COUNT)),
     copies=items(record(group=COUNT, begun=COUNT, bytes=COUNT, offset=COUNT)),
     copied_bytes=COUNT,
     uncopied_arena_bytes=none_or(COUNT),
     code=none_or(record(name=TEXT, bytes=COUNT, kind={"enum": ["ram", "flash"]})),
 )  # fmt: skip
+
+_BOARD_TIMING = record(
+    name=TEXT, description=TEXT, mhz=none_or(NUMBER), wait_states=COUNT, line=COUNT, reads=NUMBER, fetch=NUMBER,
+    source=TEXT, cycles_per_flash_byte=NUMBER,
+)  # fmt: skip
+_TIMING = none_or(_BOARD_TIMING)
+_PREDICTED_CYCLES = record(predicted_cycles=none_or(COUNT), predicted_ms=none_or(NUMBER), timing=_TIMING)
 
 _FIGURES = record(
     macs=COUNT,
@@ -141,6 +150,7 @@ _REPORT = record(
                 state_bytes=COUNT,
                 macs=COUNT,
                 predicted_instructions=none_or(COUNT),
+                predicted_cycles=none_or(COUNT),
                 slower=NUMBER,
                 groups=COUNT,
                 optimize=items(TEXT),
@@ -151,7 +161,7 @@ _REPORT = record(
     costs=none_or(_COSTS),
 )
 
-_COST = record(instructions=none_or(COUNT), ram_bytes=none_or(COUNT))
+_COST = record(instructions=none_or(COUNT), ram_bytes=none_or(COUNT), cycles=none_or(COUNT))
 _EXPLAIN = record(
     arena_bytes=COUNT,
     macs=COUNT,
@@ -236,9 +246,11 @@ _USAGE = record(
     estimated_cycles=none_or(COUNT),
 )
 _PREDICTED = record(predicted_instructions=none_or(COUNT))
+_BOTH_PREDICTED = joined(_PREDICTED, record(predicted_cycles=none_or(COUNT)))
 _TOTALS = joined(
-    _USAGE, _PREDICTED,
+    _USAGE, _PREDICTED, _PREDICTED_CYCLES,
     record(
+        estimated_ms=none_or(NUMBER),
         instructions_mean=none_or(COUNT), macs=COUNT, cycles_source=none_or(TEXT), arena_bytes=COUNT,
         state_bytes=COUNT, ram_bytes=none_or(COUNT), stack_bytes=none_or(COUNT),
     ),
@@ -253,7 +265,7 @@ _PROFILE = joined(
         groups=items(
             joined(
                 _USAGE,
-                _PREDICTED,
+                _BOTH_PREDICTED,
                 record(
                     name=TEXT,
                     macs=COUNT,
@@ -264,7 +276,7 @@ _PROFILE = joined(
                         joined(
                             _OPERATOR,
                             _USAGE,
-                            _PREDICTED,
+                            _BOTH_PREDICTED,
                             record(
                                 kernel=TEXT,
                                 macs=COUNT,
@@ -324,7 +336,7 @@ _RUN = record(
 _MEMORY = none_or({"type": "array", "items": COUNT, "minItems": 2, "maxItems": 2})
 _TARGET = record(
     name=TEXT, description=TEXT, cpu=none_or(TEXT), flags=items(TEXT), any_compiler=FLAG, fpu=FLAG,
-    dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT),
+    dsp=FLAG, mve=FLAG, cost_table=none_or(TEXT), cycle_table=none_or(TEXT), boards=items(_BOARD_TIMING),
     qemu_machine=none_or(TEXT), qemu_tick_ns=none_or(NUMBER), renode_cpu=none_or(TEXT), flash=_MEMORY, ram=_MEMORY,
     bulk=_MEMORY,
 )  # fmt: skip
@@ -346,9 +358,9 @@ _PROBLEM = record(message=TEXT, operator=none_or(TEXT), tensor=none_or(TEXT), hi
 
 #: command -> what it prints where all is well
 ANSWERS: dict[str, Schema] = {
-    "report": joined(_ENVELOPE, _FIGURES, _REPORT),
-    "gen": joined(_ENVELOPE, _FIGURES, record(files=table(SHA256), output=TEXT)),
-    "explain": joined(_ENVELOPE, _EXPLAIN),
+    "report": joined(_ENVELOPE, _FIGURES, _PREDICTED_CYCLES, _REPORT),
+    "gen": joined(_ENVELOPE, _FIGURES, _PREDICTED_CYCLES, record(files=table(SHA256), output=TEXT)),
+    "explain": joined(_ENVELOPE, _EXPLAIN, _PREDICTED_CYCLES),
     "verify": joined(_ENVELOPE, _COMPARISON, _VERIFY),
     "profile": joined(_ENVELOPE, _PROFILE),
     "board-validate": joined(_ENVELOPE, _COMPARISON, _BOARD),

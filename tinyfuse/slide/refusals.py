@@ -21,7 +21,8 @@ def sliding_input(graph: Graph, axis: int) -> int:
             return number
     others = [f"--slide-axis {other}" for other in range(6) if any(_has_frames(t, other) for t in graph.inputs)]
     message = f"--slide: no input has frames along dimension {axis}, behind dimensions of size 1 alone"
-    raise _refused(graph, message, graph.inputs[0], f"give {' or '.join(others) or 'the whole model, without --slide'}")
+    about = next(iter(graph.inputs), None)
+    raise _refused(graph, message, about, f"give {' or '.join(others) or 'the whole model, without --slide'}")
 
 
 def _has_frames(tensor: Tensor, axis: int) -> bool:
@@ -65,5 +66,5 @@ def step_macs(needs: Needs) -> int:
     return sum(macs_of(op, needs.rows.get(op.output) if op.outputs else None) for op in needs.graph.ops)
 
 
-def _refused(graph: Graph, message: str, tensor: Tensor, hint: str) -> CompileError:
-    return CompileError(graph.path, Problem(message, tensor=str(tensor), hint=hint))
+def _refused(graph: Graph, message: str, tensor: Tensor | None, hint: str) -> CompileError:
+    return CompileError(graph.path, Problem(message, tensor=None if tensor is None else str(tensor), hint=hint))

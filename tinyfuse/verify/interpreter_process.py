@@ -73,12 +73,14 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def run_interpreter(
-    kind: str, folder: Path, arena_bytes: int, afresh: bool, tensors: list[int], time_limit: float
+    kind: str, folder: Path, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int], time_limit: float
 ) -> tuple[int, str]:
     """(exit code, what was printed) of one request to the interpreter `kind`, "tflm" or "litert", whose files are in
     `folder` (oracle_worker.py). A code below 0 is the signal that ended it. EmulationFailed after `time_limit`
     seconds."""
-    request = {"folder": str(folder), "arena_bytes": arena_bytes, "afresh": afresh, "tensors": tensors}
+    request = {
+        "folder": str(folder), "arena_bytes": arena_bytes, "afresh": afresh, "frames": frames, "tensors": tensors
+    }  # fmt: skip
     key = (kind, os.getpid())
     with _ONE_AT_A_TIME:
         process = _PROCESSES.get(key)

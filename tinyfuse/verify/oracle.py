@@ -24,6 +24,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.ops.interpret import run_graph
 from tinyfuse.options import ORACLES
 from tinyfuse.rewrite.fold_constants import fold_constants
+from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.interpreter_process import run_interpreter
 
 _TIME_LIMIT = 600.0
@@ -105,7 +106,7 @@ class InterpreterOracle(_Runs):
         self.version = version(package)
         self.warnings: tuple[str, ...] = ()
         self._model = model_bytes
-        self._layouts, inputs = graph.layouts, graph.inputs
+        self._layouts, zeros = graph.layouts, input_set(graph, 3, seed=0)[2]
         graph = graph if graph.layouts is None else graph.layouts.file
         self._outputs = graph.outputs
         self._last = [op for op in graph.ops if op.kind in FAMILIES and set(op.outputs) <= set(graph.outputs)]
@@ -116,7 +117,7 @@ class InterpreterOracle(_Runs):
         # More than enough: every tensor twice (scratch), and TFLM's own structures.
         self._arena_bytes = 2 * sum(t.bytes for t in tensors) + 2 * len(model_bytes) + (1 << 20)
         # A model that can't be run is found here; some fail only in an inference.
-        self.run([np.zeros(tensor.shape, tensor.dtype) for tensor in inputs])
+        self.run(zeros)
 
     def run_streams(self, inputs: list[list[list[np.ndarray]]]) -> list[list[list[np.ndarray]]]:
         return [
@@ -140,7 +141,13 @@ class InterpreterOracle(_Runs):
             np.savez(Path(folder, "inputs.npz"), allow_pickle=False, **named)
             try:
                 code, log = run_interpreter(
-                    self.name, Path(folder), self._arena_bytes, self._afresh, indexes, _TIME_LIMIT
+                    self.name,
+                    Path(folder),
+                    self._arena_bytes,
+                    self._afresh,
+                    list(map(len, inputs)),
+                    indexes,
+                    _TIME_LIMIT,
                 )
             except EmulationFailed as stopped:
                 hint = "a WHILE that never ends? Then the module doesn't either" if self._loops else "give fewer --runs"

@@ -5,12 +5,13 @@ abort on a model it doesn't like. Started by interpreter_process.py as a script,
 
 It answers each line of its input, a request
 
-    {"folder": FOLDER, "arena_bytes": BYTES, "afresh": false, "tensors": []}
+    {"folder": FOLDER, "arena_bytes": BYTES, "afresh": false, "frames": [4, 4], "tensors": []}
 
-with a line that has an exit code. FOLDER has model.tflite and inputs.npz (arrays "STREAM_FRAME_INDEX"); outputs.npz is
-written there, with the tensors of those places in the file instead of the model's outputs where any are named, and
-log.txt with what was printed. A model with state gets a new interpreter for every stream (`afresh`), one without keeps
-the first. The interpreter's library is loaded once: a request is answered by a child, which may abort.
+with a line that has an exit code. `frames`: of each stream. FOLDER has model.tflite and inputs.npz (arrays
+"STREAM_FRAME_INDEX"); outputs.npz is written there, with the tensors of those places in the file instead of the
+model's outputs where any are named, and log.txt with what was printed. A model with state gets a new interpreter for
+every stream (`afresh`), one without keeps the first. The interpreter's library is loaded once: a request is answered by
+a child, which may abort.
 """
 
 import ctypes
@@ -105,16 +106,19 @@ def litert(model: bytes, arena_bytes: int, tensors: tuple[int, ...] = ()) -> Inf
     return infer
 
 
-def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, tensors: list[int]) -> None:
+def answer(kind: str, folder: str, arena_bytes: int, afresh: bool, frames: list[int], tensors: list[int]) -> None:
     """Runs model.tflite of a folder on inputs.npz and writes outputs.npz."""
     model = Path(folder, "model.tflite").read_bytes()
-    runs: dict[tuple[int, int], dict[int, np.ndarray]] = {}
+    # a model may have no inputs
+    runs: dict[tuple[int, int], dict[int, np.ndarray]] = {
+        (stream, frame): {} for stream, count in enumerate(frames) for frame in range(count)
+    }
     with np.load(Path(folder, "inputs.npz")) as arrays:
         for name in arrays.files:
             stream, frame, index = map(int, name.split("_"))
-            runs.setdefault((stream, frame), {})[index] = arrays[name]
+            runs[stream, frame][index] = arrays[name]
     outputs, infer = {}, None
-    for (stream, frame), inputs in sorted(runs.items()):
+    for (stream, frame), inputs in runs.items():
         if infer is None or (frame == 0 and afresh):
             infer = {"tflm": tflm, "litert": litert}[kind](model, arena_bytes, tuple(tensors))
         for index, array in enumerate(infer([inputs[i] for i in range(len(inputs))])):

@@ -111,6 +111,9 @@ _BOUNDED = ("GELU", "L2_NORMALIZATION", "RESIZE_BILINEAR", "SOFTMAX", "LOG_SOFTM
 
 
 def _filled(t: Tensor, op: Op, how: str, rng: np.random.Generator) -> np.ndarray:
+    tried = FAMILIES[op.kind].tried(op, op.inputs.index(t))
+    if tried:
+        return tried[rng.integers(len(tried))]
     if t.dtype == "float32" and op.kind in ("SOFTMAX", "LOG_SOFTMAX") and how == "random":
         return rng.normal(0, 6, t.shape).astype(np.float32)  # exps of which many count
     if isinstance(op.attributes, Detection):

@@ -59,6 +59,12 @@ def _power(exponent: float) -> Op:
     return operator("POW", operands, tensor(_IMAGE, None, dtype="float32"))
 
 
+def _whole_power(shape, exponent: int | None = None) -> Op:
+    """Of int32."""
+    exponents = tensor(shape, None, dtype="int32") if exponent is None else constant(np.array(exponent, np.int32))
+    return operator("POW", [tensor((7, 9), None, dtype="int32"), exponents], tensor((7, 9), None, dtype="int32"))
+
+
 def _add_n(dtype: str, count: int, shape=_IMAGE, source=(0.1, 3), result=(0.3, -5), const=False) -> Op:
     if dtype != "int8":
         source = result = (None, 0)
@@ -107,6 +113,10 @@ NAMED: dict[str, dict[str, Op]] = {
     "POW": {
         **{name: _floored("POW", *both) for name, both in _FLOATS.items()},
         **{f"to the power of {exponent}": _power(exponent) for exponent in (2.0, 3.0, 0.5, -1.0)},
+        "int32": _whole_power((7, 9)),
+        "int32, a power a column": _whole_power((9,)),
+        "int32 to a constant power": _whole_power((), 3),
+        "int32 to no power": _whole_power((), 0),
     },
     "ADD_N": {
         "int8": _add_n("int8", 3),

@@ -13,9 +13,10 @@ from tinyfuse.targets import Target
 
 #: bytes between two banks, which are filled and watched
 GAP = 4096
-#: what the harness puts round arena and states: guards, the arena's second place, the other stream's state
+#: what the harness puts round arena and states: guards, the arena's second place, the one that the checks of the header
+#: define, the other stream's state
 _ROUND_ARENA, _ROUND_STATES = 96 << 10, 16 << 10
-_ARENAS, _STATES = 2, 3
+_ARENAS, _STATES = 3, 3
 #: more than the code of any module that is tried
 _MOST_CODE = 256 << 10
 
@@ -33,7 +34,8 @@ class Region:
 @dataclass(frozen=True)
 class BoardBanks:
     """regions  of the banks that hold something
-    arena, states  names of the memories that the linker script puts them into
+    arena, states  names of the memories that the linker script puts them into: of the arena its first part, the others
+             in `parts`
     script   file of the module's fragment of a linker script
     borders  symbols of the first byte of each bank of weights or code, and of the first behind it
     code, code_load  the bank of code, and what the fragment calls the region that it is loaded from
@@ -48,6 +50,7 @@ class BoardBanks:
     borders: tuple[tuple[str, str], ...]
     code: str | None
     code_load: str
+    parts: tuple[str, ...] = ()
 
 
 def board_banks(plan: Plan) -> BoardBanks | None:
@@ -75,10 +78,12 @@ def board_banks(plan: Plan) -> BoardBanks | None:
         left[place] = (start, at - GAP - start)
         regions.append(Region(bank.name, at, size, f".{name}.{bank.name}"))
     borders = tuple((f"__{name}_{r.bank}_start", f"__{name}_{r.bank}_end") for r in regions if r.section)
-    arena, states = (place or "tinyfuse_RAM" for place in (memory.arena, memory.state))
+    first, *others = [part.bank for part in memory.parts] or [memory.arena or "tinyfuse_RAM"]
+    states = memory.state or "tinyfuse_RAM"
     rest = replace(target, flash=left["flash"], ram=left["ram"], bulk=left["bulk"] if target.bulk else None)
     code = memory.code.name if memory.code else None
-    return BoardBanks(rest, tuple(regions), arena, states, f"{name}_memory.ld", borders, code, f"{name}_code_load")
+    script, load = f"{name}_memory.ld", f"{name}_code_load"
+    return BoardBanks(rest, tuple(regions), first, states, script, borders, code, load, tuple(others))
 
 
 def _place(target: Target, bank: Bank, size: int) -> str:
@@ -93,8 +98,9 @@ def _place(target: Target, bank: Bank, size: int) -> str:
 def _bytes(plan: Plan, memory: Memory, bank: str) -> int:
     """Bytes that a bank takes of the board: of flash no more than the plan says that its weights take."""
     size = sum(len(key[3]) + key[1] - 1 for key, place in memory.weights.items() if place == bank)
-    if memory.arena == bank:
-        size += _ARENAS * plan.arena_bytes + _ROUND_ARENA
+    of_arena = plan.arena_bytes_in(bank)
+    if of_arena:
+        size += _ARENAS * of_arena + _ROUND_ARENA
     if memory.state == bank:
         size += _STATES * plan.state_bytes + _ROUND_STATES
     return -(-size // 64) * 64
@@ -129,9 +135,17 @@ def sections_with(script: str, banks: BoardBanks) -> str:
     """The text of sections.ld for a module with banks."""
     script = _board_names(script)
     table = " ".join(f"LONG({start}) LONG({end})" for start, end in banks.borders)
+    further = range(1, 1 + len(banks.parts))
+
+    def part(n: int, bank: str) -> str:
+        place = f"part_{n}_start = .; *(.arena_{n}) . = ALIGN(8); part_{n}_end = .;"
+        return f".arena_{n} (NOLOAD) : ALIGN(8) {{ {place} }} > {bank}"
+
     for place, text in (
         ("/* banks of weights */", table),
         ("/* the module's fragment */", f"INCLUDE {banks.script}"),
+        ("/* further parts of the arena */", " ".join(f"LONG(part_{n}_start) LONG(part_{n}_end)" for n in further)),
+        ("/* sections of further parts */", "\n    ".join(map(part, further, banks.parts))),
         ("> tinyfuse_RAM /* the arena's bank */", f"> {banks.arena}"),
         ("> tinyfuse_RAM /* the states' bank */", f"> {banks.states}"),
     ):

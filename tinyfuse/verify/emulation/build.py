@@ -38,7 +38,7 @@ tinyfuse_inputs_end:
 class ModuleFiles:
     """A generated module: `sources` are the .c files in `folder`, `name` the prefix of its
     functions ("kws"), `prefix` that of its macros ("KWS"), `flags` more flags of the compiler, `banks` where its memory
-    banks are on the board."""
+    banks are on the board, `parts` the bytes of the parts of an arena that is divided."""
 
     name: str
     prefix: str
@@ -46,6 +46,7 @@ class ModuleFiles:
     sources: tuple[str, ...]
     flags: tuple[str, ...] = ()
     banks: BoardBanks | None = None
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def build_firmware(
         f"-DRUNS={len(fed)}",
         *([f"-DFRAMES={frames}"] if frames is not None else []),
         *(["-DAWAITS"] if awaits else []),
+        *([f"-DARENA_PARTS(PART)={_parts(module)}"] if module.parts else []),
         *(["-DSPREAD"] if spread and emulator != "host" else []),
         *(["-DCONSOLE_UART"] if emulator == "renode" else []),
     )
@@ -144,6 +146,10 @@ def build_firmware(
         ram_bytes=static_bytes + sum(symbol_size(made[_FIRMWARE / "verify.c"], name) for name in memories),
         kernel_symbols=group_symbols(sized, module.name) if debug else {},
     )
+
+
+def _parts(module: ModuleFiles) -> str:
+    return " ".join(f"PART({number}, {size})" for number, size in enumerate(module.parts))
 
 
 def _write(interface: Interface | None, work: Path, emulator: str) -> list[str]:

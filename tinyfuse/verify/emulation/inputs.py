@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tinyfuse.ir import Array, Graph, Tensor
+from tinyfuse.ir import Array, Graph, Op, Tensor
 from tinyfuse.ir.fixedpoint import RANGE
 from tinyfuse.ops import FAMILIES
 
@@ -21,13 +21,35 @@ def input_set(graph: Graph, runs: int, seed: int) -> list[list[np.ndarray]]:
     """
     generator = np.random.default_rng(seed)
 
-    def random(number: int = 0) -> list[np.ndarray]:
-        return [_KINDS[number % len(_KINDS)](graph, tensor, generator) for tensor in graph.inputs]
+    tried = {tensor: _tried(graph, tensor) for tensor in graph.inputs}
 
-    fixed = [[np.full(t.shape, _corners(graph, t)[corner], t.dtype) for t in graph.inputs] for corner in range(3)]
+    def random(number: int = 0) -> list[np.ndarray]:
+        kind = _KINDS[number % len(_KINDS)]
+        return [
+            tried[t][generator.integers(len(tried[t]))] if tried[t] else kind(graph, t, generator) for t in graph.inputs
+        ]
+
+    def corner(number: int) -> list[np.ndarray]:
+        return [
+            tried[t][number % len(tried[t])] if tried[t] else np.full(t.shape, _corners(graph, t)[number], t.dtype)
+            for t in graph.inputs
+        ]
+
+    fixed = [corner(number) for number in range(3)]
     if runs < 3:
         return [random(), *fixed][:runs]
     return fixed + [random(number) for number in range(runs - 3)]
+
+
+def _tried(graph: Graph, tensor: Tensor) -> tuple[Array, ...]:
+    """What to try of an input whose elements say together what some operator does; () of any other."""
+    readers = ((op, i) for op in _known(graph, tensor) for i, t in enumerate(op.inputs) if t is tensor)
+    return next((values for values in (FAMILIES[op.kind].tried(op, i) for op, i in readers) if values), ())
+
+
+def _known(graph: Graph, tensor: Tensor) -> list[Op]:
+    """Who reads a tensor, but for operators that an interpreter alone has."""
+    return [op for op in graph.consumers.get(tensor, ()) if op.kind in FAMILIES]
 
 
 def _corners(graph: Graph, tensor: Tensor) -> tuple[float, float, float]:
@@ -53,7 +75,7 @@ def _indexes(graph: Graph, tensor: Tensor) -> tuple[int, int] | None:
     """The least and the greatest value of what some operator takes for indexes, moved by others or not; else None."""
     waiting, seen = [tensor], {tensor}
     for moved in waiting:
-        for op in graph.consumers.get(moved, ()):
+        for op in _known(graph, moved):
             family = FAMILIES[op.kind]
             places = [index for index, operand in enumerate(op.inputs) if operand is moved]
             found = next((ends for ends in (family.indexes(op, index) for index in places) if ends is not None), None)

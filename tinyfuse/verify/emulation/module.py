@@ -103,4 +103,5 @@ def write_module(plan: Plan, folder: Path, flags: tuple[str, ...]) -> ModuleFile
         weights = f"{name}_weights.S"
         files[weights] = _BLOB.format(name=name).encode()
     write_folder(folder, files, force=False)
-    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", weights), flags, board_banks(plan))
+    parts = tuple(part.bytes for part in plan.arena_parts)
+    return ModuleFiles(name, name.upper(), folder, (f"{name}.c", weights), flags, board_banks(plan), parts)

@@ -7,12 +7,24 @@
 
 #define NOT_MEASURED INT64_MIN
 
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+
+/* What the module's functions take for an arena. ARENA_PARTS is defined where that is in parts: a list of
+   PART(number, bytes). */
+#ifdef ARENA_PARTS
+struct PASTE(MODULE_NAME, arena_parts);
+typedef const struct PASTE(MODULE_NAME, arena_parts) *arena_pointer;
+#else
+typedef void *arena_pointer;
+#endif
+
 /* FRAMES is defined where the module has a state, which its run function then takes. */
 #ifdef FRAMES
-#define RUN_PARAMETERS void *arena, void *state
+#define RUN_PARAMETERS arena_pointer arena, void *state
 #define RUN_ARGUMENTS arena, state
 #else
-#define RUN_PARAMETERS void *arena
+#define RUN_PARAMETERS arena_pointer arena
 #define RUN_ARGUMENTS arena
 #endif
 

@@ -23,11 +23,11 @@ extern uint32_t flash_start[], code_end[], flash_end[], constants_start[], const
 extern uint32_t inputs_start[], inputs_end[], arena_start[], arena_end[], states_start[], states_end[];
 extern uint32_t ram_end[], bulk_used[], bulk_end[];
 
-/* Memory banks that hold weights. */
+/* Memory banks that hold weights, and those that hold further parts of the arena. */
 struct stretch {
     uint32_t *start, *end;
 };
-extern const struct stretch bank_table[], bank_table_end[];
+extern const struct stretch bank_table[], bank_table_end[], part_table[], part_table_end[];
 
 /* --- console ---------------------------------------------------------------------------------- */
 
@@ -286,16 +286,23 @@ static int bank_count(void)
     return (int)(((uintptr_t)bank_table_end - (uintptr_t)bank_table) / sizeof *bank_table);
 }
 
+static int part_count(void)
+{
+    return (int)(((uintptr_t)part_table_end - (uintptr_t)part_table) / sizeof *part_table);
+}
+
 /* The stretches in use, those in banks last. */
 static const struct stretch *used(int number)
 {
-    return number < IN_USE ? &in_use[number] : &bank_table[number - IN_USE];
+    const int in_bank = number - IN_USE, count = bank_count();
+
+    return in_bank < 0 ? &in_use[number] : in_bank < count ? &bank_table[in_bank] : &part_table[in_bank - count];
 }
 
 /* The next stretch of a memory that nobody uses, from `from` on; it ends where it begins when there are no more. */
 static struct stretch unused_from(uint32_t *from, uint32_t *end)
 {
-    const int count = IN_USE + bank_count();
+    const int count = IN_USE + bank_count() + part_count();
     struct stretch found = {from, end};
 
     for (int i = 0; i < count; ++i) {

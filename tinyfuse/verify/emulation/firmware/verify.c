@@ -41,8 +41,6 @@
 
 #include MODULE_HEADER
 
-#define PASTE_(a, b) a##_##b
-#define PASTE(a, b) PASTE_(a, b)
 #define MODULE(name) PASTE(MODULE_NAME, name)
 #define MODULE_MACRO(name) PASTE(MODULE_PREFIX, name)
 
@@ -65,9 +63,37 @@ extern const uint8_t tinyfuse_blob[], tinyfuse_blob_end[]; /* weights apart from
 #define UNIT (2 * ARENA_ALIGN)
 #endif
 #define WHOLE_UNITS(bytes) (((bytes) + UNIT - 1) / UNIT * UNIT)
-enum { AFTER = GUARD + ARENA_BYTES, END = WHOLE_UNITS(AFTER + GUARD) };
-static uint8_t memory[END] __attribute__((aligned(UNIT))) IN_ARENA;
-static uint8_t *const arena = memory + GUARD;
+
+/* The arena's parts, each in a section of its own; one, where it is whole. */
+#ifdef ARENA_PARTS
+#define IS_IN_PARTS 1
+#else
+#define IS_IN_PARTS 0
+#define ARENA_PARTS(PART) PART(0, ARENA_BYTES)
+#endif
+#define IN_PART(n) section(".arena_" #n)
+#define MEMORY_BYTES(size) WHOLE_UNITS(GUARD + (size) + GUARD)
+#define DEFINE_MEMORY(n, size) static uint8_t memory_##n[MEMORY_BYTES(size)] __attribute__((aligned(UNIT), IN_PART(n)));
+ARENA_PARTS(DEFINE_MEMORY)
+
+static const struct part {
+    uint8_t *memory;
+    size_t after, end; /* of what is the module's, of the guard behind it */
+} parts[] = {
+#define ROW(n, size) {memory_##n, GUARD + (size), MEMORY_BYTES(size)},
+    ARENA_PARTS(ROW)
+};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+#if IS_IN_PARTS
+#define ADDRESS(n, size) memory_##n + GUARD,
+static const MODULE(arena_parts) first_place = {ARENA_PARTS(ADDRESS)};
+static const arena_pointer arena = &first_place;
+#define SIZE_FOR_INIT sizeof *arena
+#else
+static uint8_t *const arena = memory_0 + GUARD;
+#define SIZE_FOR_INIT ARENA_BYTES
+#endif
 
 /* Only for their size, which build.py reads: nothing refers to them, so the linker drops them. */
 uint8_t tinyfuse_arena_bytes[ARENA_BYTES];
@@ -307,11 +333,14 @@ static void leave_state(int run)
 
 static void check_inside(const char *what, const void *start, size_t bytes)
 {
-    uintptr_t offset = (uintptr_t)start - (uintptr_t)arena;
+    for (int i = 0; i < PARTS; ++i) {
+        const uintptr_t offset = (uintptr_t)start - (uintptr_t)parts[i].memory - GUARD, size = parts[i].after - GUARD;
 
-    if (offset > ARENA_BYTES || bytes > ARENA_BYTES - offset) {
-        fail(what, (int64_t)offset);
+        if (offset <= size && bytes <= size - offset) {
+            return;
+        }
     }
+    fail(what, (int64_t)((uintptr_t)start - (uintptr_t)parts[0].memory - GUARD));
 }
 
 /* --- one inference ----------------------------------------------------------------------------- */
@@ -370,7 +399,7 @@ static size_t random_count(uint32_t *state, size_t most)
 
 /* A step: all rows at once where it is timed, else in random numbers, the first step one by one. Between two calls the
    arena is free but for what the caller writes for the last of them. */
-static int infer(void *same_arena, void *same_state)
+static int infer(arena_pointer same_arena, void *same_state)
 {
     uint32_t random = (uint32_t)this_run;
     size_t row = 0;
@@ -392,7 +421,9 @@ static int infer(void *same_arena, void *same_state)
         refused(feed_from(NULL, 1), MODULE_MACRO(ERROR_NULL), "no rows");
         refused(feed_from(NULL, 0), MODULE_MACRO(NO_RESULT_YET), "an empty batch");
         if (MODULE_MACRO(INPUTS) == 1) {
-            memset(arena, 0x5A ^ (int)row, ARENA_BYTES);
+            for (int i = 0; i < PARTS; ++i) {
+                memset(parts[i].memory + GUARD, 0x5A ^ (int)row, parts[i].after - GUARD);
+            }
         }
         status = feed(row, count);
         row += count;
@@ -405,7 +436,7 @@ static int infer(void *same_arena, void *same_state)
 
 #else
 
-static int infer(void *same_arena)
+static int infer(arena_pointer same_arena)
 {
     const int timed = this_run == 1;
     uint32_t random = (uint32_t)this_run;
@@ -457,7 +488,7 @@ static int infer(void *same_arena)
 
 static const uint8_t *new_frames; /* what infer() brings */
 
-static int infer(void *same_arena, void *same_state)
+static int infer(arena_pointer same_arena, void *same_state)
 {
     const int status = MODULE(slide)(same_arena, same_state, (const void *)new_frames);
 
@@ -470,7 +501,16 @@ static int infer(void *same_arena, void *same_state)
 #elif MODULE_MACRO(CURSOR_ROWS)
 
 /* Steps, and after each of them all that the module may rely on lies elsewhere. */
-static uint8_t second_place[ARENA_BYTES] __attribute__((aligned(2 * ARENA_ALIGN))) IN_ARENA;
+#define DEFINE_SECOND(n, size) static uint8_t second_##n[size] __attribute__((aligned(2 * ARENA_ALIGN), IN_PART(n)));
+ARENA_PARTS(DEFINE_SECOND)
+#define SECOND(n, size) second_##n,
+static uint8_t *const second_parts[] = {ARENA_PARTS(SECOND)};
+#if IS_IN_PARTS
+static const MODULE(arena_parts) second_struct = {ARENA_PARTS(SECOND)};
+#define SECOND_PLACE &second_struct
+#else
+#define SECOND_PLACE second_0
+#endif
 static MODULE(cursor) cursor IN_ARENA;
 
 static const MODULE(cursor) first_step = MODULE_MACRO(FIRST_STEP);
@@ -484,16 +524,22 @@ static int step(RUN_PARAMETERS)
 #endif
 }
 
-static void move_arena(uint8_t *from, uint8_t *to)
+/* All parts to the second place, or back. */
+static void move_arena(int to_second)
 {
-    memcpy(to, from, ARENA_BYTES);
-    memset(from, 0xA5, ARENA_BYTES);
+    for (int i = 0; i < PARTS; ++i) {
+        uint8_t *const first = parts[i].memory + GUARD;
+        uint8_t *const from = to_second ? first : second_parts[i];
+
+        memcpy(to_second ? second_parts[i] : first, from, parts[i].after - GUARD);
+        memset(from, 0xA5, parts[i].after - GUARD);
+    }
 }
 
 /* The most ticks of a step go to `most`, where that is not NULL. */
 static int in_steps(RUN_PARAMETERS, int64_t *most)
 {
-    uint8_t *const places[] = {(uint8_t *)arena, second_place};
+    const arena_pointer places[] = {arena, SECOND_PLACE};
     int at = 0, status;
 
     cursor = first_step;
@@ -508,10 +554,10 @@ static int in_steps(RUN_PARAMETERS, int64_t *most)
             status = step(RUN_ARGUMENTS);
         }
         at = 1 - at;
-        move_arena(places[1 - at], places[at]);
+        move_arena(at);
     } while (status == MODULE_MACRO(MORE_STEPS));
     if (at == 1) {
-        move_arena(places[1], places[0]);
+        move_arena(0);
     }
     return status;
 }
@@ -598,7 +644,7 @@ static void put_changed(int run, const char *name, uintptr_t address)
     put_char(' ');
     put_text(name);
     if (address != 0u) {
-        put_field(", arena[", (int64_t)address - (int64_t)(uintptr_t)arena);
+        put_field(", arena[", (int64_t)address - (int64_t)(uintptr_t)(parts[0].memory + GUARD));
         put_char(']');
     }
     end_line();
@@ -622,7 +668,7 @@ static int run_for_stack(int run, RUN_PARAMETERS, int64_t *stack)
 static const uint8_t *load_inputs(int run, const uint8_t *input)
 {
     (void)run;
-    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+    for (size_t i = 0; i != MODULE_MACRO(INPUTS); ++i) {
         void *destination = MODULE(input)(arena, i);
 
 #if MODULE_MACRO(FEED_ROWS)
@@ -701,7 +747,7 @@ int main(void)
     uintptr_t address;
     const char *changed;
 
-    /* a symbol for profile/image.py, which says where in `memory` the arena is */
+    /* a symbol for profile/image.py, which says where in `memory_0` the arena is */
     __asm volatile(".globl guard_bytes\n\t.set guard_bytes, %c0" : : "i"(GUARD));
 #if MODULE_MACRO(WEIGHTS_BYTES)
     if (MODULE(bind)(tinyfuse_blob, (size_t)(tinyfuse_blob_end - tinyfuse_blob)) != MODULE_MACRO(OK)) {
@@ -713,7 +759,7 @@ int main(void)
         check_weights(tinyfuse_weights);
         check_interface(arena, FIRST_STATE);
     }
-    for (size_t i = 0; i < MODULE_MACRO(INPUTS); ++i) {
+    for (size_t i = 0; i != MODULE_MACRO(INPUTS); ++i) {
         input_bytes += MODULE(input_bytes)(i);
     }
     if (input_bytes * RUNS != (size_t)(tinyfuse_inputs_end - tinyfuse_inputs)) {
@@ -722,13 +768,17 @@ int main(void)
     for (int run = 0; run < RUNS; ++run) {
         int status, none = 0;
 
-        paint(run, memory, 0, GUARD);
-        paint(run, memory, AFTER, END);
-        port_forbid(memory, GUARD);
-        port_forbid(&memory[AFTER], END - AFTER);
+        for (const struct part *part = parts; part < &parts[PARTS]; ++part) {
+            paint(run, part->memory, 0, GUARD);
+            paint(run, part->memory, part->after, part->end);
+            port_forbid(part->memory, GUARD);
+            port_forbid(&part->memory[part->after], part->end - part->after);
+            if (run % 2 == 0) {
+                paint(run, part->memory, GUARD, part->after);
+            }
+        }
         if (run % 2 == 0) {
-            paint(run, memory, GUARD, AFTER);
-            status = MODULE(init)(arena, ARENA_BYTES);
+            status = MODULE(init)(arena, SIZE_FOR_INIT);
             if (status != MODULE_MACRO(OK)) {
                 fail("init returned ", status);
             }
@@ -778,8 +828,10 @@ int main(void)
 #ifdef FRAMES
         leave_state(run);
 #endif
-        check_guard(run, "guard ", " before ", memory, 0, GUARD, GUARD);
-        check_guard(run, "guard ", " after ", memory, AFTER, END, GUARD);
+        for (const struct part *part = parts; part < &parts[PARTS]; ++part) {
+            check_guard(run, "guard ", " before ", part->memory, 0, GUARD, GUARD);
+            check_guard(run, "guard ", " after ", part->memory, part->after, part->end, GUARD);
+        }
         for (size_t i = 0; i < MODULE_MACRO(OUTPUTS); ++i) {
             check_inside("an output lies outside of the arena, offset ", MODULE(output)(arena, i),
                          MODULE(output_bytes)(i));

@@ -18,10 +18,10 @@ void trying(const char *call);
 
 /* Macros and accessors against the plan, what init and reset refuse, and what a reset leaves after. The
    arena is aligned as promised and no better; the state, NULL where there is none, is overwritten. */
-WEAK void check_interface(uint8_t *arena, uint8_t *state);
+WEAK void check_interface(arena_pointer arena, uint8_t *state);
 
 /* Inferences without an arena or a state: after the runs, as a module that lets them pass may destroy all. */
-WEAK void check_refusals(uint8_t *arena, uint8_t *state);
+WEAK void check_refusals(arena_pointer arena, uint8_t *state);
 
 /* The module's STACK_BYTES without optimization where this is compiled with it, and the reverse (other_levels.c). */
 extern const uintptr_t stack_bytes_otherwise;

@@ -1,0 +1,107 @@
+"""The files of cost tables, targets/costs and targets/cycles, and their entries: for measure_costs.py."""
+
+from __future__ import annotations
+
+import datetime
+import tomllib
+
+from cost_fits import Figures, Fits, function_of
+
+from tinyfuse.cost.fit import Fit
+from tinyfuse.cost.table import CostTable
+from tinyfuse.profile.cycles import timing
+from tinyfuse.targets import Target
+from tinyfuse.toolchain import cmsis_nn
+from tinyfuse.verify.emulation.qemu import Qemu
+
+#: with fewer samples, cycles are those of instructions, times a factor: free factors would tell of these samples alone
+ENOUGH = 10
+
+
+def about(tree: cmsis_nn.Tree | None, compiler: str) -> dict[str, str]:
+    return {
+        "date": datetime.date.today().isoformat(),
+        "compiler": f"{compiler}, -O2",
+        "emulator": Qemu().version,
+        "cmsis_nn": ".".join(map(str, tree.version)) if tree else "not measured",
+    }
+
+
+def toml(about: dict[str, str], found: Fits) -> str:
+    lines = [
+        "# Instructions of every kernel, measured; made by benchmarks/measure_costs.py, not by hand.",
+        "# factors: instructions a count of each feature (tinyfuse/kernels/counts.py); shapes: how many",
+        "# operators were measured; mean_error, worst_error: relative, of the fit on them.",
+        *_head(about),
+        f"factors = {_inline(found.loop['instructions'].factors)}",
+    ]
+    for entry, fits in found.kernels.items():
+        lines += _entry(entry, found.shapes[entry], fits["instructions"])
+    return "\n".join(lines) + "\n"
+
+
+def cycles_toml(about: dict[str, str], found: Fits, target: Target, known: CostTable | None) -> str:
+    """`known`: the table of instructions, of whose entries none is to be left out."""
+    core = timing(target.cpu)
+    if core is None:
+        raise SystemExit(f"{target.name} names a table of cycles, and profile/cycles.py has no timing of it")
+    lines = [
+        "# Estimated cycles of every kernel, and the bytes that it loads from flash; made by",
+        "# benchmarks/measure_costs.py, not by hand. factors: cycles a count of each feature, without any wait state;",
+        "# flash: bytes a count; shapes: how many operators were measured; mean_error, worst_error: relative, of the",
+        f"# cycles' fit on them. With fewer than {ENOUGH} shapes: the factors of its instructions, times what each of",
+        "# them takes in these shapes; for none, in the same function's other entries, or in all there are.",
+        *_head(about | {"timing": core.source}),
+        f"factors = {_inline(found.loop['cycles'].factors)}",
+        f"flash = {_inline(found.loop['flash'].factors)}",
+    ]
+    instructions = known.kernels if known else {}
+    for entry in sorted(instructions.keys() | found.kernels.keys()):
+        shapes, fits = found.shapes.get(entry, 0), found.kernels.get(entry)
+        if fits is None or (shapes < ENOUGH and entry in instructions):
+            took = next(found.took[name] for name in (entry, function_of(entry), "") if name in found.took)
+            lines += _alike(entry, shapes, instructions[entry], took)
+        else:
+            lines += [*_entry(entry, shapes, fits["cycles"]), f"flash = {_inline(fits['flash'].factors)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _alike(entry: str, shapes: int, factors: dict[str, float], took: Figures) -> list[str]:
+    """An entry of the table of instructions, in what others took an instruction."""
+    cycles, flash = (
+        _inline({name: factor * each / took.instructions for name, factor in factors.items()} if each else {})
+        for each in (took.cycles, took.flash)
+    )
+    return ["", f'[kernels."{entry}"]', f"shapes = {shapes}", f"factors = {cycles}", f"flash = {flash}"]
+
+
+def _head(about: dict[str, str]) -> list[str]:
+    return ["[about]", *(f'{key} = "{value}"' for key, value in about.items()), "", "[loop]"]
+
+
+def _entry(name: str, shapes: int, found: Fit) -> list[str]:
+    return [
+        "", f'[kernels."{name}"]', f"shapes = {shapes}", f"mean_error = {found.mean:.4f}",
+        f"worst_error = {found.worst:.4f}", f"factors = {_inline(found.factors)}",
+    ]  # fmt: skip
+
+
+def updated(table: str, measured: str) -> str:
+    """A table's text with the entries of another one in the place of its own, which was measured with the same tools.
+    What the table says of the row loop stays."""
+    ours, theirs = tomllib.loads(table)["about"], tomllib.loads(measured)["about"]
+    tools = ["compiler", "emulator", *(["cmsis_nn"] if '"arm_' in measured else [])]
+    if any(ours[tool] != theirs[tool] for tool in tools):
+        raise SystemExit(f"measured with {theirs}, the table with {ours}: measure all of it")
+    head, entries = entries_of(table)
+    return "\n".join([head, *(text for _, text in sorted((entries | entries_of(measured)[1]).items()))])
+
+
+def entries_of(table: str) -> tuple[str, dict[str, str]]:
+    """What stands before the kernels' entries, and their texts by name."""
+    head, *texts = table.split('[kernels."')
+    return head.rstrip("\n") + "\n", {text[: text.index('"')]: f'[kernels."{text.rstrip()}\n' for text in texts}
+
+
+def _inline(factors: dict[str, float]) -> str:
+    return "{" + ", ".join(f"{name} = {factor:.4g}" for name, factor in factors.items()) + "}"

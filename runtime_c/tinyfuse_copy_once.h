@@ -1,0 +1,16 @@
+/* A value that is given once. */
+#ifndef TINYFUSE_COPY_ONCE_H
+#define TINYFUSE_COPY_ONCE_H
+
+#include "tinyfuse_common.h"
+
+/* `out` becomes `in` where *`done` is 0, which is 1 then. */
+TINYFUSE_INLINE void tinyfuse_copy_once(const void *in, void *out, int32_t bytes, int8_t *done)
+{
+    if (*done == 0) {
+        memcpy(out, in, (size_t)bytes);
+        *done = 1;
+    }
+}
+
+#endif

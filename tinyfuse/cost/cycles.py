@@ -1,0 +1,60 @@
+"""Predicted cycles: an estimate, from tables that weigh the instructions of emulated runs by the core's published
+timing (targets/cycles), and of a board's waits for its flash (tinyfuse/board_timing.py)."""
+
+from __future__ import annotations
+
+from tinyfuse.board_timing import BoardTiming, board_timing
+from tinyfuse.cost.predict import known_total, plan_stages
+from tinyfuse.cost.table import board_table
+from tinyfuse.errors import UsageError
+from tinyfuse.kernels.base import Context
+from tinyfuse.options import Options
+from tinyfuse.plan import Plan, Stage
+from tinyfuse.plan.rows import Stream
+from tinyfuse.targets import Target, all_targets
+
+
+def timing_of(target: Target, options: Options) -> BoardTiming:
+    """The board of --timing; without, a core that never waits. UsageError where there is no such board."""
+    return board_timing(options.timing, target.boards)
+
+
+def counted_cycles(target: Target, options: Options) -> BoardTiming | None:
+    """The board whose cycles --optimize counts, None where it counts instructions. UsageError where there is no such
+    board, or no table of the core's cycles."""
+    timing = timing_of(target, options)
+    if options.count == "instructions":
+        return None
+    if target.cycle_table is None:
+        known = ", ".join(name for name, each in all_targets().items() if each.cycle_table == name)
+        raise UsageError(
+            f"--count cycles: {target.name} has no table of estimated cycles; leave --count out, or take one of {known}"
+        )
+    return timing
+
+
+def stage_cycles(
+    stages: tuple[Stage, ...], stream: Stream | None, context: Context, options: Options
+) -> list[float | None]:
+    """Predicted cycles of each stage of a group; None for a kernel that was not measured."""
+    table = board_table(context.target.cycle_table, timing_of(context.target, options))
+    return [None] * len(stages) if table is None else table.stages(stages, stream, context)
+
+
+def plan_cycles(plan: Plan) -> list[list[float | None]]:
+    """Predicted cycles of every stage of every group of a plan, in an inference; None for a kernel that was not
+    measured."""
+    table = board_table(plan.context.target.cycle_table, timing_of(plan.context.target, plan.options))
+    if table is None:
+        return [[None] * len(group.stages) for group in plan.groups]
+    return plan_stages(plan, table)
+
+
+def predicted_cycles(plan: Plan) -> int | None:
+    """Predicted cycles of an inference, for people."""
+    return known_total([value for stages in plan_cycles(plan) for value in stages])
+
+
+def predicted_ms(plan: Plan) -> float | None:
+    """What they take on the board of --timing; None without one."""
+    return timing_of(plan.context.target, plan.options).milliseconds(predicted_cycles(plan))

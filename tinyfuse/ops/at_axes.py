@@ -1,0 +1,47 @@
+"""AT_AXES: an operator along axes that a run computes; an operator of ours, which rewrite/computed_operands.py alone
+makes, so that whatever is asked of axes elsewhere is asked of constants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Array, Op
+from tinyfuse.ops.arg_extreme import ArgMaxOperator, ArgMinOperator
+from tinyfuse.ops.axes import AlongAxes, AtAxes, Choice
+from tinyfuse.ops.base import OpFamily
+from tinyfuse.ops.cumsum import CumsumOperator
+from tinyfuse.ops.reduce import MeanOperator, ReduceAllOperator, ReduceMaxOperator, ReduceMinOperator, SumOperator
+from tinyfuse.ops.reverse import ReverseV2Operator
+
+#: kind -> family
+ALONG_AXES: dict[str, AlongAxes] = {
+    family.kind: family
+    for family in (
+        ArgMaxOperator(), ArgMinOperator(), CumsumOperator(), MeanOperator(), ReduceAllOperator(), ReduceMaxOperator(),
+        ReduceMinOperator(), ReverseV2Operator(), SumOperator(),
+    )
+}  # fmt: skip
+
+
+def choices_of(op: Op) -> tuple[Choice, ...]:
+    """What an AT_AXES may come to in a run."""
+    along = _along(op)
+    return ALONG_AXES[along.kind].axes.choices(along)
+
+
+def _along(op: Op) -> Op:
+    a = op.attributes_as(AtAxes)
+    return replace(op, kind=a.kind, attributes=a.attributes)
+
+
+class AtAxesOperator(OpFamily):
+    """Inputs and output are the operator's. Axes with which it doesn't make as many elements as the output has end the
+    run with an error; TFLM computes a part of it, writes beyond it, or stops."""
+
+    kind = "AT_AXES"
+    summary = "an operator along axes that are computed at run time"
+    in_files = False
+
+    def reference(self, op: Op, *inputs: Array | None) -> tuple[Array, ...]:
+        along = _along(op)
+        return ALONG_AXES[along.kind].reference(along, *inputs)

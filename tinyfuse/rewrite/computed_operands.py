@@ -1,0 +1,42 @@
+"""Operators that a run tells where, how far or along which dimensions become operators that are told so.
+
+before   %y = SLICE(%x, %begin, size)                       with %begin computed
+after    %y = SLICE_AT(%x, %begin)                          its output's shape is the size
+
+before   %y = MEAN(%x, %axes)                               with %axes computed
+after    %y = AT_AXES(%x, %axes)
+
+before   %y = MIRROR_PAD(%x, %paddings)                     with %paddings computed
+after    %y = MIRROR_PAD_AT(%x, %paddings)
+
+It runs before the check (tinyfuse/frontend/check.py): what comes after it takes these operands for constants. An
+operator that breaks a rule stays, for the check to tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tinyfuse.ir import Graph, Op
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.control_flow import change_graphs
+
+
+def computed_operands(graph: Graph) -> Graph:
+    """The graph, and those that its operators run; itself where there is no such operator."""
+    return _changed(graph, {})
+
+
+def _changed(graph: Graph, known: dict[Graph, Graph]) -> Graph:
+    if graph not in known:
+        ops = tuple(_operator(change_graphs(op, lambda g: _changed(g, known))) for op in graph.ops)
+        same = all(a is b for a, b in zip(ops, graph.ops, strict=True))
+        known[graph] = graph if same else replace(graph, ops=ops)
+    return known[graph]
+
+
+def _operator(op: Op) -> Op:
+    family = FAMILIES.get(op.kind)
+    if family is None or any(rule.problem(op) is not None for rule in family.rules):
+        return op
+    return family.computing(op) or op

@@ -1,0 +1,120 @@
+"""Layers on one tensor whose results a CONCATENATION puts side by side become one layer.
+
+before   %a = CONV_2D(%x, %v);  %b = CONV_2D(%x, %w);  %c = CONCATENATION(%a, %b)      along the channels
+after    %c = CONV_2D(%x, [%v, %w])
+
+Channels of a convolution, or of a dense layer, are computed one by one, so every bit stays. A window is gathered and
+widened once for all of them, and nothing is copied: horizontal fusion, as that of HFuse for GPUs (Li et al., "Automatic
+Horizontal Fusion for GPU Kernels", 2022), to the register. Siblings stand next to each other in the CONCATENATION, have
+windows, paddings, clamps and quantization in common, and no other reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TypeVar
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Quant, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.concatenation import Concatenation
+from tinyfuse.ops.convolution import Conv2D
+
+_Number = TypeVar("_Number", int, float)
+
+
+def join_siblings(graph: Graph) -> Graph:
+    """The graph with one layer in the place of siblings."""
+    instead: dict[Op, list[Op]] = {}
+    for op in graph.ops:
+        runs = _runs(graph, op) if _joins_channels(op) else []
+        if all(len(run) == 1 for run in runs):
+            continue
+        inputs: list[Tensor] = []
+        for run in runs:
+            layers = [graph.producer[tensor] for tensor in run] if len(run) > 1 else []
+            output = op.output if len(runs) == 1 else _side_by_side(run)
+            instead |= {layer: [] for layer in layers}
+            if layers:
+                instead[layers[0]] = [_joined(layers, output)]
+            inputs.append(output if layers else run[0])
+        instead[op] = [replace(op, inputs=tuple(inputs))] if len(runs) > 1 else []
+    return replace(graph, ops=tuple(new for op in graph.ops for new in instead.get(op, [op]))) if instead else graph
+
+
+def _joins_channels(op: Op) -> bool:
+    last = len(op.output.shape) - 1 if op.outputs else -1
+    return isinstance(op.attributes, Concatenation) and op.attributes.axis % (last + 1) == last
+
+
+def _runs(graph: Graph, op: Op) -> list[list[Tensor]]:
+    """What the CONCATENATION reads, in its order; siblings together."""
+    return [list(run) for _, run in groupby(op.operands, key=lambda tensor: _likeness(graph, op, tensor) or object())]
+
+
+def _likeness(graph: Graph, op: Op, tensor: Tensor) -> Hashable:
+    """What siblings have in common; None of a tensor that no such layer makes for `op` alone, once."""
+    layer = graph.producer.get(tensor)
+    alone = tensor not in graph.outputs and graph.consumers[tensor] == (op,) and op.inputs.count(tensor) == 1
+    if layer is None or not alone or tensor.quant != op.output.quant or layer.activations != layer.inputs[:1]:
+        return None
+    family = FAMILIES[layer.kind]
+    if (family.data_and_weights, family.channel_axis) != ((0, 1), 0):
+        return None
+    weights, bias = layer.operand(1), layer.optional(2)
+    if weights.shape[-1] != layer.input.shape[-1]:
+        return None  # groups of channels, or vectors that a layer takes from several dimensions
+    kernel = weights.dtype, weights.shape[1:], _arithmetic(layer)
+    return layer.kind, layer.input, layer.attributes, kernel, bias and bias.dtype
+
+
+def _arithmetic(layer: Op) -> Quant | str | None:
+    """What of the weights' quantization decides how their scales are multiplied: a single one in float32, by a dense
+    layer and a convolution of uint8."""
+    quant = layer.operand(1).quant
+    in_floats = not FAMILIES[layer.kind].convolution or layer.attributes_as(Conv2D).float_scales
+    if quant is None or (in_floats and not quant.per_channel):
+        return quant
+    return "a scale a channel"
+
+
+def _side_by_side(tensors: Sequence[Tensor]) -> Tensor:
+    """A tensor of the channels of all of them."""
+    shape = (*tensors[0].shape[:-1], sum(tensor.shape[-1] for tensor in tensors))
+    return replace(tensors[0], name=f"{tensors[0].name} (siblings)", shape=shape, index=-1)
+
+
+def _joined(layers: Sequence[Op], output: Tensor) -> Op:
+    """The layer of all their channels."""
+    first = layers[0]
+    weights = [layer.operand(1) for layer in layers]
+    alike = len({constant.quant for constant in weights}) == 1 and not (
+        weights[0].quant and weights[0].quant.per_channel
+    )
+    constants = [_stacked(weights, weights[0].quant if alike else _of_every_channel(weights))]
+    if first.optional(2) is not None:
+        constants.append(_stacked([layer.operand(2) for layer in layers], None))  # its scale follows from others
+    return replace(first, inputs=(first.input, *constants, *first.inputs[1 + len(constants) :]), outputs=(output,))
+
+
+def _stacked(constants: Sequence[Tensor], quant: Quant | None) -> Tensor:
+    """Constants one after the other along dimension 0."""
+    data = np.concatenate([constant.values for constant in constants])
+    return replace(
+        constants[0], name=f"{constants[0].name} (siblings)", shape=data.shape, quant=quant, data=data, index=-1
+    )
+
+
+def _of_every_channel(weights: Sequence[Tensor]) -> Quant:
+    """A scale and a zero point for each channel of all of them."""
+
+    def repeated(numbers: tuple[_Number, ...], channels: int) -> tuple[_Number, ...]:
+        return numbers if len(numbers) == channels else numbers * channels
+
+    pairs = [(one.quantization, one.shape[0]) for one in weights]
+    scales = tuple(scale for quant, channels in pairs for scale in repeated(quant.scale, channels))
+    zero_points = tuple(zero for quant, channels in pairs for zero in repeated(quant.zero_point, channels))
+    return Quant(scales, zero_points)

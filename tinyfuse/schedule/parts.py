@@ -1,0 +1,209 @@
+"""Strategy: an arena that is divided between memory banks.
+
+Buffers that an inference loads and stores most for each byte, and for each group that they are alive in, have the first
+choice of the fastest bank; what has no room there goes on to the next. As a bank's bytes serve one buffer after the
+other, each choice is a placement of its own, of the buffers that were chosen before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tinyfuse.arena import Buffer, Overlap, Placement, plan_arena, plan_arena_within
+from tinyfuse.arena.planner import WORK_LIMIT
+from tinyfuse.arena.problem import Problem
+from tinyfuse.banks import Bank
+from tinyfuse.cost.activation_traffic import buffer_traffic, state_traffic
+from tinyfuse.plan import ArenaPart, Memory, Plan
+from tinyfuse.plan.memory import STAGED_ALIGN, padded
+from tinyfuse.plan.plan import WORD_ALIGN
+
+#: placements that are tried to fill a bank, at most, how many buffers are placed in all of them, and the work of each
+#: (elementary operations, plan_arena)
+_TRIALS, _TRIED_BUFFERS, _WORK = 100, 5_000, 2_000
+
+#: of so few buffers, more ways to choose are tried
+_FEW = 64
+
+#: the work of each placement that is tried for copies of weights
+_COPIES_WORK = 20_000
+
+_Order = Callable[[Buffer], float]
+
+#: buffers of a bank, with their offsets in its part of the arena
+_Content = dict[Buffer, int]
+
+
+@dataclass(frozen=True)
+class Divided:
+    """A plan whose arena is placed in `parts`, its state in the bank `state`; `traffic`: bytes that an inference is
+    predicted to load and store of arena and state, per bank."""
+
+    plan: Plan
+    parts: tuple[ArenaPart, ...]
+    state: str | None
+    traffic: Mapping[str, int]
+
+    def share(self, banks: Iterable[Bank]) -> float:
+        """Of all traffic, what goes to these banks."""
+        return sum(self.traffic.get(bank.name, 0) for bank in banks) / max(1, sum(self.traffic.values()))
+
+
+def divided(plan: Plan, banks: Sequence[Bank], most: int | None = None) -> Divided | None:
+    """The plan's arena in at least two of these banks, fastest first, with the state in one of them, so that most
+    traffic goes to the fastest; None where it has no place there, or takes more than `most` bytes with the state."""
+    traffic, of_state = buffer_traffic(plan), state_traffic(plan)
+    found: list[Divided] = []
+    for home in banks if plan.states else [None]:
+        taken = padded(plan.state_bytes, STAGED_ALIGN)
+        rooms = {bank: bank.bytes - (taken if bank is home else 0) for bank in banks}
+        if max(rooms.values()) >= max(buffer.bytes for buffer in plan.buffers) and min(rooms.values()) >= 0:
+            state = {home.name: of_state} if home else {}
+            found += [
+                Divided(each.plan, each.parts, home.name if home else None, _sum(each.traffic, state))
+                for each in _ways(plan, rooms, traffic)
+                if most is None or sum(part.bytes for part in each.parts) + plan.state_bytes <= most
+            ]
+
+    def preferred(each: Divided) -> tuple[int, ...]:
+        """More traffic to fast banks, less to slow ones, fewer parts."""
+        of_rank = [sum(each.traffic.get(bank.name, 0) for bank in banks if bank.rank == rank) for rank in (0, 2)]
+        return of_rank[0], -of_rank[1], -len(each.parts)
+
+    return max(found, key=preferred, default=None)
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+def _ways(plan: Plan, rooms: Mapping[Bank, int], traffic: Mapping[str, int]) -> Iterable[Divided]:
+    """What each order of buffers and of banks gives: by traffic, and by size, which wastes less."""
+
+    def by_time(buffer: Buffer) -> float:
+        return traffic[buffer.name] / max(1, buffer.bytes * (1 + buffer.last_step - buffer.first_step))
+
+    def by_bytes(buffer: Buffer) -> float:
+        return traffic[buffer.name] / max(1, buffer.bytes)
+
+    def by_size(buffer: Buffer) -> float:
+        return buffer.bytes
+
+    roomiest = sorted(rooms, key=lambda bank: -rooms[bank])
+    fastest, starts = list(rooms), (True, False) if len(plan.buffers) <= _FEW else (True,)
+    ways = (_way(plan, rooms, fastest, order, at_once, traffic) for order in (by_time, by_bytes) for at_once in starts)
+    found = [way for way in ways if way is not None]
+    if not found:
+        sized = (_way(plan, rooms, banks, by_size, True, traffic) for banks in (roomiest, fastest))
+        found = [way for way in sized if way is not None]
+    return found
+
+
+def _way(
+    plan: Plan,
+    rooms: Mapping[Bank, int],
+    banks: Sequence[Bank],
+    order: _Order,
+    at_once: bool,
+    traffic: Mapping[str, int],
+) -> Divided | None:
+    """Every buffer in the first of the banks that has room (`at_once`: as of _filled); None where one has no place, or
+    all have one bank."""
+    left = sorted(plan.buffers, key=lambda buffer: (-order(buffer), -buffer.bytes, buffer.name))
+    held: dict[Bank, _Content] = {}
+    for bank in banks:
+        held[bank] = _filled(left, rooms[bank] // STAGED_ALIGN * STAGED_ALIGN, plan.overlaps, at_once)
+        left = [buffer for buffer in left if buffer not in held[bank]]
+    # the fastest bank first, whichever was filled first
+    held = {bank: held[bank] for bank in rooms if any(buffer.bytes for buffer in held[bank])}
+    if left or len(held) < 2:
+        return None
+    held[next(reversed(held))] |= {buffer: 0 for buffer in plan.buffers if not buffer.bytes}
+    found = _placed(plan, held)
+    of_banks = {bank.name: sum(traffic[buffer.name] for buffer in some) for bank, some in held.items()}
+    return Divided(*found, None, of_banks)
+
+
+def _filled(buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap], at_once: bool) -> _Content:
+    """Of buffers in the order in which they are wanted, those that have room beside the ones before: where these may
+    move, many at a time; `at_once`, before that, all where they stay, which takes a fraction of the time."""
+    fitting = [buffer for buffer in buffers if buffer.bytes <= room]
+    chosen = _beside({}, fitting, room, overlaps) if at_once else {}
+    waiting = [[buffer for buffer in fitting if buffer not in chosen]]
+    for _ in range(min(_TRIALS, _TRIED_BUFFERS // (1 + len(fitting)))):
+        if not waiting:
+            break
+        some = waiting.pop()
+        tried = [*chosen, *some]
+        placement = plan_arena_within(room, tried, _among(tried, overlaps), _WORK)
+        if placement is not None:
+            chosen = {buffer: placement.offsets[buffer.name] for buffer in tried}
+        elif len(some) > 1:
+            waiting += [some[len(some) // 2 :], some[: len(some) // 2]]
+    return chosen
+
+
+def _beside(there: _Content, buffers: Sequence[Buffer], room: int, overlaps: Sequence[Overlap]) -> _Content:
+    """What is there, and of these buffers in order those that have room beside it and the ones before."""
+    every = [*there, *buffers]
+    problem = Problem(every, _among(every, overlaps))
+    offsets = problem.place_within(room, range(len(there), len(every)), dict(enumerate(there.values())))
+    return {every[number]: offset for number, offset in offsets.items()}
+
+
+def _among(buffers: Iterable[Buffer], overlaps: Iterable[Overlap]) -> tuple[Overlap, ...]:
+    """The overlaps of two of these buffers."""
+    names = {buffer.name for buffer in buffers}
+    return tuple(overlap for overlap in overlaps if {overlap.below, overlap.above} <= names)
+
+
+def _placed(plan: Plan, held: dict[Bank, _Content], work: int = WORK_LIMIT) -> tuple[Plan, tuple[ArenaPart, ...]]:
+    """The plan with each bank's buffers in a part of the arena that begins at a line of the cache, as they lie there or
+    closer together."""
+    offsets: dict[str, int] = {}
+    parts, start, end = [], 0, 0
+    for bank, content in held.items():
+        placement = plan_arena(content, _among(content, plan.overlaps), work)
+        within = {buffer.name: offset for buffer, offset in content.items()}
+        size = max(offset + buffer.bytes for buffer, offset in content.items())
+        if placement.arena_bytes < size:
+            within, size = placement.offsets, placement.arena_bytes
+        offsets |= {name: start + offset for name, offset in within.items()}
+        end = start + size
+        unit = WORD_ALIGN if bank is next(reversed(held)) else STAGED_ALIGN
+        parts.append(ArenaPart(bank.name, start, -(-size // unit) * unit))
+        start += parts[-1].bytes
+    # parts in a row are an arena, too: what no arena is smaller than, they aren't either
+    bound = plan.placement.lower_bound
+    in_order = {buffer.name: offsets[buffer.name] for buffer in plan.buffers}
+    return replace(plan, placement=Placement(in_order, end, bound, end == bound)), tuple(parts)
+
+
+def with_more(
+    plan: Plan, memory: Memory, more: Sequence[Buffer], rooms: Mapping[str, int]
+) -> tuple[Plan, Memory] | None:
+    """The plan with more buffers in its arena, and what lies where then; None where that is too much for the `rooms`,
+    bank -> bytes. Of an arena that is divided, each goes into the first part with room, and none that is there moves to
+    another."""
+    every = (*plan.buffers, *more)
+    if memory.arena is not None:
+        placement = plan_arena(every, plan.overlaps)
+        fits = -(-placement.arena_bytes // WORD_ALIGN) * WORD_ALIGN <= rooms[memory.arena]
+        return (replace(plan, buffers=every, placement=placement), memory) if fits else None
+    offsets, left = plan.placement.offsets, list(more)
+    held: dict[Bank, _Content] = {}
+    for part in memory.parts:
+        there = {
+            buffer: offsets[buffer.name] - part.start
+            for buffer in plan.buffers
+            if 0 <= offsets[buffer.name] - part.start < part.bytes
+        }
+        room = rooms.get(part.bank, 0) // STAGED_ALIGN * STAGED_ALIGN
+        content = _beside(there, left, room, plan.overlaps)
+        held[memory.bank(part.bank)] = content
+        left = [buffer for buffer in left if buffer not in content]
+    if left:
+        return None
+    placed, parts = _placed(replace(plan, buffers=every), held, _COPIES_WORK)
+    return placed, replace(memory, parts=parts)
