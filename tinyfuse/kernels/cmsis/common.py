@@ -108,9 +108,9 @@ def image(window: RowWindow, site: CallSite, at_once: int = 1) -> Image:
     in_order = source.ring_rows == 1 or source.ring_rows >= in_h
     if not in_order and (window.kernel > 1 or at_once > 1):
         raise InternalFault("a kernel's call", f"rows of {source.tensor} are not in order in a ring")
-    count: int | str = at_once if out_h % at_once == 0 else "count"
+    count: int | str = at_once if out_h % at_once == 0 else "out_rows"
     left = f"tinyfuse_min({at_once}, {out_h} - {site.row})"
-    counted = (Let("int32_t", "count", left),) if count == "count" else ()
+    counted = () if count == at_once else (Let("int32_t", "out_rows", left),)
     # of one output row the stride means nothing, and 1 keeps the path for stride 1 open
     stride = 1 if at_once == 1 else window.stride
     exists = all(pad == 0 and rows == count for rows, pad, count in row_extents(window, out_h, in_h, at_once))
