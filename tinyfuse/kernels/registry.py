@@ -133,19 +133,7 @@ from tinyfuse.kernels.row_macs import MeanOfSumRow, OutputOfSumsRow, RowMacsRow
 from tinyfuse.kernels.row_sum import AverageOfSumRow, MveRowSumRow, RowSumRow
 from tinyfuse.kernels.rows_matmul import WideBatchMatMul, WideRowsMatMul
 from tinyfuse.kernels.select import AddN, Select
-from tinyfuse.kernels.signal import (
-    ComputedFilterBankKernel,
-    EnergyKernel,
-    FftAutoScaleKernel,
-    FftKernel,
-    FilterBankKernel,
-    FilterBankLogKernel,
-    PcanKernel,
-    SpectralSubtractionKernel,
-    SquareRootKernel,
-    WindowKernel,
-)
-from tinyfuse.kernels.signal_streams import DelayKernel, FramerKernel, OverlapAddKernel, StackerKernel
+from tinyfuse.kernels.signal_library import SIGNAL_LIBRARY
 from tinyfuse.kernels.slide import AwaitRows, AwaitWindow, CopyRingRows, MoveSums
 from tinyfuse.kernels.softmax import SoftmaxFloats, SoftmaxInt8, SoftmaxLookup, SoftmaxTables
 from tinyfuse.kernels.strided import StridedCopy
@@ -164,7 +152,6 @@ from tinyfuse.ops.mirror_pad import mirror_indexes
 from tinyfuse.ops.movement import Movement
 from tinyfuse.ops.quantize import DEQUANTIZES, QUANTIZES
 from tinyfuse.ops.resize import bilinear_places, nearest_indexes, real_places
-from tinyfuse.ops.signal_fft import ARITHMETIC
 from tinyfuse.ops.table import TableOperator
 from tinyfuse.ops.unary import UnaryOperator
 from tinyfuse.ops.unary_math import FloatFunction
@@ -416,20 +403,7 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "ASSIGN_VARIABLE": (AssignVariable(),),
     "ASSIGN_ONCE": (AssignOnce(),),
     "CUSTOM CIRCULAR_BUFFER": (CircularBufferKernel(),),
-    "CUSTOM SignalWindow": (WindowKernel(),),
-    "CUSTOM SignalFftAutoScale": (FftAutoScaleKernel(),),
-    "CUSTOM SignalRfft": tuple(FftKernel(False, dtype) for dtype in ARITHMETIC),
-    "CUSTOM SignalIrfft": tuple(FftKernel(True, dtype) for dtype in ARITHMETIC),
-    "CUSTOM SignalEnergy": (EnergyKernel(),),
-    "CUSTOM SignalFilterBank": (FilterBankKernel(), ComputedFilterBankKernel()),
-    "CUSTOM SignalFilterBankSquareRoot": (SquareRootKernel(),),
-    "CUSTOM SignalFilterBankSpectralSubtraction": (SpectralSubtractionKernel(),),
-    "CUSTOM SignalPCAN": (PcanKernel(),),
-    "CUSTOM SignalFilterBankLog": (FilterBankLogKernel(),),
-    "CUSTOM SignalFramer": (FramerKernel(),),
-    "CUSTOM SignalStacker": (StackerKernel(),),
-    "CUSTOM SignalDelay": (DelayKernel(),),
-    "CUSTOM SignalOverlapAdd": (OverlapAddKernel("int16"), OverlapAddKernel("float32")),
+    **SIGNAL_LIBRARY,
     "CUSTOM TFLite_Detection_PostProcess": (DetectionKernel(),),
     "CUSTOM ethos-u": (EthosUProgram(),),
     "IF": (If(),),
