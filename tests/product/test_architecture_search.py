@@ -51,7 +51,7 @@ def test_nothing_beats_the_pareto_set(example) -> None:
     assert len(set(spaces)) == 16
 
     def made(number: int, ram: int, instructions: int, macs: int) -> tuple:
-        return spaces[number], tinyfuse.Estimate("n", "cortex-m4", ram, 0, 9, 9, instructions, macs)
+        return spaces[number], tinyfuse.Estimate("n", "cortex-m4", ram, 0, 9, 9, instructions, None, None, macs)
 
     estimates = dict([made(0, 5, 5, 5), made(1, 5, 5, 5), made(2, 6, 5, 5), made(3, 9, 9, 6), made(4, 4, 9, 1)])
     assert search.best(estimates) == [spaces[0], spaces[1], spaces[3], spaces[4]]

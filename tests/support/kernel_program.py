@@ -337,7 +337,7 @@ class _Program:
         ]
         fields = (
             self._function(case, rings),
-            self._named("static const struct input {}[]", inputs),
+            self._named("static const struct input {}[]", inputs) if inputs else "NULL",
             self._named("static const struct output {}[]", outputs),
             *(len(inputs), len(outputs), case.rows, case.at_once, int(case.how == "rings")),
             *(kernel.scratch(op, self.context), both, case.shift),
@@ -390,7 +390,13 @@ class _Program:
             scratch="scratch" if kernel.scratch(op, self.context) else "NULL",
             constant=constants.__getitem__,
         )
-        lines += ["(void)scratch;", "(void)y;", *map(_statement, kernel.call(op, site, self.context)), "return 0;"]
+        lines += [
+            "(void)in;",
+            "(void)scratch;",
+            "(void)y;",
+            *map(_statement, kernel.call(op, site, self.context)),
+            "return 0;",
+        ]
         head = "static int {}(void *const *in, void *const *out, uint8_t *scratch, int32_t y)"
         text = "\n    ".join([f"{head}\n{{", *lines]) + "\n}"
         if text not in self._symbols:

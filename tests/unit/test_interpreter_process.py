@@ -31,19 +31,19 @@ def process_id(kind: str) -> int:
 @pytest.mark.parametrize("kind", ["tflm", "litert"])
 def test_one_process_answers_all_and_outlives_what_aborts(tmp_path: Path, kind: str) -> None:
     folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter(kind, folder, 1 << 20, False, [], 60)[0] == 0
+    assert run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)[0] == 0
     before = process_id(kind)
     with np.load(folder / "outputs.npz") as outputs:
         first = outputs["0_0_0"].tobytes()
     prepared(folder, b"no model", (1,))
-    code, log = run_interpreter(kind, folder, 1 << 20, False, [], 60)
+    code, log = run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)
     assert code != 0
     assert log or code < 0
     prepared(folder, broken_shapes(), (1, 4), (1, 4))
     if kind == "tflm":
-        assert run_interpreter(kind, folder, 1 << 20, False, [], 60)[0] != 0
+        assert run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)[0] != 0
     prepared(folder, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter(kind, folder, 1 << 20, False, [], 60)[0] == 0
+    assert run_interpreter(kind, folder, 1 << 20, False, [1], [], 60)[0] == 0
     with np.load(folder / "outputs.npz") as outputs:
         assert outputs["0_0_0"].tobytes() == first
     assert process_id(kind) == before
@@ -52,30 +52,30 @@ def test_one_process_answers_all_and_outlives_what_aborts(tmp_path: Path, kind: 
 def test_what_takes_too_long_is_ended_and_the_next_gets_an_answer(tmp_path: Path) -> None:
     folder = prepared(tmp_path, add_and_relu((1, 90, 90, 40)), (1, 90, 90, 40), (1, 90, 90, 40), runs=20)
     with pytest.raises(EmulationFailed, match=r"tflm's interpreter did not end within 0\.001 s"):
-        run_interpreter("tflm", folder, 1 << 24, False, [], 0.001)
-    assert run_interpreter("tflm", folder, 1 << 24, False, [], 60)[0] == 0
+        run_interpreter("tflm", folder, 1 << 24, False, [1] * 20, [], 0.001)
+    assert run_interpreter("tflm", folder, 1 << 24, False, [1] * 20, [], 60)[0] == 0
 
 
 def test_a_process_that_was_killed_is_started_again(tmp_path: Path) -> None:
     folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter("tflm", folder, 1 << 20, False, [], 60)[0] == 0
+    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
     os.kill(process_id("tflm"), signal.SIGKILL)
     interpreter_process._PROCESSES["tflm", os.getpid()]._process.wait()
-    assert run_interpreter("tflm", folder, 1 << 20, False, [], 60)[0] == 0
+    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_a_process_of_its_own(tmp_path: Path) -> None:
     """As joblib's workers are: the answers of its parent's process are not its."""
     folder = prepared(tmp_path, add_and_relu(), (1, 2, 3, 4), (1, 2, 3, 4))
-    assert run_interpreter("tflm", folder, 1 << 20, False, [], 60)[0] == 0
+    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
     child = os.fork()
     if child == 0:
         code = 9
         try:
-            code = run_interpreter("tflm", folder, 1 << 20, False, [], 60)[0]
+            code = run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0]
             interpreter_process._PROCESSES["tflm", os.getpid()].end()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert run_interpreter("tflm", folder, 1 << 20, False, [], 60)[0] == 0
+    assert run_interpreter("tflm", folder, 1 << 20, False, [1], [], 60)[0] == 0
