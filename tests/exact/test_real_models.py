@@ -13,6 +13,7 @@ from pathlib import Path
 import native
 import pytest
 from real_models import REAL_MODELS
+from turns import by_turns
 
 from tinyfuse.cli.request import Request
 from tinyfuse.cli.terminal import Answer
@@ -30,9 +31,9 @@ def verify(path: Path, target: str, runs: int, **options) -> Answer:
 
 
 @pytest.mark.emulated
-@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
-@pytest.mark.parametrize("path", REAL_MODELS)
+@pytest.mark.parametrize(("path", "target"), [*by_turns(REAL_MODELS)])
 def test_real_models_are_exact(path: Path, target: str) -> None:
+    """In CI each on one core."""
     answer = verify(path, target, runs=3)
     assert answer.exact, answer.lines
 

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
@@ -140,6 +141,16 @@ def test_every_kernel_is_cpp_too(target: str, tmp_path: Path) -> None:
     compiler, *flags = cross_compiler("gcc", load_target(target))
     warnings = [flag for flag in WARNINGS if flag != "-Wpedantic"]  # which has designated initializers in C++20 alone
     compile_c([compiler.replace("gcc", "g++"), *flags, "-std=c++17", *warnings, "-fsyntax-only", tmp_path / "all.cpp"])
+
+
+@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_every_kernel_takes_its_weights_from_a_blob(target: str, tmp_path: Path) -> None:
+    """No module has a constant of its code made of an address in the blob, which isn't known before it runs."""
+    plans = [replace(plan, options=replace(plan.options, weights_blob=True)) for plan in modules(target)]
+    write_modules(plans, tmp_path)
+    (tmp_path / "all.c").write_text("".join(f'#include "{plan.options.name}.c"\n' for plan in plans))
+    command = [*cross_compiler("gcc", load_target(target)), "-std=c99", *WARNINGS, "-fsyntax-only", tmp_path / "all.c"]
+    compile_c(command)
 
 
 def _with_parts(choices: Sequence[Choice]) -> Iterator[tuple[Choice, int]]:

@@ -101,7 +101,9 @@ def follow_changes(project: Project, manifest: Path, build, compiled: str) -> No
     step("nothing", False, False)
 
 
-@pytest.mark.parametrize(("generator", "tool"), [("Unix Makefiles", "make"), ("Ninja", "ninja")])
+@pytest.mark.parametrize(
+    ("generator", "tool"), [pytest.param("Unix Makefiles", "make", marks=pytest.mark.campaign), ("Ninja", "ninja")]
+)
 def test_cmake_makes_what_changed_again(tmp_path: Path, generator: str, tool: str) -> None:
     if not (shutil.which("cmake") and shutil.which(tool)):
         pytest.skip(f"needs cmake and {tool}")

@@ -7,13 +7,10 @@ import shutil
 import struct
 import subprocess
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiler_modules import modules
-from cross_compilers import cross_compiler
 from executors import assert_exact, plan_of
 from families import FAMILIES
 from host_program import WARNINGS, compile_c
@@ -28,7 +25,6 @@ from tinyfuse.emit.forms import delivery_of
 from tinyfuse.emit.header import ports
 from tinyfuse.frontend.reader import read_tflite
 from tinyfuse.plan import Plan
-from tinyfuse.targets import load_target
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.oracle import ReferenceOracle
 
@@ -84,19 +80,6 @@ def test_modules_are_exact_on_the_host(way: str) -> None:
 def test_modules_are_exact_on_a_core(way: str, target: str) -> None:
     make, options = WAYS[way]
     assert_exact(plan_of(make(), target, kernels="tinyfuse", weights_blob=True, **options))
-
-
-@needs_cross
-@pytest.mark.parametrize("target", ["cortex-m0plus", "cortex-m4", "cortex-m55"])
-def test_every_kernel_takes_its_weights_from_a_blob(target: str, tmp_path: Path) -> None:
-    """No module has a constant of its code made of an address in the blob, which isn't known before it runs."""
-    plans = [replace(plan, options=replace(plan.options, weights_blob=True)) for plan in modules(target)]
-    for plan in plans:
-        for file, text in emit(plan).items():
-            (tmp_path / file).write_text(text)
-    (tmp_path / "all.c").write_text("".join(f'#include "{plan.options.name}.c"\n' for plan in plans))
-    command = [*cross_compiler("gcc", load_target(target)), "-std=c99", *WARNINGS, "-fsyntax-only", tmp_path / "all.c"]
-    compile_c(command)
 
 
 # --- what is bound -----------------------------------------------------------------------------

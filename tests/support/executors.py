@@ -84,7 +84,8 @@ def _frames(graph: Graph, runs: int) -> int | None:
 
 def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: bool = False) -> None:
     """The generated C computes what the references compute, on the plan's target (natively under
-    sanitizers, also with `on_host`, or in QEMU), and writes nothing outside its arena."""
+    sanitizers, also with `on_host`, or in QEMU), and writes nothing outside its arena. Not optimized: at other levels
+    are those of assert_all_exact, and of test_compiler_opt.py."""
     inputs, frames = input_set(plan.source, runs, seed), _frames(plan.source, runs)
     expected = join(ReferenceOracle(plan.source).run_streams(split(inputs, frames)), frames)
     native = on_host or plan.context.target.cpu is None
@@ -93,7 +94,7 @@ def assert_exact(plan: Plan, runs: int = 5, seed: int = 0, tree=None, on_host: b
         tempfile.TemporaryDirectory(prefix="tinyfuse-test-") as folder,
         patch.object(build, "find_compiler", _compiler),
     ):
-        firmware = build_module(plan, tree, inputs, machine.name, "O1", Path(folder), frames or 1, debug=native)
+        firmware = build_module(plan, tree, inputs, machine.name, "O0", Path(folder), frames or 1, debug=native)
         outcome = machine.run(firmware, 30)
     result = compare(plan, expected, outcome.outputs)
     assert result.mismatches == 0, f"{result.first}\n{plan.graph}"

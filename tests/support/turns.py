@@ -17,8 +17,10 @@ def turn_of(core: str, cases: Sequence, config: pytest.Config) -> Sequence:
 
 
 def by_turns(names: Iterable[str], cores: Sequence[str] = CORES) -> Iterator:
-    """(name, core) for pytest.mark.parametrize."""
+    """(name, core) for pytest.mark.parametrize; a name may be a pytest.param of its own."""
     for turn, name in enumerate(names):
+        given = name if isinstance(name, type(pytest.param())) else pytest.param(name)
         for number, core in enumerate(cores):
-            later = number != turn % len(cores)
-            yield pytest.param(name, core, marks=[pytest.mark.campaign] if later else [])
+            later = [pytest.mark.campaign] if number != turn % len(cores) else []
+            known_as = f"{given.id}-{core}" if given.id else None
+            yield pytest.param(*given.values, core, id=known_as, marks=[*given.marks, *later])
