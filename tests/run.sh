@@ -37,8 +37,7 @@ esac
 unset PYTHONDONTWRITEBYTECODE
 SECONDS=0
 status=0
-# A worker takes its share in order and then from the others': what a file's tests share is made once. Three of them, for
-# two cores: one or another waits for a program that sleeps.
-.venv-test/bin/python -m pytest -n 3 --dist worksteal "$@" || status=$?
+# a worker takes its half in order and then from the other's: what a file's tests share is made once
+.venv-test/bin/python -m pytest -n 2 --dist worksteal "$@" || status=$?
 echo "the tests took $((SECONDS / 60)) min $((SECONDS % 60)) s"
 exit $status

@@ -58,7 +58,12 @@ def test_every_level_is_exact_and_keeps_to_the_headers_stack(tmp_path: Path, tar
 @needs_qemu
 @pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
 @pytest.mark.parametrize(
-    ("target", "opt"), [("cortex-m0plus", "Os"), ("cortex-m4", "O3"), ("cortex-m55", "O2"), ("cortex-m55", "O0")]
+    ("target", "opt"),
+    [
+        ("cortex-m4", "O3"),
+        ("cortex-m55", "O2"),
+        *(pytest.param(*more, marks=pytest.mark.campaign) for more in (("cortex-m0plus", "Os"), ("cortex-m55", "O0"))),
+    ],
 )
 def test_modules_of_clang_are_exact_and_keep_to_the_headers_stack(tmp_path: Path, target: str, opt: str) -> None:
     model = tmp_path / "net.tflite"

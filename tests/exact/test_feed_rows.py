@@ -115,7 +115,7 @@ def test_it_is_exact_on_emulated_cores(target: str) -> None:
         assert_exact(fed(data, target, kernels="tinyfuse"))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(networks(most_layers=10), st.sampled_from(OPTIMIZE))
 def test_random_networks(data: bytes, optimize: str) -> None:
     try:

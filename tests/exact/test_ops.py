@@ -65,7 +65,7 @@ def test_reference_equals_tflm(op: Op) -> None:
 
 
 @pytest.mark.parametrize("kind", RANDOM)
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_reference_equals_tflm(kind: str, data) -> None:
     assert_reference_is_tflm(data.draw(RANDOM[kind]), data.draw(seeds))

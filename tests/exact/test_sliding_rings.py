@@ -146,7 +146,7 @@ def test_many_random_chains_that_resize(slide: bool, models: list[bytes]) -> Non
     assert_all_exact(longest_plans(models, slide), runs=3)
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(networks(most_layers=14), st.booleans())
 def test_random_networks_with_all_rings_sliding(data: bytes, fed: bool) -> None:
     graph = read_tflite("m.tflite", data)

@@ -31,7 +31,11 @@ def _rows(example: Path = DIGITS) -> dict[str, list[list[int]]]:
 
 @needs_qemu
 @pytest.mark.emulated
-@pytest.mark.parametrize(("column", "options"), [(0, []), (1, ["--fusion", "none"])], ids=["default", "unfused"])
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [(0, []), pytest.param(1, ["--fusion", "none"], marks=pytest.mark.campaign)],
+    ids=["default", "unfused"],
+)
 def test_the_digits_table(column: int, options: list[str]) -> None:
     command = ["tinyfuse", "verify", DIGITS / "digits.tflite", "--target", "cortex-m4", "--runs", "3", "--json"]
     done = subprocess.run([*command, *options], env=environment(), capture_output=True, text=True, check=True)

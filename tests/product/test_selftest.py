@@ -100,7 +100,8 @@ def frames_and_gain() -> bytes:
 
 @pytest.mark.parametrize(
     "data, step",
-    [(padded(), 4), (wake_word(dtype="int16"), 3), (wake_word(dtype="float32"), 2), (frames_and_gain(), 1)],
+    [(padded(), 4), pytest.param(wake_word(dtype="int16"), 3, marks=pytest.mark.campaign),
+     pytest.param(wake_word(dtype="float32"), 2, marks=pytest.mark.campaign), (frames_and_gain(), 1)],
     ids=["int8", "int16", "float32", "another input"],
 )  # fmt: skip
 def test_of_a_sliding_window_it_streams(data: bytes, step: int, tmp_path: Path) -> None:

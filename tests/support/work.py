@@ -1,6 +1,6 @@
 """Work that is counted, not timed: the same on every machine, however busy.
 
-    with at_most(calls=1_000_000):      AssertionError as soon as more functions were called, of Python and of C
+    with at_most(calls=1_000_000):      AssertionError where more functions were called, of Python and of C
         ...
 
 What takes the square of a file's size calls its inner functions that often.
@@ -8,27 +8,14 @@ What takes the square of a file's size calls its inner functions that often.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from cProfile import Profile
 
 
 @contextmanager
 def at_most(calls: int) -> Iterator[None]:
-    left = calls
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        nonlocal left
-        left -= event in ("call", "c_call")
-        if left < 0:
-            sys.setprofile(None)
-            raise AssertionError(f"more than {calls:,} calls, the last of {frame.f_code.co_qualname}")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with Profile(builtins=True) as profile:  # whose counters, in C, take a third of the time of any in Python
         yield
-    finally:
-        sys.setprofile(before)
-    assert left >= 0  # though somebody caught the error
+    made = sum(entry.callcount for entry in profile.getstats())
+    assert made <= calls, f"{made:,} calls, more than {calls:,}"

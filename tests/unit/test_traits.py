@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LISTS = (
     "tinyfuse/ops/",
     "tinyfuse/kernels/registry.py",
-    "tinyfuse/kernels/computed.py",  # a part of it
+    "tinyfuse/kernels/computed.py",  # parts of it
+    "tinyfuse/kernels/signal_library.py",
     "tinyfuse/plan/contracts.py",
     "tinyfuse/plan/scratch_contracts.py",
     "tinyfuse/ir/fixedpoint.py",  # names of fused activations, some of which are kinds too
