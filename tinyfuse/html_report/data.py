@@ -52,7 +52,8 @@ def page_data(
 
 _FIGURES = (
     "schema_version", "tinyfuse_version", "model", "model_sha256", "target", "warnings", "macs", "model_macs",
-    "predicted_instructions", "arena_bytes", "arena_lower_bound", "placement_optimal", "unfused_arena_bytes",
+    "predicted_instructions", "predicted_cycles", "timing", "arena_bytes", "arena_lower_bound", "placement_optimal",
+    "unfused_arena_bytes",
     "state_bytes", "weight_bytes", "code_bytes", "code_bytes_measured", "inputs", "outputs", "rewrites", "reordering",
     "fed_input", "window", "memory", "longest_step",
 )  # fmt: skip
