@@ -75,7 +75,7 @@ def assert_clear(error: CompileError) -> None:
 def assert_sound(graph: Graph) -> None:
     """What the rest of tinyfuse takes for granted of a graph that was read."""
     known = set(graph.inputs)
-    assert graph.ops and graph.inputs and graph.outputs
+    assert graph.ops and graph.outputs
     for op in graph.ops:
         assert known.issuperset(op.activations)
         assert known.isdisjoint(op.outputs)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cross_compilers import NAMES, cross_compiler
-from executors import assert_all_exact, plan_of
+from executors import assert_all_exact, assert_exact, plan_of
 from host_program import WARNINGS, compile_c
 from random_graphs import Sketch
 from stream_models import STREAM_MODELS
@@ -206,3 +206,30 @@ def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> N
 def test_a_name_that_hides_a_header_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="header"):
         module_name(name)
+
+
+# --- numbers without a C literal ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m4"])
+def test_constants_that_are_not_finite(target: str) -> None:
+    """As masks of attention have them; in an array, and as what an operator is told."""
+    if target != "host" and not (shutil.which("arm-none-eabi-gcc") and shutil.which("qemu-system-arm")):
+        pytest.skip("needs arm-none-eabi-gcc and qemu-system-arm")
+    numbers = np.float32([np.inf, -np.inf, np.nan, -3e38])
+    model = ModelBuilder()
+    x, added, padded = (model.tensor(name, (1, n), "float32") for name, n in (("x", 4), ("added", 4), ("padded", 6)))
+    model.op("ADD", [x, model.tensor("c", (4,), "float32", data=numbers)], [added], fused_activation_function="NONE")
+    around = model.tensor("around", (2, 2), "int32", data=np.int32([[0, 0], [1, 1]]))
+    model.op("PADV2", [x, around, model.tensor("value", (), "float32", data=np.array(-np.inf, np.float32))], [padded])
+    data = model.build([x], [added, padded])
+    assert_exact(plan_of(data, target))
+    assert_exact(plan_of(data, target, weights_blob=True))
+
+
+@pytest.mark.parametrize("scale", [1e36, 3e38])
+def test_scales_beyond_which_there_are_no_reals(scale: float) -> None:
+    model = ModelBuilder()
+    x, y = (model.tensor(name, (1, 4), scale=scale, zero_point=3) for name in "xy")
+    model.op("RELU", [x], [y])
+    assert_exact(plan_of(model.build([x], [y])))

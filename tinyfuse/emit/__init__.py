@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,20 +60,28 @@ def _code(plan: Plan, context: Mapping[str, Any]) -> bytes:
     return code_digest((_c_files(alone) | runtime_files(plan)).values())
 
 
+_UNWRITTEN = re.compile(r"\b(INFINITY|NAN)\b")
+
+
 def _context(plan: Plan) -> dict[str, Any]:
     """What the templates of the module's C know of the plan."""
     constants = name_constants(plan)
     own_headers, cmsis_nn_headers = headers(plan)
+    functions = {
+        "subgraphs": subgraph_functions(plan, constants), "groups": group_functions(plan, constants)
+    }  # fmt: skip
+    arrays = weight_arrays(plan, constants)
     return {
         **header_context(plan),
-        "subgraphs": subgraph_functions(plan, constants),
-        "groups": group_functions(plan, constants),
+        **functions,
+        # numbers that only math.h has a name for (weights.scalar)
+        "needs_math": bool(_UNWRITTEN.search(repr(functions))) or not all(array.is_finite for array in arrays),
         "reset_lines": reset_lines(plan, constants),
         "includes": {
             "tinyfuse": own_headers,
             "cmsis_nn": cmsis_nn_headers,
         },
-        "weights": weight_arrays(plan, constants),
+        "weights": arrays,
         "blob": None,
     }
 

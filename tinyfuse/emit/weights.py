@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,6 +38,12 @@ class WeightArray:
     def rows(self) -> list[str]:
         """The lines of its initializer."""
         return _rows(self.data)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether no element is infinite or no number; of structs, no field."""
+        fields = [self.data[name] for name in self.data.dtype.names or ()] or [self.data]
+        return all(bool(np.isfinite(field).all()) for field in fields)
 
 
 def name_constants(plan: Plan) -> dict[ConstantKey, str]:
@@ -88,7 +95,10 @@ def _rows(data: np.ndarray) -> list[str]:
 
 
 def scalar(value: int | float) -> str:
-    """A C literal. INT32_MIN and INT64_MIN have none, so they are written as sums; floats are float32, exact."""
+    """A C literal. INT32_MIN and INT64_MIN have none, so they are written as sums; floats are float32, exact, and what
+    is not finite is math.h's macro."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NAN" if math.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     if isinstance(value, float):
         text = repr(float(f"{value:.9g}"))
         return f"{text}f"

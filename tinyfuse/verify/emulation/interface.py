@@ -7,6 +7,7 @@ no output depends on it. firmware/verify.h says what of it is called when.
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass
 
@@ -97,7 +98,10 @@ def _samples(tensor: Tensor) -> list[tuple[str, int]]:
     low, high = RANGE[tensor.dtype]
     found = []
     for steps in (0.0, 0.5, -0.5, 1.5, -2.5, 9.0, 65000.0, -65000.0):
-        real = float(np.float32(steps) * np.float32(tensor.scale))
+        with np.errstate(over="ignore"):
+            real = float(np.float32(steps) * np.float32(tensor.scale))
+        if math.isinf(real):  # C has no such number, and the module's function asks for one
+            continue
         stored = min(max(quantize_value(real, tensor.scale, tensor.zero_point), low), high)
         found.append((f"{real.hex()}f", stored))
     return found
@@ -108,5 +112,10 @@ def _reals(tensor: Tensor) -> list[tuple[int, str]]:
     if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
         return []
     low, high = RANGE[tensor.dtype]
-    stored = sorted({low, low + 1, tensor.zero_point, high})
-    return [(value, f"{float(np.float32(tensor.scale * (value - tensor.zero_point))).hex()}f") for value in stored]
+    found = []
+    for value in sorted({low, low + 1, tensor.zero_point, high}):
+        with np.errstate(over="ignore"):
+            real = float(np.float32(tensor.scale * (value - tensor.zero_point)))
+        if not math.isinf(real):
+            found.append((value, f"{real.hex()}f"))
+    return found
