@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -43,6 +44,10 @@ def dtypes(inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Rule:
     return Rule(text, wrong, _HINT)
 
 
+#: elements that NumPy can count
+_COUNTED = 2**62
+
+
 def vectors(op: Op) -> Tensor | None:
     """The first input or output, states left out, that has not one dimension."""
     tensors = (*(t for t in op.operands if not t.is_state), *op.outputs)
@@ -58,5 +63,7 @@ def hidden_state(op: Op, name: str, shape: tuple[int, ...], dtype: str, value: i
     """A state of which every element is `value` after a reset; at least one element long."""
     owner = op.outputs[0].name if op.outputs else op.kind
     shape = tuple(max(1, dim) for dim in shape)
+    if math.prod(shape) > _COUNTED:  # of an output that is refused for its size
+        shape = (1,) * len(shape)
     initial = np.broadcast_to(np.asarray(value).astype(dtype), shape)
     return Tensor(f"{owner}/{name}", shape, dtype, initial=initial)
