@@ -17,6 +17,7 @@ from host_program import WARNINGS, compile_c
 from linker_rules import armlink, iar
 from sliding_models import wake_word
 from stream_models import STREAM_MODELS
+from test_memory_banks import needs_cross, needs_gcc
 
 from tinyfuse.banks import parse_banks
 from tinyfuse.cli.main import main
@@ -33,12 +34,6 @@ from tinyfuse.verify.emulation import find_emulator
 from tinyfuse.verify.emulation import module as emulated_module
 from tinyfuse.verify.emulation.inputs import input_set
 from tinyfuse.verify.emulation.module import build_module
-
-needs_cross = pytest.mark.skipif(
-    shutil.which("arm-none-eabi-gcc") is None or shutil.which("qemu-system-arm") is None,
-    reason="needs arm-none-eabi-gcc and qemu-system-arm",
-)
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
 BANKS = ("dtcm=1K", "sram=256K")
 

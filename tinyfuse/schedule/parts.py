@@ -188,9 +188,8 @@ def with_more(
     another."""
     every = (*plan.buffers, *more)
     if memory.arena is not None:
-        placement = plan_arena(every, plan.overlaps)
-        fits = -(-placement.arena_bytes // WORD_ALIGN) * WORD_ALIGN <= rooms[memory.arena]
-        return (replace(plan, buffers=every, placement=placement), memory) if fits else None
+        moved = replace(plan, buffers=every, placement=plan_arena(every, plan.overlaps))
+        return (moved, memory) if moved.arena_bytes <= rooms[memory.arena] else None
     offsets, left = plan.placement.offsets, list(more)
     held: dict[Bank, _Content] = {}
     for part in memory.parts:

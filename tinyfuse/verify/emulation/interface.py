@@ -98,12 +98,10 @@ def _samples(tensor: Tensor) -> list[tuple[str, int]]:
     low, high = RANGE[tensor.dtype]
     found = []
     for steps in (0.0, 0.5, -0.5, 1.5, -2.5, 9.0, 65000.0, -65000.0):
-        with np.errstate(over="ignore"):
-            real = float(np.float32(steps) * np.float32(tensor.scale))
-        if math.isinf(real):  # C has no such number, and the module's function asks for one
-            continue
-        stored = min(max(quantize_value(real, tensor.scale, tensor.zero_point), low), high)
-        found.append((f"{real.hex()}f", stored))
+        real = _real(steps * tensor.scale)
+        if real is not None:
+            stored = min(max(quantize_value(real, tensor.scale, tensor.zero_point), low), high)
+            found.append((f"{real.hex()}f", stored))
     return found
 
 
@@ -112,10 +110,14 @@ def _reals(tensor: Tensor) -> list[tuple[int, str]]:
     if tensor.quant is None or tensor.quant.per_channel or tensor.dtype not in RANGE:
         return []
     low, high = RANGE[tensor.dtype]
-    found = []
-    for value in sorted({low, low + 1, tensor.zero_point, high}):
-        with np.errstate(over="ignore"):
-            real = float(np.float32(tensor.scale * (value - tensor.zero_point)))
-        if not math.isinf(real):
-            found.append((value, f"{real.hex()}f"))
-    return found
+    pairs = (
+        (v, _real(tensor.scale * (v - tensor.zero_point))) for v in sorted({low, low + 1, tensor.zero_point, high})
+    )
+    return [(value, f"{real.hex()}f") for value, real in pairs if real is not None]
+
+
+def _real(value: float) -> float | None:
+    """As float32; None beyond it, where no such number can be written."""
+    with np.errstate(over="ignore"):
+        real = float(np.float32(value))
+    return None if math.isinf(real) else real
