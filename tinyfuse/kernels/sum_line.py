@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 
 import numpy as np
@@ -30,9 +30,11 @@ from tinyfuse.ops.convolution import clamp_range
 #: factors that are tried to either side of the nearest one
 _NEIGHBOURS = 12
 
-#: so many pairs, those whose real results lie nearest to a half, decide between neighbours; so many of these are held
-#: against all pairs
-_NEAR, _HELD = 2048, 32
+#: pairs whose real results lie so near to where rounding changes decide between neighbours, 1 in 32 of them mostly; so
+#: many of these neighbours are held against all pairs
+_NEAR, _HELD = 1 / 64, 32
+#: so many neighbours are looked at together
+_TOGETHER = 64
 
 #: shifts that are tried, from the most that int32 has room for
 _SHIFTS, _MOST_SHIFT = 2, 28
@@ -83,22 +85,21 @@ def plane(op: Op) -> Plane | None:
     room = np.abs(real).max() + 128 * sum(map(abs, slopes)) + 1
     most = min(_MOST_SHIFT, int(np.floor(31 - np.log2(room))))
     pairs = _Pairs(a, b, results, *clamp_range(op))
-    near = pairs.some(np.argsort(np.abs(real - np.rint(real)), kind="stable")[:_NEAR])
+    near = pairs.some(np.abs(real - np.rint(real)) < _NEAR)
     for shift in range(most, max(most - _SHIFTS, 0), -1):
-        nearest = (round(slope * 2**shift) for slope in slopes)
-        likely = (factors for factors in _neighbours(*nearest) if near.offset(*factors, shift, 0) is not None)
-        for factors in islice(likely, _HELD):
+        nearest = np.array([round(slope * 2**shift) for slope in slopes])
+        for factors in islice(near.likely(nearest + _around(), shift), _HELD):
             offset = pairs.offset(*factors, shift, round(middle * 2**shift))
             if offset is not None and pairs.fits(*factors, offset):
                 return Plane(*factors, offset, shift)
     return None
 
 
-def _neighbours(a: int, b: int) -> Iterator[tuple[int, int]]:
-    """Factors about those, the nearest first."""
+@cache
+def _around() -> Array:
+    """int64 [neighbours, 2]: how far neighbours lie from the nearest factors, the nearest first."""
     steps = sorted(range(-_NEIGHBOURS, _NEIGHBOURS + 1), key=abs)
-    for i, j in sorted(((i, j) for i in steps for j in steps), key=lambda away: max(map(abs, away))):
-        yield a + i, b + j
+    return np.array(sorted(((i, j) for i in steps for j in steps), key=lambda away: max(map(abs, away))))
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,18 @@ class _Pairs:
 
     def some(self, which: Array) -> _Pairs:
         return _Pairs(self.a[which], self.b[which], self.results[which], self.low, self.high)
+
+    def likely(self, factors: Array, shift: int) -> Iterator[tuple[int, int]]:
+        """Of int64 [n, 2] those that leave an offset to all pairs."""
+        ab, edges = np.stack((self.a, self.b), axis=1), (self.results << shift)[:, None]
+        above, below = self.results > self.low, self.results < self.high
+        for some in np.split(factors, range(_TOGETHER, len(factors), _TOGETHER)):
+            # real numbers hold these integers, and are multiplied faster
+            starts = edges - ab.astype(np.float64) @ some.T.astype(np.float64)
+            least = starts[above].max(axis=0, initial=-(2**62))
+            most = starts[below].min(axis=0, initial=2**62) + (1 << shift) - 1
+            for a_factor, b_factor in some[least <= most].tolist():
+                yield a_factor, b_factor
 
     def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
         """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""
