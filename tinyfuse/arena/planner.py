@@ -119,13 +119,13 @@ def _search(problem: Problem, size: int, bound: int, work_limit: int) -> Found:
     crowded = [i for i, others in enumerate(problem.apart) if others]
     alone = [i for i, others in enumerate(problem.apart) if not others]
     align = {i: problem.buffers[i].align for i in crowded}
-    stacking = Stacking(problem, crowded)
-    searches: list[tuple[Stacking | Sweep, int]] = [(stacking, work_limit // 4)]
+    stacking, brief = Stacking(problem, crowded), work_limit // 50
+    searches: list[tuple[Stacking | Sweep, int]] = [(stacking, work_limit // 4 - brief)]
     if lcm(*align.values()) // min(align.values()) <= _FINEST:
         searches.insert(0, (Sweep(problem, crowded, align, width=8), work_limit // 2))
         searches.append((Sweep(problem, crowded, align, width=128), work_limit // 2))
         # where many buffers are alive together it often ends in a hundredth of what sweeping takes
-        searches.insert(0, (stacking, work_limit // 50))
+        searches.insert(0, (stacking, brief))
     order, too_wide = None, False
     for search, share in searches:
         if isinstance(search, Sweep) and too_wide:

@@ -124,8 +124,7 @@ class _Pairs:
             starts = edges - ab.astype(np.float64) @ some.T.astype(np.float64)
             least = starts[above].max(axis=0, initial=-(2**62))
             most = starts[below].min(axis=0, initial=2**62) + (1 << shift) - 1
-            for a_factor, b_factor in some[least <= most].tolist():
-                yield a_factor, b_factor
+            yield from map(tuple, some[least <= most].tolist())
 
     def offset(self, a_factor: int, b_factor: int, shift: int, about: int) -> int | None:
         """Of the offsets that fit all pairs the nearest to `about`; None where there is none."""
