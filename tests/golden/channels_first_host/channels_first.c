@@ -97,9 +97,9 @@ static void channels_first_group_1(uint8_t *arena)
 CHANNELS_FIRST_CODE_ATTR
 static void channels_first_group_2(uint8_t *arena)
 {
-    int8_t *const t23 = (int8_t *)(void *)(arena + 484u); /* 'v22' int8[1,7,7,8] */
+    int8_t *const t23 = (int8_t *)(void *)(arena + 296u); /* 'v22' int8[1,7,7,8] */
     const int8_t *const t12 = (const int8_t *)(void *)(arena + 0u); /* 'v12' int8[1,7,7,6] */
-    uint8_t *const scratch2 = arena + 304u; /* 180 bytes */
+    uint8_t *const scratch2 = arena + 688u; /* 180 bytes */
 
     for (int32_t y0 = 0; y0 < 7; ++y0) {
         static const tinyfuse_conv p = {
@@ -136,7 +136,7 @@ CHANNELS_FIRST_CODE_ATTR
 static void channels_first_group_3(uint8_t *arena)
 {
     int8_t *const t25 = (int8_t *)(void *)(arena + 0u); /* 'v24' int8[1,3,3,8] */
-    const int8_t *const t23 = (const int8_t *)(void *)(arena + 484u); /* 'v22' int8[1,7,7,8] */
+    const int8_t *const t23 = (const int8_t *)(void *)(arena + 296u); /* 'v22' int8[1,7,7,8] */
 
     for (int32_t y0 = 0; y0 < 3; ++y0) {
         static const tinyfuse_pool p = {

@@ -47,12 +47,12 @@
 SEPARABLE_CODE_ATTR
 static void separable_group_0(uint8_t *arena)
 {
-    int8_t *const t3 = (int8_t *)(void *)(arena + 96u); /* 'v4' int8[1,8,6,4], a ring of 1 row(s) */
-    const int8_t *const t0 = (const int8_t *)(void *)(arena + 0u); /* 'v1' int8[1,8,6,2] */
-    int8_t *const t8 = (int8_t *)(void *)(arena + 444u); /* 'v8' int8[1,8,6,4], a ring of 3 row(s) */
-    int8_t *const t9 = (int8_t *)(void *)(arena + 0u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch0_0 = arena + 128u; /* 152 bytes */
-    uint8_t *const scratch0_2 = arena + 96u; /* 348 bytes */
+    int8_t *const t3 = (int8_t *)(void *)(arena + 152u); /* 'v4' int8[1,8,6,4], a ring of 1 row(s) */
+    const int8_t *const t0 = (const int8_t *)(void *)(arena + 420u); /* 'v1' int8[1,8,6,2] */
+    int8_t *const t8 = (int8_t *)(void *)(arena + 348u); /* 'v8' int8[1,8,6,4], a ring of 3 row(s) */
+    int8_t *const t9 = (int8_t *)(void *)(arena + 420u); /* 'v9' int8[1,4,3,4] */
+    uint8_t *const scratch0_0 = arena + 0u; /* 152 bytes */
+    uint8_t *const scratch0_2 = arena + 0u; /* 348 bytes */
     int32_t y0 = 0; /* rows made of t3 */
     int32_t y1 = 0; /* rows made of t8 */
     int32_t y2 = 0; /* rows made of t9 */
@@ -151,9 +151,9 @@ static void separable_group_0(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_1(uint8_t *arena)
 {
-    int8_t *const t15 = (int8_t *)(void *)(arena + 72u); /* 'v13' int8[1,4,3,5] */
-    const int8_t *const t9 = (const int8_t *)(void *)(arena + 0u); /* 'v9' int8[1,4,3,4] */
-    uint8_t *const scratch1 = arena + 48u; /* 24 bytes */
+    int8_t *const t15 = (int8_t *)(void *)(arena + 0u); /* 'v13' int8[1,4,3,5] */
+    const int8_t *const t9 = (const int8_t *)(void *)(arena + 420u); /* 'v9' int8[1,4,3,4] */
+    uint8_t *const scratch1 = arena + 64u; /* 24 bytes */
     static const tinyfuse_pointwise p = {
         .in_c = 4,
         .out_c = 5,
@@ -173,9 +173,9 @@ static void separable_group_1(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_2(uint8_t *arena)
 {
-    int8_t *const t16 = (int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,5] */
-    const int8_t *const t15 = (const int8_t *)(void *)(arena + 72u); /* 'v13' int8[1,4,3,5] */
-    uint8_t *const scratch2 = arena + 144u; /* 60 bytes */
+    int8_t *const t16 = (int8_t *)(void *)(arena + 60u); /* 'v14' int8[1,4,3,5] */
+    const int8_t *const t15 = (const int8_t *)(void *)(arena + 0u); /* 'v13' int8[1,4,3,5] */
+    uint8_t *const scratch2 = arena + 128u; /* 60 bytes */
 
     for (int32_t y0 = 0; y0 < 4; ++y0) {
         static const tinyfuse_conv p = {
@@ -211,8 +211,8 @@ static void separable_group_2(uint8_t *arena)
 SEPARABLE_CODE_ATTR
 static void separable_group_3(uint8_t *arena)
 {
-    int8_t *const t19 = (int8_t *)(void *)(arena + 60u); /* 'v16' int8[1,5] */
-    const int8_t *const t16 = (const int8_t *)(void *)(arena + 0u); /* 'v14' int8[1,4,3,5] */
+    int8_t *const t19 = (int8_t *)(void *)(arena + 16u); /* 'v16' int8[1,5] */
+    const int8_t *const t16 = (const int8_t *)(void *)(arena + 60u); /* 'v14' int8[1,4,3,5] */
     static const tinyfuse_reduction p = {
         .kept = {1, 5},
         .kept_stride = {60, 1},
@@ -237,7 +237,7 @@ SEPARABLE_CODE_ATTR
 static void separable_group_4(uint8_t *arena)
 {
     int8_t *const t21 = (int8_t *)(void *)(arena + 16u); /* 'v18' int8[1,3] */
-    const int8_t *const t19 = (const int8_t *)(void *)(arena + 60u); /* 'v16' int8[1,5] */
+    const int8_t *const t19 = (const int8_t *)(void *)(arena + 16u); /* 'v16' int8[1,5] */
     uint8_t *const scratch4 = arena + 0u; /* 16 bytes */
     static const tinyfuse_dense p = {
         .batches = 1,
@@ -326,8 +326,11 @@ const int8_t *separable_output_v20(const void *arena)
 
 void *separable_input(void *arena, size_t index)
 {
+    if (arena == NULL) {
+        return NULL;
+    }
     switch (index) {
-    case 0: return arena;
+    case 0: return (uint8_t *)arena + 420u;
     default: return NULL;
     }
 }
