@@ -120,7 +120,7 @@ def test_host(tmp_path: Path) -> None:
     """Samples in, one score a step, as TFLM gives it for both files in one; the self-test of the same."""
     behind, front = sounds(tmp_path, stride=2)
     module = tinyfuse.compile(behind, "host", name="net", slide=2, front_end=front)
-    found = module.verify(emulator="host", oracle="tflm", runs=24)
+    found = module.verify(emulator="host", oracle="tflm", runs=24, compiler="clang")
     assert found.exact, found
     made = generate(behind, tmp_path, "--selftest", "--slide", "2", "--front-end", front)
     assert run(made) == ["0", "0", "2", "no error\n"]

@@ -213,7 +213,7 @@ def test_verify_finds_faults(monkeypatch: pytest.MonkeyPatch, file: str, of: str
     monkeypatch.setattr("tinyfuse.verify.emulation.module.emit", faulty)
     module = tinyfuse.compile(wake_word(), "host", name="net", slide=3, feed_rows=True)
     try:
-        found = module.verify(emulator="host", oracle="reference", runs=12)
+        found = module.verify(emulator="host", oracle="reference", runs=12, compiler="clang")
     except tinyfuse.TinyfuseError as failed:
         assert "run returned" in str(failed)
     else:

@@ -198,8 +198,8 @@ def test_a_module_called_after_any_file_compiles(tmp_path: Path, file: str) -> N
     files = emit(plan, embedded_selftest(plan))
     folder = write(tmp_path / "out", files)
     assert len({path.lower() for path in files}) == len(files)
-    for part in (f"{name}.c", f"{name}_weights.c", f"{name}_selftest.c"):
-        compile_c(["gcc", "-std=c99", *WARNINGS, f"-I{folder}", "-fsyntax-only", folder / part])
+    parts = [folder / part for part in (f"{name}.c", f"{name}_weights.c", f"{name}_selftest.c")]
+    compile_c(["gcc", "-std=c99", *WARNINGS, f"-I{folder}", "-fsyntax-only", *parts])
 
 
 @pytest.mark.parametrize("name", ["string", "Math", "stdint", "tinyfuse_copy", "tinyfuse_x", "arm_x", "cmsis_gcc"])

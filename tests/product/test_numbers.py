@@ -65,7 +65,7 @@ def run(folder: Path, plan: Plan, main: str, compiler: str = "gcc", *given: byte
     objects = []
     for part in ("net.c", "net_weights.c"):
         objects.append(folder / f"{part}.o")
-        compile_c(["gcc", "-std=c99", "-O1", *WARNINGS, *SANITIZERS, "-c", folder / part, "-o", objects[-1]])
+        compile_c(["gcc", "-std=c99", "-O0", *WARNINGS, *SANITIZERS, "-c", folder / part, "-o", objects[-1]])
     language = [compiler, "-std=c++17"] if compiler == "g++" else [compiler, "-std=c99"]
     compile_c([*language, "-O2", *WARNINGS, *SANITIZERS, source, *objects, "-lm", "-o", folder / "program"])
     done = subprocess.run([folder / "program"], input=b"".join(given), capture_output=True, timeout=60)

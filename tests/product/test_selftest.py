@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from native import COMPILER, SANITIZERS
 from random_graphs import Sketch
 from sliding_models import padded, wake_word
 from stream_models import STREAM_MODELS
@@ -58,15 +59,15 @@ def run(module: Path) -> list[str]:
     (module / "main.c").write_text(_MAIN)
     flags = [
         "-std=c99",
-        "-O1",
+        "-O0",
         "-Wall",
         "-Wextra",
         "-Wconversion",
         "-Wpedantic",
         "-Werror",
-        "-fsanitize=address,undefined",
+        *SANITIZERS,
     ]
-    command = ["gcc", *flags, "main.c", "net.c", "net_weights.c", "net_selftest.c", "-lm", "-o", "program"]
+    command = [COMPILER, *flags, "main.c", "net.c", "net_weights.c", "net_selftest.c", "-lm", "-o", "program"]
     done = subprocess.run(command, cwd=module, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     return subprocess.run([module / "program"], capture_output=True, text=True, check=True).stdout.split(maxsplit=3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import layer_cases
 import numpy as np
@@ -72,37 +72,39 @@ _OPERATORS = 8
 
 
 @cache
-def modules(target: str) -> list[Plan]:
+def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
     """Plans for the target: an operator for each kernel and path, several side by side; what rewrites make;
-    streams; rows that are fed."""
+    streams; rows that are fed. Of so many `turns` one makes every so-manieth plan alone."""
     one_each = _one_each(target)
     apart, ram = {"kernels": "tinyfuse", "fusion": "none"}, {"kernels": "tinyfuse", "optimize": "ram"}
     chosen = [op for op in convolutions() if op.kind == "CONV_2D"][:6]
     parts = [one_each[i : i + _OPERATORS] for i in range(0, len(one_each), _OPERATORS)]
-    return named_apart([
-        *(plan_of(side_by_side(part), target, **apart) for part in parts),
-        plan_of(side_by_side(chosen), target, weights="unpacked", **apart),
-        plan_of(side_by_side(layers_by_two()), target, weights="winograd", **apart),
-        plan_of(side_by_side(narrow_layers()), target, weights="unpacked", **apart),
-        *(plan_of(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
-        plan_of(side_by_side(chosen), target, **ram),
-        plan_of(side_by_side(layers_of_int4()), target, **apart),
-        plan_of(side_by_side(layers_for_helium()), target, **apart),
-        *(plan_of(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
-        *(plan_of(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
-        plan_of(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
-        *(grouped_plan(pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
-        *(plan_of(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
-        plan_of(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
-        plan_of(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
-        plan_of(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
-        *(plan_of(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
-        *(plan_of(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
-        plan_of(sliced(), target, kernels="tinyfuse"),
-        *(plan_of(data, target, kernels="tinyfuse") for data in _computed_operands()),
-        *(plan_of(data, target, kernels="tinyfuse") for data in _computed_layers()),
-        _merged(target),
-    ])  # fmt: skip
+    plan = partial(partial, plan_of)  # not yet made: that is done below, of one turn alone
+    makers = [
+        *(plan(side_by_side(part), target, **apart) for part in parts),
+        plan(side_by_side(chosen), target, weights="unpacked", **apart),
+        plan(side_by_side(layers_by_two()), target, weights="winograd", **apart),
+        plan(side_by_side(narrow_layers()), target, weights="unpacked", **apart),
+        *(plan(side_by_side(part), target, weights="compressed", **apart) for part in _compressed_parts()),
+        plan(side_by_side(chosen), target, **ram),
+        plan(side_by_side(layers_of_int4()), target, **apart),
+        plan(side_by_side(layers_for_helium()), target, **apart),
+        *(plan(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
+        *(plan(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
+        plan(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
+        *(partial(grouped_plan, pooled(dtype, last), (*lengths,), target, **ram) for dtype in REAL for last, *lengths in AVERAGES),
+        *(plan(SPLIT[name][0], target, **ram) for name in ("depthwise", "mean", "convolution")),
+        plan(chain(2), target, kernels="tinyfuse", optimize="ram", feed_rows=True),
+        plan(padded(), target, kernels="tinyfuse", slide=1, optimize="speed"),
+        plan(_averaged_int16(), target, kernels="tinyfuse", slide=2, feed_rows=True, optimize="speed"),
+        *(plan(_tabled(to_int16), target, kernels="tinyfuse") for to_int16 in (False, True)),
+        *(plan(data, target, kernels="tinyfuse") for data in _layers_of_uint8()),
+        plan(sliced(), target, kernels="tinyfuse"),
+        *(plan(data, target, kernels="tinyfuse") for data in _computed_operands()),
+        *(plan(data, target, kernels="tinyfuse") for data in _computed_layers()),
+        partial(_merged, target),
+    ]  # fmt: skip
+    return named_apart([make() for make in makers[turn::turns]])
 
 
 def _tabled(to_int16: bool) -> bytes:
