@@ -167,6 +167,33 @@ TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int
     }
 }
 
+/* What tinyfuse_windows needs once a row. */
+TINYFUSE_INLINE void tinyfuse_windows_begin(const tinyfuse_conv *p, int8_t *bytes, int32_t depth)
+{
+    if (p->in_c & 3) {
+        memset(bytes + depth - 4, 0, 4);
+    }
+}
+
+/* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; `bytes` are for an in_c that is no
+   multiple of 4. */
+TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int32_t block,
+                                      int8_t *columns, int8_t *bytes, int32_t depth, int form)
+{
+    if ((p->in_c & 3) == 0) {
+        tinyfuse_windows_of_words(p, rows, x, block, columns, form);
+    } else {
+        tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, form);
+    }
+}
+
+/* Whether a row of the window has few enough bytes that a layer gets code of its own: the first one of most networks,
+   of one or three input channels. There the compiler knows how few. */
+TINYFUSE_INLINE int tinyfuse_short_rows(const tinyfuse_conv *p)
+{
+    return (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
+}
+
 TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                int8_t *out_row, const int8_t *weights,
                                                const void *channels, void *scratch, int32_t block_pixels,
@@ -178,20 +205,13 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
-    const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
     int32_t x;
     tinyfuse_window_rows(p, in, y, rows);
-    if (!words) {
-        memset(bytes + depth - 4, 0, 4);
-    }
+    tinyfuse_windows_begin(p, bytes, depth);
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        if (words) {
-            tinyfuse_windows_of_words(p, rows, x, block, columns, form);
-        } else {
-            tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, form);
-        }
+        tinyfuse_windows(p, rows, x, block, columns, bytes, depth, form);
         tinyfuse_matmul_pixels(&m, weights, columns, depth, out, p->out_c, block, form);
         out += block * p->out_c;
         x += block;
@@ -324,7 +344,6 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_unpacked, tinyfuse_conv_packed_body, TINYFUSE_UNPACKED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
 
@@ -332,16 +351,14 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_b
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
    together, 2 or 3. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
    block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of 4, with depth =
-   kernel_h * kernel_w * in_c rounded up to a multiple of 4.
-
-   The first layer of most networks has one or three input channels: it gets code of its own, where the
-   compiler knows how few bytes a row of the window has. */
+   kernel_h * kernel_w * in_c rounded up to a multiple of 4. Few input channels get code of their own
+   (tinyfuse_short_rows). */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
                                                  const void *channels, void *scratch,
                                                  int32_t block_pixels, int form)
 {
-    const int own = (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
+    const int own = tinyfuse_short_rows(p);
     if (own && tinyfuse_of_bytes(form)) {
         tinyfuse_conv_bytes_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
     } else if (own) {

@@ -23,7 +23,6 @@ from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
-    UNPACKED,
     Matmul,
     block_pixels,
     column_bytes,
@@ -66,25 +65,17 @@ class ConvRow(Kernel):
 
 
 class MatmulKernel(Kernel):
-    """What multiplies by tinyfuse_matmul.h, its weights packed or unpacked."""
-
-    def layer(self, op: Op, context: Context) -> Matmul | None:
-        """The layer in the kernel's fastest form that is proven exact; None where there is none."""
-        if self.weights != "packed" and context.weights not in ("auto", self.weights):
-            return None
-        found = matmul_layer(op, replace(context, weights=self.weights))
-        is_other = found is not None and (found.form == UNPACKED) != (self.weights == "unpacked")
-        return None if is_other else found
+    """What multiplies by tinyfuse_matmul.h."""
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(proven(self.layer(op, context)))
+        return matmul_constants(proven(matmul_layer(op, context)))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(self.form(op, context))}, blocks of {block_pixels(context)}"
 
     def form(self, op: Op, context: Context) -> str:
         """The C's argument `form`."""
-        return proven(self.layer(op, context)).form
+        return proven(matmul_layer(op, context)).form
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -105,7 +96,7 @@ class PackedConvRow(MatmulKernel):
         return Division(op.output.shape[2], together=block_pixels(context))
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and self.layer(op, context) is not None
+        return geometry(op).groups == 1 and matmul_layer(op, context) is not None
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
@@ -117,12 +108,6 @@ class PackedConvRow(MatmulKernel):
         return conv_row_call(self, op, site, site.scratch, block_pixels(context), self.form(op, context))
 
 
-class UnpackedConvRow(PackedConvRow):
-    """The same with weights of int16."""
-
-    weights = "unpacked"
-
-
 class Pointwise(MatmulKernel):
     """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
     its outputs are written."""
@@ -131,7 +116,7 @@ class Pointwise(MatmulKernel):
     headers = ("tinyfuse_pointwise.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
@@ -161,18 +146,6 @@ class PointwiseRow(Pointwise):
     """
 
     by_row, whole, rings = True, False, True
-
-
-class UnpackedPointwise(Pointwise):
-    """`Pointwise` with weights of int16."""
-
-    weights = "unpacked"
-
-
-class UnpackedPointwiseRow(PointwiseRow):
-    """`PointwiseRow` with weights of int16."""
-
-    weights = "unpacked"
 
 
 class _ColumnRow(Dense):
