@@ -67,15 +67,19 @@ class ConvRow(Kernel):
 class MatmulKernel(Kernel):
     """What multiplies by tinyfuse_matmul.h."""
 
+    def layer(self, op: Op, context: Context) -> Matmul | None:
+        """The layer in the kernel's fastest form that is proven exact; None where there is none."""
+        return matmul_layer(op, context)
+
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
-        return matmul_constants(proven(matmul_layer(op, context)))
+        return matmul_constants(proven(self.layer(op, context)))
 
     def path(self, op: Op, by_row: bool, context: Context) -> str:
         return f"{form_name(self.form(op, context))}, blocks of {block_pixels(context)}"
 
     def form(self, op: Op, context: Context) -> str:
         """The C's argument `form`."""
-        return proven(matmul_layer(op, context)).form
+        return proven(self.layer(op, context)).form
 
     def counts(self, op: Op, by_row: bool) -> Counts:
         return layer_counts(op, by_row)
@@ -96,7 +100,7 @@ class PackedConvRow(MatmulKernel):
         return Division(op.output.shape[2], together=block_pixels(context))
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return geometry(op).groups == 1 and matmul_layer(op, context) is not None
+        return geometry(op).groups == 1 and self.layer(op, context) is not None
 
     def scratch(self, op: Op, context: Context) -> int:
         by_bytes = op.input.shape[3] % 4 != 0
@@ -116,7 +120,7 @@ class Pointwise(MatmulKernel):
     headers = ("tinyfuse_pointwise.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and matmul_layer(op, context) is not None
+        return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and self.layer(op, context) is not None
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)

@@ -19,7 +19,8 @@ BYTES, BYTES_STEP_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE; channels tinyfuse_step_line [out_c] for the forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
+    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE; channels tinyfuse_step_line [out_c] for the
+    forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
     weights: Array

@@ -117,7 +117,7 @@ def _pairs(op: Op, line: StepLine) -> Array:
     """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
     the same of an odd last channel alone, its bias once."""
     channels, weights = line.channels(), halves(256 * padded(op, line.weights).astype("<i2"))
-    words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, depth / 4, 2]
+    words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
     biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))
     of_pairs = (

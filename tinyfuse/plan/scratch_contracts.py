@@ -121,8 +121,7 @@ def _of_packed_conv_w16(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_unpacked_conv(p: _Fields, args: _Arguments) -> int:
-    """kernel_h pointers of 4 bytes, columns of 2 * depth inputs of 2 bytes, then `depth` bytes where in_c is no multiple
-    of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
+    """The same of blocks of two pixels, columns of 2 * depth inputs of 2 bytes."""
     return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
 
 
