@@ -155,10 +155,12 @@ def test_kernels_of_the_least_ram(target: str, tmp_path: Path) -> None:
 
 
 #: sums of 1, 9, 15, 16, 17, 18 and 32 steps, sixteen of which are a turn of the loop; one channel, odd and even counts;
-#: one pixel, odd and even counts
+#: one pixel, odd and even counts. Of dense layers turns of eight steps of eight inputs, rests of inputs and of outputs
 UNPACKED_SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 5, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 1),
     Shape("CONV_2D", 5, 2, 68, 7), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 3, activation="RELU6"),
+    Shape("FULLY_CONNECTED", 1, 1, 8, 3), Shape("FULLY_CONNECTED", 2, 1, 61, 4), Shape("FULLY_CONNECTED", 1, 1, 64, 9, per_channel=False),
+    Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"), Shape("FULLY_CONNECTED", 1, 1, 156, 5),
 )  # fmt: skip
 
 
@@ -174,7 +176,7 @@ def unpacked_cases(target: Target) -> list[Case]:
             if "_unpacked_" in kernel.name and kernel.accepts(op, context):
                 for extreme in (False, True):
                     data = random_input(op, rng, extreme)
-                    ring = kernel.by_row and extreme
+                    ring = kernel.by_row and extreme and shape.kind == "CONV_2D"
                     cases.append(case_of(op, kernel, data, ring, int(extreme)))
                     cases += [case_of(op, kernel, data, over=True)] * (not ring and 0 in kernel.access_orders(op))
     return cases
@@ -184,9 +186,11 @@ def unpacked_cases(target: Target) -> list[Case]:
 def test_unpacked_weights(target: str, tmp_path: Path) -> None:
     if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
-    cases = unpacked_cases(TARGETS[target])
-    assert {case.kernel.name for case in cases} == {"tinyfuse_pointwise_unpacked_s8", "tinyfuse_conv_unpacked_row_s8"}
-    assert {case.op.input.shape[1:] for case in cases} == {(s.height, s.width, s.channels) for s in UNPACKED_SHAPES}
+    cases, rng = unpacked_cases(TARGETS[target]), np.random.default_rng(0)
+    assert {case.kernel.name.replace("_row", "") for case in cases} == {
+        f"tinyfuse_{kind}_unpacked_s8" for kind in ("pointwise", "conv", "dense")
+    }
+    assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
     assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 

@@ -330,6 +330,7 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
+    "tinyfuse_dense_unpacked_s8": _of_dense_s4,
     "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_rows_matmul_s8": _of_rows_matmul,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,
