@@ -15,13 +15,12 @@ TINYFUSE_INLINE void tinyfuse_conv_unpacked_body(const tinyfuse_conv *p, const i
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     int8_t *const bytes = columns + 4 * depth;
     tinyfuse_unpacked s = tinyfuse_unpacked_of(p->out_c, p->out_zero_point, pairs, columns, depth);
+    const int inside = tinyfuse_window_rows(p, in, y, rows);
     int8_t *out = out_row;
     int32_t x, block;
-    tinyfuse_window_rows(p, in, y, rows);
-    tinyfuse_windows_begin(p, bytes, depth);
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_min(p->out_w - x, 2);
-        tinyfuse_windows(p, rows, x, block, columns, bytes, depth, TINYFUSE_WIDE);
+        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_unpacked_pixels(&s, out, block);
         out += block * p->out_c;
     }

@@ -139,11 +139,9 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_w16(const tinyfuse_conv *p, const 
     int8_t *const bytes = columns + 2 * block_pixels * depth;
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, TINYFUSE_WIDE);
     int32_t x, block;
-    tinyfuse_window_rows(p, in, y, rows);
-    tinyfuse_windows_begin(p, bytes, depth);
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        tinyfuse_windows(p, rows, x, block, columns, bytes, depth, TINYFUSE_WIDE);
+        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_matmul_w16(&m, weights, columns, depth, out_row + x * p->out_c, p->out_c, block);
     }
     if (p->act_min > -128 || p->act_max < 127) {

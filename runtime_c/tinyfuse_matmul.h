@@ -118,14 +118,14 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 #if TINYFUSE_DSP
     const int8_t *const end = from + 4 * words;
     uint32_t even, odd;
-#define TINYFUSE_WIDEN_WIDE              \
-    "ldr %[odd], [%[from]], #4\n\t"      \
+#define TINYFUSE_WIDEN_WIDE "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_WIDE
+#define TINYFUSE_WIDEN_LOADED_WIDE       \
     "sxtb16 %[even], %[odd]\n\t"         \
     "sxtb16 %[odd], %[odd], ror #8\n\t"  \
     "strd %[even], %[odd], [%[to]]\n\t"  \
     "add %[to], %[step]\n\t"
-#define TINYFUSE_WIDEN_LANES                  \
-    "ldr %[odd], [%[from]], #4\n\t"           \
+#define TINYFUSE_WIDEN_LANES "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_LANES
+#define TINYFUSE_WIDEN_LOADED_LANES           \
     "eor %[even], %[odd], #0x00800080\n\t"    \
     "eor %[odd], %[odd], #0x007F007F\n\t"     \
     "uxtb16 %[odd], %[odd]\n\t"               \
@@ -171,6 +171,30 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
         to += step;
     }
     return to;
+}
+
+/* The same of four bytes that are loaded. */
+TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t step, int form)
+{
+#if TINYFUSE_DSP
+    uint32_t even;
+#define TINYFUSE_WIDEN_ONE(loaded)                                              \
+    __asm volatile(loaded : [to] "+&r"(to), [even] "=&r"(even), [odd] "+&r"(word) \
+                   : [step] "r"(step) : "memory")
+    if (form == TINYFUSE_WIDE) {
+        TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
+        return to;
+    }
+    if (!tinyfuse_of_bytes(form)) {
+        TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_LANES);
+        return to;
+    }
+#endif
+    {
+        int8_t bytes[4];
+        memcpy(bytes, &word, sizeof bytes);
+        return tinyfuse_widen(bytes, 1, to, step, form);
+    }
 }
 
 /* `sum` plus the products of four inputs of a column with four weights of int16, two at w and two `apart` bytes on.

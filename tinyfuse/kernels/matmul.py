@@ -11,6 +11,7 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import step_line
+from tinyfuse.ops import FAMILIES
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"
@@ -64,15 +65,15 @@ def _layer(op: Op, dsp: bool, step_lines: bool) -> Matmul | None:
     if found is not None:
         if not dsp:
             return Matmul(BYTES_STEP_LINE, padded(op, found.weights), found.channels())
-        lanes, extra = weights_in_lanes(padded(op, found.weights))
+        lanes, extra = weights_in_lanes(in_columns(op, found.weights))
         if lanes is not None:
             return Matmul(STEP_LINE, lanes, found.channels(extra))
     layer = bounded(op)
     if layer is None:
         return None
-    weights = padded(op, layer.weights)
     if not dsp:
-        return Matmul(BYTES, weights, layer.channels)
+        return Matmul(BYTES, padded(op, layer.weights), layer.channels)
+    weights = in_columns(op, layer.weights)
     lanes, extra = weights_in_lanes(weights)
     # sums are in 256ths and must come back from them
     bias = layer.channels["bias"].astype(np.int64)
@@ -88,6 +89,29 @@ def padded(op: Op, weights: Array) -> Array:
     to_depth = np.zeros((weights.shape[0], matmul_depth(op)), weights.dtype)
     to_depth[:, : weights.shape[1]] = weights
     return to_depth
+
+
+def in_columns(op: Op, weights: Array) -> Array:
+    """The same in the order of the inputs in columns of a core with DSP extension (tinyfuse_conv_packed.h)."""
+    shape = op.operand(1).shape
+    if FAMILIES[op.kind].convolution and shape[3] % 4 != 0:
+        weights = weights[:, _column_order(shape[1], shape[2] * shape[3])]
+    return padded(op, weights)
+
+
+def _column_order(rows: int, run: int) -> list[int]:
+    """Terms of a window in the order of a column: words of four of each kernel row, and what is left of rows as soon as
+    that is four, backward."""
+    words = run // 4 * 4
+    order: list[int] = []
+    left: list[int] = []
+    for row in range(0, rows * run, run):
+        order += range(row, row + words)
+        for term in range(row + words, row + run):
+            left = [term, *left]
+            if len(left) == 4:
+                order, left = order + left, []
+    return order + left
 
 
 def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
