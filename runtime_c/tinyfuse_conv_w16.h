@@ -138,6 +138,7 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_w16(const tinyfuse_conv *p, const 
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     int8_t *const bytes = columns + 2 * block_pixels * depth;
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, TINYFUSE_WIDE);
+    const int inside = tinyfuse_window_rows(p, in, y, rows);
     int32_t x, block;
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_block_pixels(p->out_w - x, block_pixels);

@@ -67,7 +67,7 @@ TINYFUSE_SHARED void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *
                    "ldr r1, [r0, #20]\n\t"
                    "adr.w r7, 3f\n\t"
                    "sub r4, #1\n\t"
-                   "and r4, #7\n\t"
+                   "and r4, #3\n\t"
                    "add r4, #1\n\t"
                    "mov r8, #84\n\t"
                    "mls r4, r4, r8, r7\n\t"
@@ -77,7 +77,7 @@ TINYFUSE_SHARED void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *
                    "ldm r1!, {r2, r3, r4, r5}\n\t"
                    "ldr r0, [sp]\n\t"
                    "ldr pc, [sp, #8]\n\t"
-                   "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS TINYFUSE_UNPACKED_DENSE_STEPS
+                   "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS
                    "3:\n\t"
                    "ldr r12, [sp, #4]\n\t"
                    "cmp r0, r12\n\t"

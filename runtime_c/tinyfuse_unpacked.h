@@ -47,7 +47,7 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
 #define TINYFUSE_UNPACKED_PUT_1 "strb r2, [r7, #1]!\n\tstrb r3, [r7, #1]!\n\t"
 #define TINYFUSE_UNPACKED_PUT_2 \
     "strb r2, [r7, #1]!\n\tstrb r4, [r7, r8]\n\tstrb r3, [r7, #1]!\n\tstrb r5, [r7, r8]\n\t"
-#define TINYFUSE_UNPACKED_FOUR(step) step step step step
+#define TINYFUSE_UNPACKED_EIGHT(step) step step step step step step step step
 #define TINYFUSE_UNPACKED_ASM(n, p)                                                           \
     {                                                                                         \
         TINYFUSE_ARGUMENT(const tinyfuse_unpacked *, arguments, p);                           \
@@ -57,7 +57,7 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
                        "sub r3, #1\n\t"                                                       \
                        "adr.w r9, 3f\n\t"                                                     \
                        "sub r8, #1\n\t"                                                       \
-                       "and r8, #15\n\t"                                                      \
+                       "and r8, #7\n\t"                                                       \
                        "add r8, #1\n\t"                                                       \
                        "mov r10, #" TINYFUSE_UNPACKED_BYTES_##n "\n\t"                        \
                        "mls r8, r8, r10, r9\n\t"                                              \
@@ -68,7 +68,7 @@ typedef char tinyfuse_check_unpacked[offsetof(tinyfuse_unpacked, pairs) == 28 ? 
                        "ldr r0, [sp, #16]\n\t"                                                \
                        "ldr pc, [sp, #24]\n\t"                                                \
                        "2:\n\t"                                                               \
-                       TINYFUSE_UNPACKED_FOUR(TINYFUSE_UNPACKED_FOUR(TINYFUSE_UNPACKED_STEP_##n)) \
+                       TINYFUSE_UNPACKED_EIGHT(TINYFUSE_UNPACKED_STEP_##n)                    \
                        "3:\n\t"                                                               \
                        "ldr r12, [sp, #20]\n\t"                                               \
                        "cmp r0, r12\n\t"                                                      \

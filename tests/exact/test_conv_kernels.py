@@ -154,8 +154,8 @@ def test_kernels_of_the_least_ram(target: str, tmp_path: Path) -> None:
     assert_exact(cases, TARGETS[target], tmp_path, optimize="ram")
 
 
-#: sums of 1, 9, 15, 16, 17, 18 and 32 steps, sixteen of which are a turn of the loop; one channel, odd and even counts;
-#: one pixel, odd and even counts. Of dense layers turns of eight steps of eight inputs, rests of inputs and of outputs
+#: sums of 1, 9, 15, 16, 17, 18 and 32 steps, eight of which are a turn of the loop; one channel, odd and even counts;
+#: one pixel, odd and even counts. Of dense layers turns of four steps of eight inputs, rests of inputs and of outputs
 UNPACKED_SHAPES = (
     Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 5, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 1),
     Shape("CONV_2D", 5, 2, 68, 7), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 3, activation="RELU6"),
