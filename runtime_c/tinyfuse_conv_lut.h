@@ -109,10 +109,10 @@ TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, cons
     TINYFUSE_LUT_OF_FORM(form, tinyfuse_pointwise_lut)(p, in, pixels, out, w, channels, scratch);
 }
 
-/* The strip's channels of the output row whose window's rows are `rows`, to `out`, which has all channels. `columns` and
+/* The strip's channels of the output row whose window's rows are `rows`, all `inside` or not, to `out`, which has all channels. `columns` and
    `bytes` as in tinyfuse_conv_packed.h. */
 TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *p, const int8_t *const *rows,
-                                        int8_t *out, int8_t *columns, int8_t *bytes, int32_t block_pixels, int form)
+                                        int inside, int8_t *out, int8_t *columns, int8_t *bytes, int32_t block_pixels, int form)
 {
     const int words = (p->in_c & 3) == 0;
     int32_t x;
@@ -120,10 +120,8 @@ TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
         if (tinyfuse_of_bytes(form)) {
             tinyfuse_byte_windows(p, rows, x, block, columns, bytes, s->depth, words);
-        } else if (words) {
-            tinyfuse_windows_of_words(p, rows, x, block, columns, form);
         } else {
-            tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, s->depth, form);
+            tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
         }
         tinyfuse_strip_pixels(s, columns, out + x * p->out_c, p->out_c, block, form);
         x += block;
@@ -143,14 +141,14 @@ TINYFUSE_INLINE void tinyfuse_conv_lut_body(const tinyfuse_conv *p, const int8_t
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
     int8_t *const weights = bytes + (words ? 0 : depth);
     int32_t first, row;
-    if (!words) {
+    if (!words && tinyfuse_of_bytes(form)) {
         memset(bytes + depth - 4, 0, 4);
     }
     for (first = 0; first < out_c; first += w->strip) {
         tinyfuse_strip s = tinyfuse_strip_of(w, first, out_c, depth, weights, p->out_zero_point, channels, form);
         for (row = 0; row < made; ++row) {
-            tinyfuse_window_rows(p, in, y + row, rows);
-            tinyfuse_strip_row(&s, p, rows, row == 0 ? out_row : next, columns, bytes, block_pixels, form);
+            const int inside = tinyfuse_window_rows(p, in, y + row, rows);
+            tinyfuse_strip_row(&s, p, rows, inside, row == 0 ? out_row : next, columns, bytes, block_pixels, form);
         }
     }
     if (p->act_min > -128 || p->act_max < 127) {

@@ -9,14 +9,6 @@
 /* A row of a window of at most so many bytes is copied by instructions in a row, not by a loop. */
 enum { TINYFUSE_SHORT_ROW = 16 };
 
-/* Where the inputs of a pixel go: widened, four to each `step` bytes from `to`, or in order to
-   `bytes` where that is not NULL. */
-typedef struct {
-    int8_t *bytes;
-    int8_t *to;
-    int32_t step;
-} tinyfuse_column;
-
 /* Copies count >= 4 bytes by words; the last word may overlap the one before. */
 TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t count)
 {
@@ -46,37 +38,20 @@ TINYFUSE_INLINE void tinyfuse_copy_words(int8_t *to, const int8_t *from, int32_t
 #endif
 }
 
-/* Appends count > 0 bytes; count is a multiple of 4 where they are widened. */
-TINYFUSE_INLINE void tinyfuse_column_append(tinyfuse_column *c, const int8_t *from, int32_t count,
-                                            int form)
+/* Widens `count` times the input zero point, a multiple of 4, four to each `step` bytes from `to`. Returns the next place. */
+TINYFUSE_INLINE int8_t *tinyfuse_widen_zeros(int32_t zero_point, int32_t count, int8_t *to, int32_t step, int form)
 {
-    if (c->bytes == NULL) {
-        c->to = tinyfuse_widen(from, count / 4, c->to, c->step, form);
-    } else {
-        memcpy(c->bytes, from, (size_t)count);
-        c->bytes += count;
+    const int8_t zeros[4] = {(int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point};
+    for (; count > 0; count -= 4) {
+        to = tinyfuse_widen(zeros, 1, to, step, form);
     }
+    return to;
 }
 
-/* Appends `count` times the input zero point, to a multiple of 4 where it is widened. */
-TINYFUSE_INLINE void tinyfuse_column_fill(tinyfuse_column *c, int32_t zero_point, int32_t count,
-                                          int form)
-{
-    if (c->bytes == NULL) {
-        const int8_t zeros[4] = {(int8_t)zero_point, (int8_t)zero_point, (int8_t)zero_point,
-                                 (int8_t)zero_point};
-        for (; count > 0; count -= 4) {
-            c->to = tinyfuse_widen(zeros, 1, c->to, c->step, form);
-        }
-    } else {
-        memset(c->bytes, zero_point, (size_t)count);
-        c->bytes += count;
-    }
-}
-
-/* The window of output column x, row by row; rows[kernel_h] point to input rows, NULL is padding. */
-TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t *const *rows,
-                                            int32_t x, tinyfuse_column *column, int form)
+/* The window of output column x, row by row, four inputs to each `step` bytes from `to`; rows[kernel_h] point to input
+   rows, NULL is padding. in_c is a multiple of 4. */
+TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
+                                            int32_t step, int form)
 {
     const int32_t in_c = p->in_c, zero = p->in_zero_point;
     const int32_t from = x * p->stride_w - p->pad_left;
@@ -85,25 +60,28 @@ TINYFUSE_SHARED void tinyfuse_gather_window(const tinyfuse_conv *p, const int8_t
         int32_t ix = from;
         for (kx = 0; kx < p->kernel_w; ++kx) {
             if (rows[ky] != NULL && ix >= 0 && ix < p->in_w) {
-                tinyfuse_column_append(column, rows[ky] + ix * in_c, in_c, form);
+                to = tinyfuse_widen(rows[ky] + ix * in_c, in_c / 4, to, step, form);
             } else {
-                tinyfuse_column_fill(column, zero, in_c, form);
+                to = tinyfuse_widen_zeros(zero, in_c, to, step, form);
             }
             ix += p->dilation_w;
         }
     }
 }
 
-/* The input rows of output row y's window; NULL is padding. */
-TINYFUSE_INLINE void tinyfuse_window_rows(const tinyfuse_conv *p, const int8_t *in, int32_t y, const int8_t **rows)
+/* The input rows of output row y's window; NULL is padding. Returns whether none is. */
+TINYFUSE_INLINE int tinyfuse_window_rows(const tinyfuse_conv *p, const int8_t *in, int32_t y, const int8_t **rows)
 {
+    int inside = 1;
     int32_t ky;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
         rows[ky] = iy >= 0 && iy < p->in_h
                        ? tinyfuse_ring_row(in, iy, p->in_ring, p->in_w * p->in_c)
                        : NULL;
+        inside &= rows[ky] != NULL;
     }
+    return inside;
 }
 
 /* Whether each kernel row of the window of output column x lies in one piece of an input row. */
@@ -121,50 +99,137 @@ TINYFUSE_INLINE void tinyfuse_windows_of_words(const tinyfuse_conv *p, const int
     const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form);
     int32_t i, ky;
     for (i = 0; i < block; ++i) {
-        tinyfuse_column column = {NULL, columns + step * i, step * block};
+        int8_t *to = columns + step * i;
         if (tinyfuse_window_inside(p, x + i)) {
             const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
             for (ky = 0; ky < p->kernel_h; ++ky) {
                 if (rows[ky] != NULL) {
-                    tinyfuse_column_append(&column, rows[ky] + offset, count, form);
+                    to = tinyfuse_widen(rows[ky] + offset, count / 4, to, step * block, form);
                 } else {
-                    tinyfuse_column_fill(&column, p->in_zero_point, count, form);
+                    to = tinyfuse_widen_zeros(p->in_zero_point, count, to, step * block, form);
                 }
             }
         } else {
-            tinyfuse_gather_window(p, rows, x + i, &column, form);
+            tinyfuse_gather_window(p, rows, x + i, to, step * block, form);
         }
     }
 }
 
-/* The same for any in_c, by way of `bytes`, whose last `depth` - kernel_h * kernel_w * in_c bytes
-   are zeros. */
-TINYFUSE_INLINE void tinyfuse_windows_of_bytes(const tinyfuse_conv *p, const int8_t *const *rows,
-                                               int32_t x, int32_t block, int8_t *columns,
-                                               int8_t *bytes, int32_t depth, int form)
+/* Where in_c is no multiple of 4, a column has of each kernel row as many words of four inputs as it has, which are
+   widened from where they lie. What is left of rows is collected, a word as soon as there are four inputs, the last one
+   first, and what there is in the end, with zeros behind it. Weights have the same order (kernels/matmul.py). */
+
+/* `words` words of four inputs to each `step` bytes from `to`; most layers have one or two here. */
+TINYFUSE_INLINE int8_t *tinyfuse_widen_few(const int8_t *from, int32_t words, int8_t *to, int32_t step, int form)
 {
-    const int32_t count = p->kernel_w * p->in_c, step = tinyfuse_step_bytes(form);
-    int32_t i, ky;
-    for (i = 0; i < block; ++i) {
-        if (tinyfuse_window_inside(p, x + i)) {
-            const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
-            int8_t *put = bytes;
-            for (ky = 0; ky < p->kernel_h; ++ky) {
-                if (rows[ky] == NULL) {
-                    memset(put, p->in_zero_point, (size_t)count);
-                } else if (count <= TINYFUSE_SHORT_ROW) {
-                    memcpy(put, rows[ky] + offset, (size_t)count);
-                } else {
-                    tinyfuse_copy_words(put, rows[ky] + offset, count);
-                }
-                put += count;
-            }
-        } else {
-            tinyfuse_column column = {bytes, NULL, 0};
-            tinyfuse_gather_window(p, rows, x + i, &column, form);
-        }
-        (void)tinyfuse_widen(bytes, depth / 4, columns + step * i, step * block, form);
+    if (words == 0) {
+        return to;
     }
+    if (words > 2) {
+        return tinyfuse_widen(from, words, to, step, form);
+    }
+    to = tinyfuse_widen_word(tinyfuse_load_u32(from), to, step, form);
+    return words == 1 ? to : tinyfuse_widen_word(tinyfuse_load_u32(from + 4), to, step, form);
+}
+
+/* A window whose kernel rows have `words` words and a rest, and lie `offset` after the beginning of input rows; or,
+   `rows` being NULL, one after the other from `bytes` on. */
+TINYFUSE_INLINE void tinyfuse_widen_kernel_rows(const int8_t *const *rows, int32_t offset, const int8_t *bytes,
+                                                int8_t *to, int32_t step, int32_t kernel_h, int32_t words,
+                                                int32_t rest, int form)
+{
+    uint32_t left = 0;
+    int32_t count = 0, ky, i;
+    for (ky = 0; ky < kernel_h; ++ky) {
+        const int8_t *const from = rows != NULL ? rows[ky] + offset : bytes + ky * (4 * words + rest);
+        to = tinyfuse_widen_few(from, words, to, step, form);
+        for (i = 0; i < rest; ++i) {
+            left = left << 8 | (uint8_t)from[4 * words + i];
+            ++count;
+            if (kernel_h * rest > 3 && count == 4) {
+                to = tinyfuse_widen_word(left, to, step, form);
+                count = 0;
+                left = 0;
+            }
+        }
+    }
+    if (count > 0) {
+        (void)tinyfuse_widen_word(left, to, step, form);
+    }
+}
+
+/* Copies `count` bytes, few of them. */
+TINYFUSE_INLINE void tinyfuse_copy_few(int8_t *to, const int8_t *from, int32_t count)
+{
+#if TINYFUSE_DSP
+    const int8_t *const end = from + count;
+    int32_t byte;
+    /* in C, gcc makes a call of memcpy of it */
+    __asm volatile("b 2f\n\t"
+                   "1:\n\t"
+                   "ldrb %[byte], [%[from]], #1\n\t"
+                   "strb %[byte], [%[to]], #1\n\t"
+                   "2:\n\t"
+                   "cmp %[from], %[end]\n\t"
+                   "bne 1b"
+                   : [to] "+&r"(to), [from] "+&r"(from), [byte] "=&r"(byte)
+                   : [end] "r"(end)
+                   : "cc", "memory");
+#else
+    memcpy(to, from, (size_t)count);
+#endif
+}
+
+/* The window of output column x, which reaches into the padding, by way of `bytes`. */
+TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x, int8_t *to,
+                                            int32_t step, int8_t *bytes, int form)
+{
+    /* so many taps are neighbours in the input */
+    const int32_t span = p->dilation_w == 1 ? p->kernel_w : 1;
+    const int32_t in_c = p->in_c, from = x * p->stride_w - p->pad_left, run = p->kernel_w * in_c;
+    int32_t ky, kx;
+    memset(bytes, p->in_zero_point, (size_t)(p->kernel_h * run));
+    for (kx = 0; kx < p->kernel_w; kx += span) {
+        const int32_t ix = from + kx * p->dilation_w;
+        const int32_t first = tinyfuse_max(ix, 0), count = tinyfuse_min(ix + span, p->in_w) - first;
+        int8_t *put = bytes + (kx + first - ix) * in_c;
+        for (ky = 0; ky < p->kernel_h && count > 0; ++ky) {
+            if (rows[ky] != NULL) {
+                tinyfuse_copy_few(put, rows[ky] + first * in_c, count * in_c);
+            }
+            put += run;
+        }
+    }
+    tinyfuse_widen_kernel_rows(NULL, 0, bytes, to, step, p->kernel_h, run / 4, run & 3, form);
+}
+
+/* The windows of `block` output columns from x on, as tinyfuse_matmul.h takes them; `inside`: no kernel row is padding.
+   `bytes` are for an in_c that is no multiple of 4. */
+TINYFUSE_INLINE void tinyfuse_windows(const tinyfuse_conv *p, const int8_t *const *rows, int inside, int32_t x,
+                                      int32_t block, int8_t *columns, int8_t *bytes, int form)
+{
+    const int32_t step = tinyfuse_step_bytes(form), run = p->kernel_w * p->in_c;
+    int32_t i;
+    if ((p->in_c & 3) == 0) {
+        tinyfuse_windows_of_words(p, rows, x, block, columns, form);
+        return;
+    }
+    for (i = 0; i < block; ++i) {
+        if (inside && tinyfuse_window_inside(p, x + i)) {
+            const int32_t offset = ((x + i) * p->stride_w - p->pad_left) * p->in_c;
+            tinyfuse_widen_kernel_rows(rows, offset, NULL, columns + step * i, step * block, p->kernel_h, run / 4,
+                                       run & 3, form);
+        } else {
+            tinyfuse_border_window(p, rows, x + i, columns + step * i, step * block, bytes, form);
+        }
+    }
+}
+
+/* Whether a row of the window has few enough bytes that a layer gets code of its own: the first one of most networks,
+   of one or three input channels. There the compiler knows how few. */
+TINYFUSE_INLINE int tinyfuse_short_rows(const tinyfuse_conv *p)
+{
+    return (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
 }
 
 TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int8_t *in, int32_t y,
@@ -178,20 +243,12 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_body(const tinyfuse_conv *p, const int
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, form);
     int8_t *const bytes = columns + block_pixels * depth / 4 * tinyfuse_step_bytes(form);
-    const int words = (p->in_c & 3) == 0;
     int8_t *out = out_row;
+    const int inside = tinyfuse_window_rows(p, in, y, rows);
     int32_t x;
-    tinyfuse_window_rows(p, in, y, rows);
-    if (!words) {
-        memset(bytes + depth - 4, 0, 4);
-    }
     for (x = 0; x < p->out_w;) {
         const int32_t block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        if (words) {
-            tinyfuse_windows_of_words(p, rows, x, block, columns, form);
-        } else {
-            tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, form);
-        }
+        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, form);
         tinyfuse_matmul_pixels(&m, weights, columns, depth, out, p->out_c, block, form);
         out += block * p->out_c;
         x += block;
@@ -297,7 +354,7 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
     const int words = (p->in_c & 3) == 0;
     int32_t x;
     m.out = out_row;
-    tinyfuse_window_rows(p, in, y, rows);
+    (void)tinyfuse_window_rows(p, in, y, rows);
     if (!words) {
         memset(bytes + depth - 4, 0, 4);
     }
@@ -324,7 +381,6 @@ TINYFUSE_INLINE void tinyfuse_conv_bytes_body(const tinyfuse_conv *p, const int8
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_wide, tinyfuse_conv_packed_body, TINYFUSE_WIDE)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_lanes, tinyfuse_conv_packed_body, TINYFUSE_LANES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_step_line, tinyfuse_conv_packed_body, TINYFUSE_STEP_LINE)
-TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_unpacked, tinyfuse_conv_packed_body, TINYFUSE_UNPACKED)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes, tinyfuse_conv_bytes_body, TINYFUSE_BYTES)
 TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_body, TINYFUSE_BYTES_STEP_LINE)
 
@@ -332,16 +388,14 @@ TINYFUSE_CONV_PACKED(tinyfuse_conv_packed_bytes_step_line, tinyfuse_conv_bytes_b
    y's own window, writes only the out_w * out_c bytes of out_row. `block_pixels` are computed
    together, 2 or 3. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
    block_pixels * depth inputs, then `depth` bytes where in_c is no multiple of 4, with depth =
-   kernel_h * kernel_w * in_c rounded up to a multiple of 4.
-
-   The first layer of most networks has one or three input channels: it gets code of its own, where the
-   compiler knows how few bytes a row of the window has. */
+   kernel_h * kernel_w * in_c rounded up to a multiple of 4. Few input channels get code of their own
+   (tinyfuse_short_rows). */
 TINYFUSE_INLINE void tinyfuse_conv_packed_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
                                                  int8_t *out_row, const int8_t *weights,
                                                  const void *channels, void *scratch,
                                                  int32_t block_pixels, int form)
 {
-    const int own = (p->in_c & 3) != 0 && p->kernel_w * p->in_c <= TINYFUSE_SHORT_ROW;
+    const int own = tinyfuse_short_rows(p);
     if (own && tinyfuse_of_bytes(form)) {
         tinyfuse_conv_bytes_body(p, in, y, out_row, weights, channels, scratch, block_pixels, form);
     } else if (own) {

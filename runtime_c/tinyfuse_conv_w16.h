@@ -39,22 +39,21 @@ TINYFUSE_INLINE void tinyfuse_conv_row_w16(const tinyfuse_conv *p, const int8_t 
     }
 }
 
-/* Pairs of channels of a block: inputs, weights and loop are those of TINYFUSE_UNPACKED (tinyfuse_matmul.h), biases
-   and requantization those of TINYFUSE_WIDE. */
+/* Pairs of channels of a block: inputs, biases and requantization are those of TINYFUSE_WIDE (tinyfuse_matmul.h), weights int16. */
 TINYFUSE_INLINE void tinyfuse_matmul_w16_pairs(tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                                int32_t depth, int pixels)
 {
 #if TINYFUSE_DSP
     if (pixels == 3) {
-        TINYFUSE_PAIRS_ASM(3, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_3, WIDE)
+        TINYFUSE_PAIRS_ASM(3, TINYFUSE_WEIGHTS_W16 TINYFUSE_STEP_3, WIDE)
     } else if (pixels == 2) {
-        TINYFUSE_PAIRS_ASM(2, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_2_UNPACKED, WIDE)
+        TINYFUSE_PAIRS_ASM(2, TINYFUSE_WEIGHTS_W16 TINYFUSE_STEP_2, WIDE)
     } else {
-        TINYFUSE_PAIRS_ASM(1, TINYFUSE_WEIGHTS_UNPACKED TINYFUSE_STEP_1, WIDE)
+        TINYFUSE_PAIRS_ASM(1, TINYFUSE_WEIGHTS_W16 TINYFUSE_STEP_1, WIDE)
     }
 #else
     const void *const channels = tinyfuse_matmul_channels(p, TINYFUSE_WIDE);
-    const int32_t step = tinyfuse_step_bytes(TINYFUSE_UNPACKED);
+    const int32_t step = tinyfuse_step_bytes(TINYFUSE_WIDE);
     int32_t o, i, k;
     for (o = 0; o + 1 < p->out_c; o += 2) {
         for (i = 0; i < pixels; ++i) {
@@ -64,8 +63,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_w16_pairs(tinyfuse_matmul *p, const int8_t 
             int32_t s1 = tinyfuse_channel_bias(channels, o + 1, TINYFUSE_WIDE);
             int8_t *const to = p->out + i * p->out_c + o;
             for (k = 0; k < depth; k += 4) {
-                s0 = tinyfuse_products(s0, x, w, 8, TINYFUSE_UNPACKED);
-                s1 = tinyfuse_products(s1, x, w + 4, 8, TINYFUSE_UNPACKED);
+                s0 = tinyfuse_products_w16(s0, x, w, 8);
+                s1 = tinyfuse_products_w16(s1, x, w + 4, 8);
                 x += step * pixels;
                 w += 16;
             }
@@ -91,14 +90,14 @@ TINYFUSE_MATMUL_W16_PAIRS(3)
 TINYFUSE_SHARED void tinyfuse_matmul_w16_odd(const tinyfuse_matmul *p, const int8_t *weights, const int8_t *columns,
                                              int32_t depth, int32_t pixels)
 {
-    const int32_t last = p->out_c - 1, step = tinyfuse_step_bytes(TINYFUSE_UNPACKED);
+    const int32_t last = p->out_c - 1, step = tinyfuse_step_bytes(TINYFUSE_WIDE);
     const void *const channels = tinyfuse_matmul_channels(p, TINYFUSE_WIDE);
     int32_t i, k;
     for (i = 0; i < pixels; ++i) {
         const int8_t *x = columns + step * i;
         int32_t sum = tinyfuse_channel_bias(channels, last, TINYFUSE_WIDE);
         for (k = 0; k < depth; k += 4) {
-            sum = tinyfuse_products(sum, x, weights + 2 * (depth * last + k), 4, TINYFUSE_UNPACKED);
+            sum = tinyfuse_products_w16(sum, x, weights + 2 * (depth * last + k), 4);
             x += step * pixels;
         }
         p->out[i * p->out_c + last] = tinyfuse_channel_output(channels, last, sum, p->rounding, TINYFUSE_WIDE);
@@ -124,7 +123,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_w16(tinyfuse_matmul *p, const int8_t *weigh
     }
 }
 
-/* A convolution of one group. Weights as unpacked ones of tinyfuse_matmul.h, but as they are; channels in the bounded
+/* A convolution of one group. Weights [out_c / 2][depth / 4][2][2][2], inputs 0 2 of both channels, then
+   inputs 1 3; the last of an odd count of channels in the order 0 2 1 3. Channels in the bounded
    form. `block_pixels` (2 or 3) are computed together. scratch, aligned to 8: kernel_h pointers of 4 bytes, columns of
    2 * block_pixels * depth bytes, then `depth` bytes where in_c is no multiple of 4, with depth =
    kernel_h * kernel_w * in_c rounded up to a multiple of 4. */
@@ -138,19 +138,11 @@ TINYFUSE_INLINE void tinyfuse_conv_packed_row_w16(const tinyfuse_conv *p, const 
     int8_t *const columns = (int8_t *)scratch + p->kernel_h * TINYFUSE_POINTER_BYTES;
     int8_t *const bytes = columns + 2 * block_pixels * depth;
     tinyfuse_matmul m = tinyfuse_matmul_of(p->out_c, p->out_zero_point, channels, TINYFUSE_WIDE);
-    const int words = (p->in_c & 3) == 0;
+    const int inside = tinyfuse_window_rows(p, in, y, rows);
     int32_t x, block;
-    tinyfuse_window_rows(p, in, y, rows);
-    if (!words) {
-        memset(bytes + depth - 4, 0, 4);
-    }
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_block_pixels(p->out_w - x, block_pixels);
-        if (words) {
-            tinyfuse_windows_of_words(p, rows, x, block, columns, TINYFUSE_UNPACKED);
-        } else {
-            tinyfuse_windows_of_bytes(p, rows, x, block, columns, bytes, depth, TINYFUSE_UNPACKED);
-        }
+        tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
         tinyfuse_matmul_w16(&m, weights, columns, depth, out_row + x * p->out_c, p->out_c, block);
     }
     if (p->act_min > -128 || p->act_max < 127) {

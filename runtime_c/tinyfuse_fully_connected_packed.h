@@ -164,10 +164,10 @@ TINYFUSE_INLINE void tinyfuse_dense_fours_c(const tinyfuse_dense_fours *p, int c
                 } else {
                     (void)tinyfuse_widen(x, 1, widened, 8, form);
                 }
-                s0 = tinyfuse_products(s0, widened, weights, 16, form);
-                s1 = tinyfuse_products(s1, widened, weights + 4, 16, form);
-                s2 = tinyfuse_products(s2, widened, weights + 8, 16, form);
-                s3 = tinyfuse_products(s3, widened, weights + 12, 16, form);
+                s0 = tinyfuse_products(s0, widened, weights, form);
+                s1 = tinyfuse_products(s1, widened, weights + 4, form);
+                s2 = tinyfuse_products(s2, widened, weights + 8, form);
+                s3 = tinyfuse_products(s3, widened, weights + 12, form);
             }
             x += columns ? tinyfuse_step_bytes(form) : 4;
         }

@@ -9,16 +9,13 @@
    b = 127 - x. Then a * w + b * lane = 256 * (v * x + w * y) + 255 * w - 256 * 127 * v: the sum in
    256ths, and a constant that is part of the bias. It needs no weight v of -128, and sums below 2^23.
 
-   Unpacked weights are int16 in flash and multiplied as they are, 256 times the weight for the line.
-
    Cores without the DSP extension multiply byte by byte and widen nothing.
 
    columns  [depth / 4][pixels][4] int16, aligned to 4. In lanes a, a, b, b for the two pairs of four
             inputs; else the four inputs in the order 0 2 1 3, which is what SXTB16 makes of four bytes.
             Forms of bytes have int8 in the order of the input.
    weights  [out_c / 2][depth / 4][2][4] int8, then [depth] for the last of an odd count of channels;
-            zeros beyond the layer's own depth. Aligned to 4. Unpacked ones: [out_c / 2][depth / 4][2][2][2]
-            int16, inputs 0 2 of both channels, then inputs 1 3; the last channel in the order 0 2 1 3.
+            zeros beyond the layer's own depth. Aligned to 4.
    channels [out_c] tinyfuse_step_line or tinyfuse_requant.
 */
 #ifndef TINYFUSE_MATMUL_H
@@ -27,13 +24,12 @@
 #include "tinyfuse_requantize.h"
 
 /* How a layer is computed. With the DSP extension: weights widened one by one or in lanes, requantized
-   in the bounded form; or in lanes or unpacked, requantized along a step line. Without: bytes, requantized
-   in the bounded form or along a step line. */
+   in the bounded form; or in lanes, requantized along a step line. Without: bytes, requantized in the bounded
+   form or along a step line. (Weights of int16: tinyfuse_unpacked.h.) */
 enum {
     TINYFUSE_WIDE,
     TINYFUSE_LANES,
     TINYFUSE_STEP_LINE,
-    TINYFUSE_UNPACKED,
     TINYFUSE_BYTES,
     TINYFUSE_BYTES_STEP_LINE
 };
@@ -46,19 +42,7 @@ TINYFUSE_INLINE int tinyfuse_of_bytes(int form)
 
 TINYFUSE_INLINE int tinyfuse_on_step_line(int form)
 {
-    return form == TINYFUSE_STEP_LINE || form == TINYFUSE_UNPACKED || form == TINYFUSE_BYTES_STEP_LINE;
-}
-
-/* Whether columns hold inputs as they are, widened. */
-TINYFUSE_INLINE int tinyfuse_of_inputs(int form)
-{
-    return form == TINYFUSE_WIDE || form == TINYFUSE_UNPACKED;
-}
-
-/* Bytes of four weights of a channel. */
-TINYFUSE_INLINE int32_t tinyfuse_weights_bytes(int form)
-{
-    return form == TINYFUSE_UNPACKED ? 8 : 4;
+    return form == TINYFUSE_STEP_LINE || form == TINYFUSE_BYTES_STEP_LINE;
 }
 
 /* Bytes of four inputs in a column. */
@@ -134,14 +118,14 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
 #if TINYFUSE_DSP
     const int8_t *const end = from + 4 * words;
     uint32_t even, odd;
-#define TINYFUSE_WIDEN_WIDE              \
-    "ldr %[odd], [%[from]], #4\n\t"      \
+#define TINYFUSE_WIDEN_WIDE "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_WIDE
+#define TINYFUSE_WIDEN_LOADED_WIDE       \
     "sxtb16 %[even], %[odd]\n\t"         \
     "sxtb16 %[odd], %[odd], ror #8\n\t"  \
     "strd %[even], %[odd], [%[to]]\n\t"  \
     "add %[to], %[step]\n\t"
-#define TINYFUSE_WIDEN_LANES                  \
-    "ldr %[odd], [%[from]], #4\n\t"           \
+#define TINYFUSE_WIDEN_LANES "ldr %[odd], [%[from]], #4\n\t" TINYFUSE_WIDEN_LOADED_LANES
+#define TINYFUSE_WIDEN_LOADED_LANES           \
     "eor %[even], %[odd], #0x00800080\n\t"    \
     "eor %[odd], %[odd], #0x007F007F\n\t"     \
     "uxtb16 %[odd], %[odd]\n\t"               \
@@ -156,7 +140,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
                    : [from] "+&r"(from), [to] "+&r"(to), [even] "=&r"(even), [odd] "=&r"(odd)      \
                    : [words] "r"(words), [step] "r"(step), [end] "r"(end)                        \
                    : "cc", "memory")
-    if (tinyfuse_of_inputs(form)) {
+    if (form == TINYFUSE_WIDE) {
         TINYFUSE_WIDEN(TINYFUSE_WIDEN_WIDE);
         return to;
     }
@@ -170,7 +154,7 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
             tinyfuse_copy_word(to, from);
         } else {
             int16_t wide[4];
-            if (tinyfuse_of_inputs(form)) {
+            if (form == TINYFUSE_WIDE) {
                 wide[0] = from[0];
                 wide[1] = from[2];
                 wide[2] = from[1];
@@ -189,10 +173,46 @@ TINYFUSE_INLINE int8_t *tinyfuse_widen(const int8_t *from, int32_t words, int8_t
     return to;
 }
 
-/* `sum` plus the products of four inputs of a column with the four weights of a channel: those at w,
-   or unpacked two at w and two `apart` bytes on. Sums may pass beyond int32 on their way. */
-TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const int8_t *w,
-                                          int32_t apart, int form)
+/* The same of four bytes that are loaded. */
+TINYFUSE_INLINE int8_t *tinyfuse_widen_word(uint32_t word, int8_t *to, int32_t step, int form)
+{
+#if TINYFUSE_DSP
+    uint32_t even;
+#define TINYFUSE_WIDEN_ONE(loaded)                                              \
+    __asm volatile(loaded : [to] "+&r"(to), [even] "=&r"(even), [odd] "+&r"(word) \
+                   : [step] "r"(step) : "memory")
+    if (form == TINYFUSE_WIDE) {
+        TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_WIDE);
+        return to;
+    }
+    if (!tinyfuse_of_bytes(form)) {
+        TINYFUSE_WIDEN_ONE(TINYFUSE_WIDEN_LOADED_LANES);
+        return to;
+    }
+#endif
+    {
+        int8_t bytes[4];
+        memcpy(bytes, &word, sizeof bytes);
+        return tinyfuse_widen(bytes, 1, to, step, form);
+    }
+}
+
+/* `sum` plus the products of four inputs of a column with four weights of int16, two at w and two `apart` bytes on.
+   Sums may pass beyond int32 on their way. */
+TINYFUSE_INLINE int32_t tinyfuse_products_w16(int32_t sum, const void *column, const void *w, int32_t apart)
+{
+    int16_t x[4], even[2], odd[2];
+    uint32_t total = (uint32_t)sum;
+    memcpy(x, column, sizeof x);
+    memcpy(even, w, sizeof even);
+    memcpy(odd, (const int8_t *)w + apart, sizeof odd);
+    total += (uint32_t)(x[0] * even[0]) + (uint32_t)(x[1] * even[1]);
+    total += (uint32_t)(x[2] * odd[0]) + (uint32_t)(x[3] * odd[1]);
+    return (int32_t)total;
+}
+
+/* The same with the four weights of a channel in a form. */
+TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const int8_t *w, int form)
 {
     const int16_t *const x = (const int16_t *)column;
     const int8_t *const b = (const int8_t *)column;
@@ -200,13 +220,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products(int32_t sum, const void *column, const
     if (tinyfuse_of_bytes(form)) {
         return sum + b[0] * w[0] + b[1] * w[1] + b[2] * w[2] + b[3] * w[3];
     }
-    if (form == TINYFUSE_UNPACKED) {
-        int16_t even[2], odd[2];
-        memcpy(even, w, 4);
-        memcpy(odd, w + apart, 4);
-        total += (uint32_t)(x[0] * even[0]) + (uint32_t)(x[1] * even[1]);
-        total += (uint32_t)(x[2] * odd[0]) + (uint32_t)(x[3] * odd[1]);
-    } else if (form == TINYFUSE_WIDE) {
+    if (form == TINYFUSE_WIDE) {
         total += (uint32_t)(x[0] * w[0] + x[1] * w[2] + x[2] * w[1] + x[3] * w[3]);
     } else {
         const int32_t first = 256 * w[1] + (uint8_t)w[0], second = 256 * w[3] + (uint8_t)w[2];
@@ -247,9 +261,9 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 /* One pair of channels after the other, for a constant count of pixels. In a pair's loop:
    r0       columns of four inputs; r1 weights of two channels
    r2 to r7 sums: those of the pixels' first channel are r2, r4, r6, of the second r3, r5, r7
-   r8, r9   the widened low bytes of the two channels' lanes; unpacked, weights of inputs 0 2
-   r10, r11 the lanes, or their widened high bytes; unpacked, weights of inputs 1 3
-   r12, lr  a pixel's inputs; with two pixels and no unpacked weights, r6 and r7 have the first one's
+   r8, r9   the widened low bytes of the two channels' lanes; of int16, weights of inputs 0 2
+   r10, r11 the lanes, or their widened high bytes; of int16, weights of inputs 1 3
+   r12, lr  a pixel's inputs; with two pixels r6 and r7 have the first one's
 
    On the stack, in words from the stack pointer: end of the columns, `before`, tinyfuse_matmul, columns,
    depth. */
@@ -261,7 +275,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
     TINYFUSE_WEIGHTS_LANES                \
     "sxtb16 r10, r10, ror #8\n\t"         \
     "sxtb16 r11, r11, ror #8\n\t"
-#define TINYFUSE_WEIGHTS_UNPACKED "ldm r1!, {r8, r9, r10, r11}\n\t"
+#define TINYFUSE_WEIGHTS_W16 "ldm r1!, {r8, r9, r10, r11}\n\t"
 #define TINYFUSE_PRODUCTS(even, odd, first, second)        \
     "smlad " first ", " even ", r8, " first "\n\t"         \
     "smlad " second ", " even ", r9, " second "\n\t"       \
@@ -273,8 +287,7 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
 #define TINYFUSE_STEP_2                   \
     "ldm r0!, {r6, r7, r12, lr}\n\t"      \
     TINYFUSE_PRODUCTS("r6", "r7", "r2", "r3") TINYFUSE_PRODUCTS("r12", "lr", "r4", "r5")
-#define TINYFUSE_STEP_2_UNPACKED TINYFUSE_PIXEL("r2", "r3") TINYFUSE_PIXEL("r4", "r5")
-#define TINYFUSE_STEP_3 TINYFUSE_STEP_2_UNPACKED TINYFUSE_PIXEL("r6", "r7")
+#define TINYFUSE_STEP_3 TINYFUSE_PIXEL("r2", "r3") TINYFUSE_PIXEL("r4", "r5") TINYFUSE_PIXEL("r6", "r7")
 
 #define TINYFUSE_EVERY_1(do_it, a, b, c) do_it(a)
 #define TINYFUSE_EVERY_2(do_it, a, b, c) do_it(a) do_it(b)
@@ -362,13 +375,11 @@ TINYFUSE_INLINE int8_t tinyfuse_channel_output(const void *channels, int32_t cha
                        : "r"(r0), "r"(r2), "r"(r3)                                           \
                        : "r12", "cc", "memory");                                             \
     }
-#define TINYFUSE_PAIRS_FORMS(n, unpacked_step)                                     \
+#define TINYFUSE_PAIRS_FORMS(n)                                                    \
     if (form == TINYFUSE_STEP_LINE) {                                              \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, STEP_LINE) \
     } else if (form == TINYFUSE_LANES) {                                           \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_LANES TINYFUSE_STEP_##n, LANES)     \
-    } else if (form == TINYFUSE_UNPACKED) {                                        \
-        TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_UNPACKED unpacked_step, STEP_LINE)  \
     } else {                                                                       \
         TINYFUSE_PAIRS_ASM(n, TINYFUSE_WEIGHTS_WIDE TINYFUSE_STEP_##n, WIDE)       \
     }
@@ -379,11 +390,11 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t 
                                                const int8_t *columns, int32_t depth, int pixels, int form)
 {
     if (pixels == 3) {
-        TINYFUSE_PAIRS_FORMS(3, TINYFUSE_STEP_3)
+        TINYFUSE_PAIRS_FORMS(3)
     } else if (pixels == 2) {
-        TINYFUSE_PAIRS_FORMS(2, TINYFUSE_STEP_2_UNPACKED)
+        TINYFUSE_PAIRS_FORMS(2)
     } else {
-        TINYFUSE_PAIRS_FORMS(1, TINYFUSE_STEP_1)
+        TINYFUSE_PAIRS_FORMS(1)
     }
 }
 
@@ -394,7 +405,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_dsp(tinyfuse_matmul *p, const int8_t 
 TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int8_t *w, const int8_t *columns,
                                              int32_t depth, int pixels, int form)
 {
-    const int32_t step = tinyfuse_step_bytes(form), four = tinyfuse_weights_bytes(form);
+    const int32_t step = tinyfuse_step_bytes(form);
     const void *const channels = tinyfuse_matmul_channels(p, form);
     const int32_t rounding = p->rounding;
     const int32_t out_c = p->out_c;
@@ -405,16 +416,14 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
     int8_t *const out = p->out;
 #define TINYFUSE_MATMUL_OUT out
 #endif
-    /* from a channel's weights to the next one's */
-    const int32_t next = form == TINYFUSE_UNPACKED ? 4 : four;
     int32_t o;
     for (o = 0; o + 1 < out_c; o += 2) {
         const int8_t *x = columns;
-        const int8_t *const end = w + depth / 2 * four;
+        const int8_t *const end = w + 2 * depth;
         int32_t s0 = tinyfuse_channel_bias(channels, o, form), s2 = s0, s4 = s0;
         int32_t s1 = tinyfuse_channel_bias(channels, o + 1, form), s3 = s1, s5 = s1;
         int8_t *to;
-        for (; w != end; w += 2 * four) {
+        for (; w != end; w += 8) {
 #define TINYFUSE_BYTE_PRODUCTS(j)              \
     {                                          \
         const int32_t v = w[j], u = w[4 + (j)]; \
@@ -435,15 +444,15 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs_c(const tinyfuse_matmul *p, const int
                 TINYFUSE_BYTE_PRODUCTS(2)
                 TINYFUSE_BYTE_PRODUCTS(3)
             } else {
-                s0 = tinyfuse_products(s0, x, w, 8, form);
-                s1 = tinyfuse_products(s1, x, w + next, 8, form);
+                s0 = tinyfuse_products(s0, x, w, form);
+                s1 = tinyfuse_products(s1, x, w + 4, form);
                 if (pixels > 1) {
-                    s2 = tinyfuse_products(s2, x + step, w, 8, form);
-                    s3 = tinyfuse_products(s3, x + step, w + next, 8, form);
+                    s2 = tinyfuse_products(s2, x + step, w, form);
+                    s3 = tinyfuse_products(s3, x + step, w + 4, form);
                 }
                 if (pixels > 2) {
-                    s4 = tinyfuse_products(s4, x + 2 * step, w, 8, form);
-                    s5 = tinyfuse_products(s5, x + 2 * step, w + next, 8, form);
+                    s4 = tinyfuse_products(s4, x + 2 * step, w, form);
+                    s5 = tinyfuse_products(s5, x + 2 * step, w + 4, form);
                 }
             }
             x += pixels * step;
@@ -480,8 +489,8 @@ TINYFUSE_INLINE void tinyfuse_matmul_pairs(tinyfuse_matmul *p, const int8_t *wei
 TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t *weights,
                                          const int8_t *columns, int32_t depth, int32_t pixels, int form)
 {
-    const int32_t last = p->out_c - 1, four = tinyfuse_weights_bytes(form), step = tinyfuse_step_bytes(form);
-    const int8_t *const w = weights + depth / 4 * four * last;
+    const int32_t last = p->out_c - 1, step = tinyfuse_step_bytes(form);
+    const int8_t *const w = weights + depth * last;
     const void *const channels = tinyfuse_matmul_channels(p, form);
     int8_t *const out = p->out;
     int32_t i;
@@ -489,7 +498,7 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
         const int8_t *x = columns + step * i;
         int32_t k, sum = tinyfuse_channel_bias(channels, last, form);
         for (k = 0; k < depth; k += 4) {
-            sum = tinyfuse_products(sum, x, w + k / 4 * four, 4, form);
+            sum = tinyfuse_products(sum, x, w + k, form);
             x += step * pixels;
         }
         out[i * p->out_c + last] = tinyfuse_channel_output(channels, last, sum, p->rounding, form);
@@ -514,7 +523,6 @@ TINYFUSE_INLINE void tinyfuse_matmul_odd(const tinyfuse_matmul *p, const int8_t 
 TINYFUSE_MATMUL(tinyfuse_matmul_wide, TINYFUSE_WIDE)
 TINYFUSE_MATMUL(tinyfuse_matmul_lanes, TINYFUSE_LANES)
 TINYFUSE_MATMUL(tinyfuse_matmul_step_line, TINYFUSE_STEP_LINE)
-TINYFUSE_MATMUL(tinyfuse_matmul_unpacked, TINYFUSE_UNPACKED)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes, TINYFUSE_BYTES)
 TINYFUSE_MATMUL(tinyfuse_matmul_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
 
@@ -529,7 +537,6 @@ TINYFUSE_INLINE int32_t tinyfuse_block_pixels(int32_t left, int32_t most)
 #define TINYFUSE_OF_FORM(form, name, of)                               \
     ((form) == TINYFUSE_STEP_LINE ? name##_step_line##of               \
      : (form) == TINYFUSE_LANES ? name##_lanes##of                     \
-     : (form) == TINYFUSE_UNPACKED ? name##_unpacked##of               \
      : (form) == TINYFUSE_BYTES_STEP_LINE ? name##_bytes_step_line##of \
      : (form) == TINYFUSE_BYTES ? name##_bytes##of : name##_wide##of)
 

@@ -177,7 +177,7 @@ TINYFUSE_INLINE int32_t tinyfuse_products_of_four(int32_t sum, const int16_t *x,
                        : "r12", "cc", "memory");                                             \
     }
 #define TINYFUSE_STEP_1_S16 TINYFUSE_STEP_1
-#define TINYFUSE_STEP_2_S16 TINYFUSE_STEP_2_UNPACKED
+#define TINYFUSE_STEP_2_S16 TINYFUSE_STEP_2
 #define TINYFUSE_STEP_3_S16 TINYFUSE_STEP_3
 #define TINYFUSE_PAIRS_FORMS_S16(n)                                \
     if (form == TINYFUSE_ONCE) {                                   \

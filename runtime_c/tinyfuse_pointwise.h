@@ -44,7 +44,6 @@ TINYFUSE_INLINE void tinyfuse_pointwise_body(const tinyfuse_pointwise *p, const 
 TINYFUSE_POINTWISE(tinyfuse_pointwise_wide, TINYFUSE_WIDE)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_lanes, TINYFUSE_LANES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_step_line, TINYFUSE_STEP_LINE)
-TINYFUSE_POINTWISE(tinyfuse_pointwise_unpacked, TINYFUSE_UNPACKED)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes, TINYFUSE_BYTES)
 TINYFUSE_POINTWISE(tinyfuse_pointwise_bytes_step_line, TINYFUSE_BYTES_STEP_LINE)
 

@@ -141,7 +141,7 @@ TINYFUSE_INLINE void tinyfuse_pointwise_narrow_s8(const tinyfuse_pointwise *p, c
     s.columns = (const int16_t *)scratch;
     while (left > 0) {
         const int32_t block = tinyfuse_min(left, p->block);
-        (void)tinyfuse_widen(in, block * p->in_c / 4, (int8_t *)scratch, 8, TINYFUSE_UNPACKED);
+        (void)tinyfuse_widen(in, block * p->in_c / 4, (int8_t *)scratch, 8, TINYFUSE_WIDE);
         s.odd = block & 1;
         s.pairs_end = s.columns + (block - s.odd) * p->in_c;
         s.out = out;

@@ -16,7 +16,7 @@ from tinyfuse.ir import Op
 from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
-from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
 from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -145,19 +145,53 @@ def test_kernels(kind: str, target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ("host-twins", "cortex-m4"))
-@pytest.mark.parametrize("choices", ({"optimize": "ram"}, {"weights": "unpacked"}), ids=("ram", "unpacked"))
-def test_kernels_of_other_choices(choices: dict[str, str], target: str, tmp_path: Path) -> None:
-    """`--optimize ram`: blocks of two pixels, dense layers from bytes; `--weights unpacked`."""
+def test_kernels_of_the_least_ram(target: str, tmp_path: Path) -> None:
+    """`--optimize ram`: blocks of two pixels, dense layers from bytes."""
     if shutil.which("gcc" if target == "host-twins" else "qemu-system-arm") is None:
         pytest.skip("needs gcc" if target == "host-twins" else "needs qemu-system-arm")
-    cases = form_cases("CONV_2D", TARGETS[target], **choices)
-    if "weights" in choices:
-        context = Context(TARGETS[target], kernels="tinyfuse", **choices)
-        cases = [c for c in cases if matmul_layer(c.op, context) and matmul_layer(c.op, context).form == UNPACKED]
-        assert {c.kernel.name for c in cases} >= {"tinyfuse_pointwise_s8", "tinyfuse_conv_packed_row_s8"}
-    else:
-        assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
-    assert_exact(cases, TARGETS[target], tmp_path, **choices)
+    cases = form_cases("CONV_2D", TARGETS[target], optimize="ram")
+    assert any(case.kernel.name == "tinyfuse_dense_s8" for case in cases)
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="ram")
+
+
+#: sums of 1, 9, 15, 16, 17, 18 and 32 steps, eight of which are a turn of the loop; one channel, odd and even counts;
+#: one pixel, odd and even counts. Of dense layers turns of four steps of eight inputs, rests of inputs and of outputs
+UNPACKED_SHAPES = (
+    Shape("CONV_2D", 1, 1, 4, 2), Shape("CONV_2D", 3, 5, 3, 5, (3, 4)), Shape("CONV_2D", 3, 3, 60, 4), Shape("CONV_2D", 4, 4, 64, 1),
+    Shape("CONV_2D", 5, 2, 68, 7), Shape("CONV_2D", 4, 5, 8, 6, (3, 3), (2, 2)), Shape("CONV_2D", 1, 5, 128, 3, activation="RELU6"),
+    Shape("FULLY_CONNECTED", 1, 1, 8, 3), Shape("FULLY_CONNECTED", 2, 1, 61, 4), Shape("FULLY_CONNECTED", 1, 1, 64, 9, per_channel=False),
+    Shape("FULLY_CONNECTED", 3, 1, 70, 8, activation="RELU6"), Shape("FULLY_CONNECTED", 1, 1, 156, 5),
+)  # fmt: skip
+
+
+def unpacked_cases(target: Target) -> list[Case]:
+    """Whole, by rows, from rings, over the input."""
+    rng = np.random.default_rng(9)
+    context = Context(target, kernels="tinyfuse", weights="unpacked")
+    cases: list[Case] = []
+    for shape in UNPACKED_SHAPES:
+        plain = make_op(shape, rng)
+        op = replace(plain, outputs=(replace(plain.output, quant=replace(plain.output.quant, zero_point=(-128,))),))
+        for kernel in kernels_for(op):
+            if "_unpacked_" in kernel.name and kernel.accepts(op, context):
+                for extreme in (False, True):
+                    data = random_input(op, rng, extreme)
+                    ring = kernel.by_row and extreme and shape.kind == "CONV_2D"
+                    cases.append(case_of(op, kernel, data, ring, int(extreme)))
+                    cases += [case_of(op, kernel, data, over=True)] * (not ring and 0 in kernel.access_orders(op))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-dsp-twins", "cortex-m4"))
+def test_unpacked_weights(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases, rng = unpacked_cases(TARGETS[target]), np.random.default_rng(0)
+    assert {case.kernel.name.replace("_row", "") for case in cases} == {
+        f"tinyfuse_{kind}_unpacked_s8" for kind in ("pointwise", "conv", "dense")
+    }
+    assert {case.op.operand(1).shape for case in cases} == {make_op(s, rng).operand(1).shape for s in UNPACKED_SHAPES}
+    assert_exact(cases, TARGETS[target], tmp_path, weights="unpacked")
 
 
 #: every loop over input channels (multiples of 4, 8, 16, and 16), odd heights, widths that leave a rest, borders on
@@ -326,7 +360,7 @@ def skip_without(compiler: str) -> None:
 def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: Path) -> None:
     """Without optimization, every form of every block is in the program, used or not."""
     skip_without(compiler)
-    others = ({"optimize": "ram"}, {"weights": "unpacked"}) if flags == "-O0" else ()
+    others = ({"optimize": "ram"},) if flags == "-O0" else ()
     for choices in ({}, *others):
         folder = tmp_path / "-".join(["plain", *choices])
         folder.mkdir()
@@ -335,8 +369,8 @@ def test_assembly_is_exact_with_any_flags(compiler: str, flags: str, tmp_path: P
     assert_exact(
         winograd_cases(TARGETS["cortex-m4"]), TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="winograd"
     )
-    narrow = narrow_cases(TARGETS["cortex-m4"])
-    assert_exact(narrow, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
+    of_int16 = narrow_cases(TARGETS["cortex-m4"]) + unpacked_cases(TARGETS["cortex-m4"])
+    assert_exact(of_int16, TARGETS["cortex-m4"], tmp_path, flags, compiler, weights="unpacked")
 
 
 def _by_kind() -> Iterator:

@@ -169,7 +169,8 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     elsewhere = {name for name in _SCRATCH if "mve" in name and not core.mve}
     elsewhere |= set() if core.mve else {"tinyfuse_depthwise_columns_row_s8"}
     elsewhere |= {name for name in _SCRATCH if "_s4" in name and not (core.dsp and core.mve == ("mve" in name))}
-    only_dsp = {"tinyfuse_pointwise_narrow_s8", "tinyfuse_winograd_rows_s8"}
+    only_dsp = {"tinyfuse_winograd_rows_s8", "tinyfuse_conv_unpacked_row_s8", "tinyfuse_dense_unpacked_s8"}
+    only_dsp |= {f"tinyfuse_pointwise_{form}_s8" for form in ("narrow", "unpacked")}
     elsewhere |= set() if core.dsp and not core.mve else only_dsp
     assert set(_SCRATCH) - asked == elsewhere
 

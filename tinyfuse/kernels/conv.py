@@ -23,7 +23,6 @@ from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.fully_connected import Dense, DenseWide, dense_call
 from tinyfuse.kernels.matmul import (
-    UNPACKED,
     Matmul,
     block_pixels,
     column_bytes,
@@ -66,15 +65,11 @@ class ConvRow(Kernel):
 
 
 class MatmulKernel(Kernel):
-    """What multiplies by tinyfuse_matmul.h, its weights packed or unpacked."""
+    """What multiplies by tinyfuse_matmul.h."""
 
     def layer(self, op: Op, context: Context) -> Matmul | None:
         """The layer in the kernel's fastest form that is proven exact; None where there is none."""
-        if self.weights != "packed" and context.weights not in ("auto", self.weights):
-            return None
-        found = matmul_layer(op, replace(context, weights=self.weights))
-        is_other = found is not None and (found.form == UNPACKED) != (self.weights == "unpacked")
-        return None if is_other else found
+        return matmul_layer(op, context)
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return matmul_constants(proven(self.layer(op, context)))
@@ -117,12 +112,6 @@ class PackedConvRow(MatmulKernel):
         return conv_row_call(self, op, site, site.scratch, block_pixels(context), self.form(op, context))
 
 
-class UnpackedConvRow(PackedConvRow):
-    """The same with weights of int16."""
-
-    weights = "unpacked"
-
-
 class Pointwise(MatmulKernel):
     """1x1 convolution with stride 1 by tinyfuse_matmul.h. A block of pixels is widened into scratch before
     its outputs are written."""
@@ -161,18 +150,6 @@ class PointwiseRow(Pointwise):
     """
 
     by_row, whole, rings = True, False, True
-
-
-class UnpackedPointwise(Pointwise):
-    """`Pointwise` with weights of int16."""
-
-    weights = "unpacked"
-
-
-class UnpackedPointwiseRow(PointwiseRow):
-    """`PointwiseRow` with weights of int16."""
-
-    weights = "unpacked"
 
 
 class _ColumnRow(Dense):

@@ -9,7 +9,7 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
-from tinyfuse.kernels.matmul import block_pixels, matmul_depth, unpacked_order
+from tinyfuse.kernels.matmul import block_pixels, halves, in_columns, matmul_depth
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     REQUANT,
@@ -49,7 +49,7 @@ class ConvRowW16(_Layer):
 
 
 class PackedConvRowW16(_Layer):
-    """Convolution of one group by im2col and the loop of unpacked weights."""
+    """Convolution of one group by im2col and a loop over weights of int16."""
 
     name = "tinyfuse_conv_packed_row_w16"
     headers = ("tinyfuse_conv_w16.h",)
@@ -59,10 +59,12 @@ class PackedConvRowW16(_Layer):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(bounded(op))
-        weights = np.zeros((layer.weights.shape[0], matmul_depth(op)), "<i2")
-        weights[:, : layer.weights.shape[1]] = layer.weights
+        of_channels = halves(in_columns(op, layer.weights).astype("<i2"))
+        even = len(of_channels) // 2 * 2
+        pairs = of_channels[:even].reshape(-1, 2, *of_channels.shape[1:]).transpose(0, 2, 3, 1, 4)
+        weights = np.concatenate([pairs.reshape(-1), of_channels[even:].reshape(-1)])
         return (
-            Constant("weights", unpacked_order(weights).view(np.int8), "int8_t"),
+            Constant("weights", weights.view(np.int8), "int8_t"),
             Constant("channels", layer.channels, "tinyfuse_requant"),
         )
 

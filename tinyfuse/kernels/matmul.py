@@ -11,16 +11,17 @@ from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Constant, Context
 from tinyfuse.kernels.packing import LANE_SUMS, bounded, channel_weights
 from tinyfuse.kernels.step_line import step_line
+from tinyfuse.ops import FAMILIES
 
 #: forms of a layer, as enum tinyfuse_form names them
 WIDE, LANES, STEP_LINE = "TINYFUSE_WIDE", "TINYFUSE_LANES", "TINYFUSE_STEP_LINE"
-UNPACKED, BYTES, BYTES_STEP_LINE = "TINYFUSE_UNPACKED", "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
+BYTES, BYTES_STEP_LINE = "TINYFUSE_BYTES", "TINYFUSE_BYTES_STEP_LINE"
 
 
 @dataclass(frozen=True, eq=False)
 class Matmul:
-    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE, or int16 for UNPACKED; channels
-    tinyfuse_step_line [out_c] for the forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
+    """form; weights int8 [out_c, depth], two to a lane for LANES and LINE; channels tinyfuse_step_line [out_c] for the
+    forms on a step line, else tinyfuse_requant [out_c] in the bounded form."""
 
     form: str
     weights: Array
@@ -28,7 +29,7 @@ class Matmul:
 
     @property
     def constant(self) -> Constant:
-        on_step_line = self.form in (STEP_LINE, UNPACKED, BYTES_STEP_LINE)
+        on_step_line = self.form in (STEP_LINE, BYTES_STEP_LINE)
         return Constant("channels", self.channels, "tinyfuse_step_line" if on_step_line else "tinyfuse_requant")
 
 
@@ -50,31 +51,29 @@ def column_bytes(context: Context) -> int:
 
 def matmul_layer(op: Op, context: Context) -> Matmul | None:
     """The layer in the target's fastest form that is proven exact; None where there is none."""
-    return _layer(op, context.target.dsp, True, context.weights == "unpacked")
+    return _layer(op, context.target.dsp, True)
 
 
 def dense_layer(op: Op, context: Context) -> Matmul | None:
     """The same without step lines: for kernels whose outputs are few beside their multiplications."""
-    return _layer(op, context.target.dsp, False, False)
+    return _layer(op, context.target.dsp, False)
 
 
 @lru_cache(maxsize=2048)
-def _layer(op: Op, dsp: bool, step_lines: bool, unpacked: bool) -> Matmul | None:
+def _layer(op: Op, dsp: bool, step_lines: bool) -> Matmul | None:
     found = step_line(op) if step_lines else None
     if found is not None:
         if not dsp:
-            return Matmul(BYTES_STEP_LINE, _padded(op, found.weights), found.channels())
-        if unpacked:
-            return Matmul(UNPACKED, 256 * _padded(op, found.weights).astype("<i2"), found.channels())
-        lanes, extra = weights_in_lanes(_padded(op, found.weights))
+            return Matmul(BYTES_STEP_LINE, padded(op, found.weights), found.channels())
+        lanes, extra = weights_in_lanes(in_columns(op, found.weights))
         if lanes is not None:
             return Matmul(STEP_LINE, lanes, found.channels(extra))
     layer = bounded(op)
     if layer is None:
         return None
-    weights = _padded(op, layer.weights)
     if not dsp:
-        return Matmul(BYTES, weights, layer.channels)
+        return Matmul(BYTES, padded(op, layer.weights), layer.channels)
+    weights = in_columns(op, layer.weights)
     lanes, extra = weights_in_lanes(weights)
     # sums are in 256ths and must come back from them
     bias = layer.channels["bias"].astype(np.int64)
@@ -85,10 +84,34 @@ def _layer(op: Op, dsp: bool, step_lines: bool, unpacked: bool) -> Matmul | None
     return Matmul(LANES, lanes, channels)
 
 
-def _padded(op: Op, weights: Array) -> Array:
-    padded = np.zeros((weights.shape[0], matmul_depth(op)), np.int8)
-    padded[:, : weights.shape[1]] = weights
-    return padded
+def padded(op: Op, weights: Array) -> Array:
+    """The weights [out_c, terms] of the operator with zeros up to `matmul_depth`."""
+    to_depth = np.zeros((weights.shape[0], matmul_depth(op)), weights.dtype)
+    to_depth[:, : weights.shape[1]] = weights
+    return to_depth
+
+
+def in_columns(op: Op, weights: Array) -> Array:
+    """The same in the order of the inputs in columns of a core with DSP extension (tinyfuse_conv_packed.h)."""
+    shape = op.operand(1).shape
+    if FAMILIES[op.kind].convolution and shape[3] % 4 != 0:
+        weights = weights[:, _column_order(shape[1], shape[2] * shape[3])]
+    return padded(op, weights)
+
+
+def _column_order(rows: int, run: int) -> list[int]:
+    """Terms of a window in the order of a column: words of four of each kernel row, and what is left of rows as soon as
+    that is four, backward."""
+    words = run // 4 * 4
+    order: list[int] = []
+    left: list[int] = []
+    for row in range(0, rows * run, run):
+        order += range(row, row + words)
+        for term in range(row + words, row + run):
+            left = [term, *left]
+            if len(left) == 4:
+                order, left = order + left, []
+    return order + left
 
 
 def weights_in_lanes(weights: Array) -> tuple[Array | None, Array | int]:
@@ -111,22 +134,16 @@ def block_pixels(context: Context) -> int:
     return 2 if context.optimize == "ram" else 3
 
 
-def unpacked_order(weights: Array) -> Array:
-    """int16 [out_c, depth] as runtime_c/tinyfuse_matmul.h takes unpacked weights, in one dimension."""
+def halves(weights: Array) -> Array:
+    """int16 [out_c, depth / 4, 2, 2] of int16 [out_c, depth]: of each four inputs 0 2, then 1 3."""
     out_c, depth = weights.shape
-    even = out_c // 2 * 2
-    halves = weights.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2)  # inputs 0 2, 1 3
-    pairs = halves[:even].reshape(-1, 2, depth // 4, 2, 2).transpose(0, 2, 3, 1, 4)
-    return np.concatenate([pairs.reshape(-1), halves[even:].reshape(-1)])
+    return weights.reshape(out_c, depth // 4, 2, 2).transpose(0, 1, 3, 2)
 
 
 def matmul_constants(layer: Matmul) -> tuple[Constant, ...]:
     """Weights and channels: pairs of channels interleaved by four inputs, then an odd last one."""
     out_c, depth = layer.weights.shape
     even = out_c // 2 * 2
-    if layer.form == UNPACKED:
-        weights = unpacked_order(layer.weights)
-    else:
-        pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
-        weights = np.concatenate([pairs.reshape(-1), layer.weights[even:].reshape(-1)])
+    pairs = layer.weights[:even].reshape(-1, 2, depth // 4, 4).transpose(0, 2, 1, 3)
+    weights = np.concatenate([pairs.reshape(-1), layer.weights[even:].reshape(-1)])
     return Constant("weights", weights.view(np.int8), "int8_t"), layer.constant

@@ -54,9 +54,6 @@ from tinyfuse.kernels.conv import (
     PointwiseColumnRow,
     PointwiseColumnWideRow,
     PointwiseRow,
-    UnpackedConvRow,
-    UnpackedPointwise,
-    UnpackedPointwiseRow,
 )
 from tinyfuse.kernels.copy import Copy
 from tinyfuse.kernels.cumsum import CumsumWhole
@@ -142,6 +139,8 @@ from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
 from tinyfuse.kernels.unary import ClampWide, GeluReal, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
+from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
+from tinyfuse.kernels.unpacked_dense import UnpackedDense
 from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
 from tinyfuse.kernels.winograd import WinogradRows
 from tinyfuse.ops import FAMILIES
@@ -280,8 +279,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
     },
     "FULLY_CONNECTED": {
         "int8": (
-            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(), DenseWide(), Dense(),
-            FullyConnectedWhole(),
+            Int4MveDense(), CompressedMveDense(), MveDense(), Int4Dense(), CompressedDense(),
+            UnpackedDense(), DenseWide(), Dense(), FullyConnectedWhole(),
             CmsisFullyConnectedS4(), CmsisFullyConnected(), CmsisFullyConnectedPerChannel(),
         ),
         "int16": (MveDenseS16(), DenseS16(), FullyConnectedS16(), CmsisFullyConnectedS16()),

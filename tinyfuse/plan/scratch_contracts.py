@@ -117,7 +117,12 @@ def _of_packed_conv(p: _Fields, args: _Arguments) -> int:
 def _of_packed_conv_w16(p: _Fields, args: _Arguments) -> int:
     """kernel_h pointers of 4 bytes, columns of 2 * block_pixels * depth bytes, then `depth` bytes where in_c is no
     multiple of 4, with depth = kernel_h * kernel_w * in_c rounded up to a multiple of 4."""
-    return _of_packed_conv(p, (*args, "TINYFUSE_UNPACKED"))
+    return _of_packed_conv(p, (*args, "TINYFUSE_WIDE"))
+
+
+def _of_unpacked_conv(p: _Fields, args: _Arguments) -> int:
+    """The same of blocks of two pixels, columns of 2 * depth inputs of 2 bytes."""
+    return _of_packed_conv(p, (2, "TINYFUSE_WIDE"))
 
 
 def _of_pointwise(p: _Fields, args: _Arguments) -> int:
@@ -318,11 +323,14 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_pointwise_s8": _of_pointwise,
     "tinyfuse_pointwise_buffered_mve_s8": lambda p, args: int(2 * p["depth"]),
     "tinyfuse_pointwise_s4": _of_pointwise,
+    "tinyfuse_conv_unpacked_row_s8": _of_unpacked_conv,
     "tinyfuse_pointwise_narrow_s8": _of_narrow,
+    "tinyfuse_pointwise_unpacked_s8": _of_narrow,
     "tinyfuse_dense_wide_s8": _of_dense,
     "tinyfuse_conv_packed_row_s16": _of_packed_conv_s16,
     "tinyfuse_transpose_conv_packed_row_s16": _of_packed_transposed_s16,
     "tinyfuse_dense_s16": _of_dense_s16,
+    "tinyfuse_dense_unpacked_s8": _of_dense_s4,
     "tinyfuse_fully_connected_s4": _of_dense_s4,
     "tinyfuse_rows_matmul_s8": _of_rows_matmul,
     "tinyfuse_depthwise_packed_row_s8": _of_taps,

@@ -1,0 +1,168 @@
+/* Fully connected layers of int8 whose weights are int16 in flash, in the bounded form (tinyfuse_requantize.h), for cores
+   with the DSP extension: inputs are widened into a column, then four outputs at a time. Eight inputs in registers serve
+   them; all that four outputs take comes in one stream, in the order in which it is needed. */
+#ifndef TINYFUSE_DENSE_UNPACKED_H
+#define TINYFUSE_DENSE_UNPACKED_H
+
+#include "tinyfuse_matmul.h"
+
+typedef struct {
+    int32_t batches, in_c, out_c, act_min, act_max;
+} tinyfuse_dense_unpacked;
+
+/* What an output is requantized with; `term` is rounding << shift. */
+typedef struct {
+    int32_t multiplier, shift, term;
+} tinyfuse_dense_scale_unpacked;
+
+/* Some fours of outputs of a batch; assembly knows the offsets. A four is int32 biases of its outputs; for each eight
+   inputs [4][4][2] int16, of each output the weights of inputs 0 2, 1 3, 4 6, 5 7; four tinyfuse_dense_scale_unpacked. */
+typedef struct {
+    const int8_t *columns; /* each four inputs in the order 0 2 1 3, int16 */
+    const int8_t *columns_end;
+    int32_t steps; /* eights of inputs, the last filled up with zeros */
+    int8_t *out;   /* 12 */
+    const int32_t *end;
+    const int32_t *fours; /* 20 */
+} tinyfuse_unpacked_fours;
+
+#if TINYFUSE_DSP
+
+typedef char tinyfuse_check_unpacked_fours[offsetof(tinyfuse_unpacked_fours, fours) == 20 ? 1 : -1];
+
+/* In the loop: r0 columns, r1 fours, r2 to r5 sums, r6 to r9 inputs, r10 to lr an output's weights. On the stack what the
+   tinyfuse_unpacked_fours has up to `end`, where the loop is entered in the place of `steps`: so far from its end that
+   whole loops remain. A step has 21 instructions of 32 bits. */
+#define TINYFUSE_UNPACKED_DENSE_OUTPUT(sum)     \
+    "ldm r1!, {r10, r11, r12, lr}\n\t"          \
+    "smlad " sum ", r6, r10, " sum "\n\t"       \
+    "smlad " sum ", r7, r11, " sum "\n\t"       \
+    "smlad " sum ", r8, r12, " sum "\n\t"       \
+    "smlad " sum ", r9, lr, " sum "\n\t"
+#define TINYFUSE_UNPACKED_DENSE_STEP                                             \
+    "ldm r0!, {r6, r7, r8, r9}\n\t"                                              \
+    TINYFUSE_UNPACKED_DENSE_OUTPUT("r2") TINYFUSE_UNPACKED_DENSE_OUTPUT("r3")    \
+    TINYFUSE_UNPACKED_DENSE_OUTPUT("r4") TINYFUSE_UNPACKED_DENSE_OUTPUT("r5")
+#define TINYFUSE_UNPACKED_DENSE_STEPS \
+    TINYFUSE_UNPACKED_DENSE_STEP TINYFUSE_UNPACKED_DENSE_STEP TINYFUSE_UNPACKED_DENSE_STEP TINYFUSE_UNPACKED_DENSE_STEP
+/* tinyfuse_requantize_bounded: r6 multiplier, r7 shift, r8 rounding << shift; r9 out */
+#define TINYFUSE_UNPACKED_DENSE_STORE(sum)              \
+    "ldm r1!, {r6, r7, r8}\n\t"                         \
+    "add r8, " sum "\n\t"                               \
+    "add r8, r8, " sum ", asr #31\n\t"                  \
+    "smmlar " sum ", " sum ", r6, r8\n\t"               \
+    "asr " sum ", r7\n\t"                               \
+    "ssat " sum ", #8, " sum ", asr #1\n\t"             \
+    "strb " sum ", [r9], #1\n\t"
+
+#endif
+
+/* All fours of a batch; there are some. */
+TINYFUSE_SHARED void tinyfuse_unpacked_fours_run(const tinyfuse_unpacked_fours *p)
+{
+#if TINYFUSE_DSP
+    TINYFUSE_ARGUMENT(const tinyfuse_unpacked_fours *, arguments, p);
+    __asm volatile(TINYFUSE_ASM_BEGIN
+                   "ldm r0, {r2, r3, r4, r5, r6}\n\t"
+                   "ldr r1, [r0, #20]\n\t"
+                   "adr.w r7, 3f\n\t"
+                   "sub r4, #1\n\t"
+                   "and r4, #3\n\t"
+                   "add r4, #1\n\t"
+                   "mov r8, #84\n\t"
+                   "mls r4, r4, r8, r7\n\t"
+                   "orr r4, #1\n\t"
+                   "push {r2, r3, r4, r5, r6}\n\t"
+                   "1:\n\t"
+                   "ldm r1!, {r2, r3, r4, r5}\n\t"
+                   "ldr r0, [sp]\n\t"
+                   "ldr pc, [sp, #8]\n\t"
+                   "2:\n\t" TINYFUSE_UNPACKED_DENSE_STEPS
+                   "3:\n\t"
+                   "ldr r12, [sp, #4]\n\t"
+                   "cmp r0, r12\n\t"
+                   "bne 2b\n\t"
+                   "ldrd r9, r10, [sp, #12]\n\t"
+                   TINYFUSE_UNPACKED_DENSE_STORE("r2") TINYFUSE_UNPACKED_DENSE_STORE("r3")
+                   TINYFUSE_UNPACKED_DENSE_STORE("r4") TINYFUSE_UNPACKED_DENSE_STORE("r5")
+                   "str r9, [sp, #12]\n\t"
+                   "cmp r1, r10\n\t"
+                   "bne 1b\n\t"
+                   "add sp, #20\n\t" TINYFUSE_ASM_END
+                   :
+                   : "r"(arguments)
+                   : TINYFUSE_ASM_CLOBBERS);
+#else
+    const int32_t *four = p->fours;
+    int8_t *out = p->out;
+    while (four != p->end) {
+        const int32_t *const weights = four + 4;
+        const int32_t *const scales = weights + 16 * p->steps;
+        int32_t i, k;
+        for (i = 0; i < 4; ++i) {
+            int32_t sum = four[i];
+            for (k = 0; k < 2 * p->steps; ++k) {
+                sum = tinyfuse_products_w16(sum, p->columns + 8 * k, weights + 16 * (k / 2) + 4 * i + 2 * (k & 1), 4);
+            }
+            sum = tinyfuse_high_multiply_add(sum + scales[3 * i + 2] + (sum >> 31), sum, scales[3 * i]);
+            *out++ = (int8_t)tinyfuse_halve_to_int8(sum >> scales[3 * i + 1]);
+        }
+        four = scales + 12;
+    }
+#endif
+}
+
+TINYFUSE_SHARED void tinyfuse_dense_of_fours(const tinyfuse_dense_unpacked *p, const int8_t *in, int8_t *out,
+                                             const int32_t *fours, int8_t *columns)
+{
+    const int32_t words = p->in_c / 4, rest = p->in_c & 3, steps = (p->in_c + 7) / 8, out_rest = p->out_c & 3;
+    const int32_t *const last_four = fours + p->out_c / 4 * 16 * (steps + 1);
+    int8_t *const first = out;
+    tinyfuse_unpacked_fours job;
+    int32_t b;
+    job.columns = columns;
+    job.columns_end = columns + 16 * steps;
+    job.steps = steps;
+    memset(columns + 16 * steps - 8, 0, 8);
+    for (b = 0; b < p->batches; ++b) {
+        int8_t *to = columns;
+        if (words > 0) {
+            to = tinyfuse_widen(in, words, to, 8, TINYFUSE_WIDE);
+        }
+        if (rest > 0) {
+            int8_t tail[4] = {0, 0, 0, 0};
+            memcpy(tail, in + 4 * words, (size_t)rest);
+            (void)tinyfuse_widen(tail, 1, to, 8, TINYFUSE_WIDE);
+        }
+        if (p->out_c > 3) {
+            job.fours = fours;
+            job.end = last_four;
+            job.out = out;
+            tinyfuse_unpacked_fours_run(&job);
+        }
+        if (out_rest > 0) {
+            int8_t last[4];
+            job.fours = last_four;
+            job.end = last_four + 16 * (steps + 1);
+            job.out = last;
+            tinyfuse_unpacked_fours_run(&job);
+            memcpy(out + (p->out_c & ~3), last, (size_t)out_rest);
+        }
+        in += p->in_c;
+        out += p->out_c;
+    }
+    if (p->act_min > -128 || p->act_max < 127) {
+        tinyfuse_clamp_row(first, p->batches * p->out_c, p->act_min, p->act_max);
+    }
+}
+
+/* in [batches][in_c] to out [batches][out_c], by the fours of all outputs, the last one filled up. scratch, aligned to 8:
+   in_c inputs of 2 bytes, rounded up to a multiple of 8. out may lie over batches of in that are read already, the one
+   that is computed included. */
+TINYFUSE_INLINE void tinyfuse_dense_unpacked_s8(const tinyfuse_dense_unpacked *p, const int8_t *in, int8_t *out,
+                                                const int32_t *fours, void *scratch)
+{
+    tinyfuse_dense_of_fours(p, in, out, fours, (int8_t *)scratch);
+}
+
+#endif
