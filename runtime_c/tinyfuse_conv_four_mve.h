@@ -260,29 +260,65 @@ TINYFUSE_INLINE const int8_t *tinyfuse_conv_four_in(const tinyfuse_conv_four_row
     return iy >= 0 && iy < p->in_h ? tinyfuse_ring_row(r->in, iy, p->in_ring, p->in_w * p->in_c) : NULL;
 }
 
-/* The list of columns of pixel x and the three after it. Returns whether all of them lie in the image. */
+/* So many bytes after a place, which need not be in the same row. */
+TINYFUSE_INLINE const int8_t *tinyfuse_conv_four_at(const int8_t *place, int32_t offset)
+{
+    return (const int8_t *)((uintptr_t)place + (uintptr_t)(intptr_t)offset);
+}
+
+/* The list of columns of pixel x and the three after it, wherever the image ends. Returns whether no row of the window is
+   in the padding. */
 TINYFUSE_SHARED int tinyfuse_conv_four_list_columns(const tinyfuse_conv_four_row *r, int32_t x)
 {
     const tinyfuse_conv *const p = r->p;
     const int8_t **put = r->list;
-    int32_t ky, tap, c, i, outside = 0;
+    int32_t ky, tap, c;
+    int inside = 1;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int8_t *const row = tinyfuse_conv_four_in(r, ky);
+        const int32_t step = row != NULL ? p->in_c : 0, block = row != NULL ? TINYFUSE_FOUR_BLOCK : 0;
+        inside &= row != NULL;
         for (tap = 0; tap < p->kernel_w; tap += TINYFUSE_CONV_FOUR_TAPS) {
-            const int32_t from = x - p->pad_left + tap;
-            for (i = 0; i < TINYFUSE_CONV_FOUR_COLUMN_POINTERS; ++i) {
-                const int inside = row != NULL && from + i >= 0 && from + i < p->in_w;
-                const int8_t *at = inside ? row + (from + i) * p->in_c : r->padding;
-                outside += !inside;
-                for (c = 0; c < p->in_c; c += TINYFUSE_FOUR_BLOCK) {
-                    put[c / TINYFUSE_FOUR_BLOCK * TINYFUSE_CONV_FOUR_COLUMN_POINTERS + i] = at;
-                    at += inside ? TINYFUSE_FOUR_BLOCK : 0;
-                }
+            const int8_t *at =
+                row != NULL ? tinyfuse_conv_four_at(row, (x - p->pad_left + tap) * p->in_c) : r->padding;
+            for (c = 0; c < p->in_c; c += TINYFUSE_FOUR_BLOCK) {
+                const int8_t *column = at;
+                put[0] = column;
+                put[1] = column = tinyfuse_conv_four_at(column, step);
+                put[2] = column = tinyfuse_conv_four_at(column, step);
+                put[3] = column = tinyfuse_conv_four_at(column, step);
+                put[4] = column = tinyfuse_conv_four_at(column, step);
+                put[5] = tinyfuse_conv_four_at(column, step);
+                put += TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
+                at = tinyfuse_conv_four_at(at, block);
             }
-            put += p->in_c / TINYFUSE_FOUR_BLOCK * TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
         }
     }
-    return outside == 0;
+    return inside;
+}
+
+/* Columns of the list that aren't in the image are those of padding. */
+TINYFUSE_SHARED void tinyfuse_conv_four_pad_columns(const tinyfuse_conv_four_row *r, int32_t x)
+{
+    const tinyfuse_conv *const p = r->p;
+    const int32_t blocks = p->in_c / TINYFUSE_FOUR_BLOCK;
+    const int32_t taps = (p->kernel_w + TINYFUSE_CONV_FOUR_TAPS - 1) / TINYFUSE_CONV_FOUR_TAPS;
+    int32_t i, tap, ky, c;
+    for (tap = 0; tap < taps; ++tap) {
+        const int32_t from = x - p->pad_left + tap * TINYFUSE_CONV_FOUR_TAPS;
+        for (i = 0; i < TINYFUSE_CONV_FOUR_COLUMN_POINTERS; ++i) {
+            const int8_t **put = r->list + tap * blocks * TINYFUSE_CONV_FOUR_COLUMN_POINTERS + i;
+            if (from + i >= 0 && from + i < p->in_w) {
+                continue;
+            }
+            for (ky = 0; ky < p->kernel_h; ++ky) {
+                for (c = 0; c < blocks; ++c) {
+                    put[c * TINYFUSE_CONV_FOUR_COLUMN_POINTERS] = r->padding;
+                }
+                put += taps * blocks * TINYFUSE_CONV_FOUR_COLUMN_POINTERS;
+            }
+        }
+    }
 }
 
 /* The fields of a list's end that a row's pixels have in common. */
@@ -320,26 +356,29 @@ TINYFUSE_SHARED void tinyfuse_conv_columns_mve_row_s8(const tinyfuse_conv *p, co
     tinyfuse_conv_four_row r;
     tinyfuse_conv_four_end *end;
     int32_t x;
-    int inside = 0; /* the list is of columns in the image */
+    int listed = 0; /* the list is that of the four pixels before these, wherever the image ends */
     r.p = p;
     r.in = in;
     r.y = y;
     r.list = (const int8_t **)TINYFUSE_WITH_POINTERS(scratch, (size_t)pointers * sizeof *r.list + sizeof *end);
     end = (tinyfuse_conv_four_end *)(void *)(r.list + pointers);
     r.padding = (int8_t *)scratch + pointers * TINYFUSE_POINTER_BYTES + TINYFUSE_CONV_FOUR_END_BYTES;
+    memset(r.padding, p->in_zero_point, TINYFUSE_FOUR_BLOCK);
     tinyfuse_conv_four_begin(p, end, channels);
     tinyfuse_conv_four_places(p, end, TINYFUSE_FOUR_PIXELS);
     for (x = 0; x < p->out_w; x += TINYFUSE_FOUR_PIXELS) {
         const int32_t pixels = tinyfuse_min(p->out_w - x, TINYFUSE_FOUR_PIXELS);
-        /* one after the last column that the next pixels read */
-        const int32_t last = x - p->pad_left + TINYFUSE_FOUR_PIXELS - 1 + taps * TINYFUSE_CONV_FOUR_TAPS;
-        if (inside && last <= p->in_w) {
+        /* the first column that they read, the one after the last */
+        const int32_t first = x - p->pad_left;
+        const int32_t after = first + TINYFUSE_FOUR_PIXELS - 1 + taps * TINYFUSE_CONV_FOUR_TAPS;
+        if (listed) {
             tinyfuse_conv_four_advance(r.list, pointers, TINYFUSE_FOUR_PIXELS * p->in_c);
         } else {
-            inside = tinyfuse_conv_four_list_columns(&r, x);
-            if (!inside) {
-                memset(r.padding, p->in_zero_point, TINYFUSE_FOUR_BLOCK);
-            }
+            listed = tinyfuse_conv_four_list_columns(&r, x);
+        }
+        if (first < 0 || after > p->in_w) {
+            tinyfuse_conv_four_pad_columns(&r, x);
+            listed = 0;
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
@@ -355,36 +394,69 @@ TINYFUSE_INLINE int tinyfuse_conv_four_inside(const tinyfuse_conv *p, int32_t x)
     return from >= 0 && from + p->kernel_w <= p->in_w;
 }
 
-/* The pieces of pixel x as the `pixel`-th of the list, the windows of pixels that reach into the padding at `window`.
-   Returns whether it lies in the image, and no row of it in the padding. */
-TINYFUSE_SHARED int tinyfuse_conv_four_list_pixel(const tinyfuse_conv_four_row *r, int32_t x, int32_t pixel,
-                                                  int8_t *window)
+/* The list of pieces of `pixels`, 1 to 4, from x on, the last of which is there again where there are fewer, wherever
+   the image ends. Returns whether no row of the window is in the padding. */
+TINYFUSE_SHARED int tinyfuse_conv_four_list_pieces(const tinyfuse_conv_four_row *r, int32_t x, int32_t pixels)
 {
     const tinyfuse_conv *const p = r->p;
     const int32_t run = p->kernel_w * p->in_c, from = (x * p->stride_w - p->pad_left) * p->in_c;
-    const int inside = tinyfuse_conv_four_inside(p, x);
-    const int8_t **put = r->list + pixel, **first = put;
+    const int32_t step = p->stride_w * p->in_c;
+    const int8_t **put = r->list;
     int32_t ky, i, count = 0;
-    int all = inside;
+    int inside = 1;
     for (ky = 0; ky < p->kernel_h; ++ky) {
         const int8_t *const row = tinyfuse_conv_four_in(r, ky);
-        const int8_t *const at = row == NULL ? r->padding : inside ? row + from : window + ky * run;
-        if (row == NULL) {
-            all = 0;
-        } else if (!inside) {
-            tinyfuse_window_row(p, row, x, window + ky * run);
-        }
+        const int32_t second = row != NULL && pixels > 1 ? step : 0, third = row != NULL && pixels > 2 ? step : 0;
+        const int32_t fourth = row != NULL && pixels > 3 ? step : 0;
+        const int8_t *const at = row != NULL ? tinyfuse_conv_four_at(row, from) : r->padding;
+        inside &= row != NULL;
         for (i = 0; i < run; i += TINYFUSE_FOUR_BLOCK) {
-            *put = at + tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_FOUR_BLOCK));
+            const int8_t *piece =
+                tinyfuse_conv_four_at(at, tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_FOUR_BLOCK)));
+            put[0] = piece;
+            put[1] = piece = tinyfuse_conv_four_at(piece, second);
+            put[2] = piece = tinyfuse_conv_four_at(piece, third);
+            put[3] = tinyfuse_conv_four_at(piece, fourth);
             put += TINYFUSE_FOUR_PIXELS;
             ++count;
         }
     }
     for (; count % TINYFUSE_CONV_FOUR_TAPS != 0; ++count) {
-        *put = *first; /* any, times zero */
+        memcpy(put, put - TINYFUSE_FOUR_PIXELS, TINYFUSE_FOUR_PIXELS * sizeof *put); /* any, times zero */
         put += TINYFUSE_FOUR_PIXELS;
     }
-    return all;
+    return inside;
+}
+
+/* The window of pixel x, which reaches into the padding, is copied, and the pieces of the list's pixels from `first` to
+   `last` are there. */
+TINYFUSE_SHARED void tinyfuse_conv_four_copy_window(const tinyfuse_conv_four_row *r, int32_t x, int32_t first,
+                                                    int32_t last, int8_t *window)
+{
+    const tinyfuse_conv *const p = r->p;
+    const int32_t run = p->kernel_w * p->in_c;
+    const int8_t **put = r->list;
+    int32_t ky, i, pixel, count = 0;
+    for (ky = 0; ky < p->kernel_h; ++ky) {
+        const int8_t *const row = tinyfuse_conv_four_in(r, ky);
+        if (row != NULL) {
+            tinyfuse_window_row(p, row, x, window);
+        } else {
+            tinyfuse_fill(window, p->in_zero_point, run);
+        }
+        for (i = 0; i < run; i += TINYFUSE_FOUR_BLOCK) {
+            for (pixel = first; pixel <= last; ++pixel) {
+                put[pixel] = window + tinyfuse_max(0, tinyfuse_min(i, run - TINYFUSE_FOUR_BLOCK));
+            }
+            put += TINYFUSE_FOUR_PIXELS;
+            ++count;
+        }
+        window += run;
+    }
+    for (; count % TINYFUSE_CONV_FOUR_TAPS != 0; ++count) {
+        memcpy(put, put - TINYFUSE_FOUR_PIXELS, TINYFUSE_FOUR_PIXELS * sizeof *put); /* any, times zero */
+        put += TINYFUSE_FOUR_PIXELS;
+    }
 }
 
 /* Output row y by pieces. Reads only the input rows of y's own window, writes only the out_w * out_c bytes of out_row.
@@ -404,7 +476,7 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
     tinyfuse_conv_four_end *end;
     int8_t *windows;
     int32_t x, i;
-    int inside = 0; /* the list is of windows in the image */
+    int listed = 0; /* the list is that of the four pixels before these, wherever the image ends */
     r.p = p;
     r.in = in;
     r.y = y;
@@ -422,19 +494,21 @@ TINYFUSE_SHARED void tinyfuse_conv_pieces_mve_row_s8(const tinyfuse_conv *p, con
     tinyfuse_conv_four_places(p, end, TINYFUSE_FOUR_PIXELS);
     for (x = 0; x < p->out_w; x += TINYFUSE_FOUR_PIXELS) {
         const int32_t pixels = tinyfuse_min(p->out_w - x, TINYFUSE_FOUR_PIXELS);
-        if (inside && pixels == TINYFUSE_FOUR_PIXELS && tinyfuse_conv_four_inside(p, x + TINYFUSE_FOUR_PIXELS - 1)) {
+        if (listed && pixels == TINYFUSE_FOUR_PIXELS) {
             tinyfuse_conv_four_advance(r.list, pointers, TINYFUSE_FOUR_PIXELS * p->stride_w * p->in_c);
         } else {
+            listed = tinyfuse_conv_four_list_pieces(&r, x, pixels);
+            tinyfuse_conv_four_places(p, end, pixels);
+        }
+        if (!tinyfuse_conv_four_inside(p, x) || !tinyfuse_conv_four_inside(p, x + pixels - 1)) {
             int8_t *window = windows;
-            inside = 1;
-            for (i = 0; i < TINYFUSE_FOUR_PIXELS; ++i) {
-                const int32_t pixel = x + tinyfuse_min(i, pixels - 1);
-                inside &= tinyfuse_conv_four_list_pixel(&r, pixel, i, window);
-                if (!tinyfuse_conv_four_inside(p, pixel) && i + 1 < pixels) {
+            for (i = 0; i < pixels; ++i) {
+                if (!tinyfuse_conv_four_inside(p, x + i)) {
+                    tinyfuse_conv_four_copy_window(&r, x + i, i, i + 1 < pixels ? i : TINYFUSE_FOUR_PIXELS - 1, window);
                     window += p->kernel_h * run;
                 }
             }
-            tinyfuse_conv_four_places(p, end, pixels);
+            listed = 0;
         }
         end->out = out_row + x * p->out_c;
         end->channels = channels;
