@@ -41,6 +41,23 @@ TINYFUSE_INLINE int8_t *tinyfuse_fill(int8_t *to, int32_t value, int32_t count)
 #endif
 }
 
+/* A row of the window of output column x, kernel_w * in_c bytes, columns in the padding included. Returns the place after
+   them. */
+TINYFUSE_INLINE int8_t *tinyfuse_window_row(const tinyfuse_conv *p, const int8_t *row, int32_t x, int8_t *to)
+{
+    const int32_t from = x * p->stride_w - p->pad_left;
+    int32_t kx;
+    for (kx = 0; kx < p->kernel_w; ++kx) {
+        const int32_t ix = from + kx * p->dilation_w;
+        if (ix >= 0 && ix < p->in_w) {
+            to = tinyfuse_append_mve(to, row + ix * p->in_c, p->in_c);
+        } else {
+            to = tinyfuse_fill(to, p->in_zero_point, p->in_c);
+        }
+    }
+    return to;
+}
+
 /* The window of output column x: kernel_h * kernel_w * in_c bytes. rows[kernel_h] point to input rows,
    NULL is padding. */
 TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *const *rows, int32_t x,
@@ -48,27 +65,16 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
 {
     const int32_t in_c = p->in_c, kernel_w = p->kernel_w, zero = p->in_zero_point;
     const int32_t from = x * p->stride_w - p->pad_left, count = kernel_w * in_c;
+    /* each kernel row lies in one piece */
+    const int inside = p->dilation_w == 1 && from >= 0 && from + kernel_w <= p->in_w;
     const int8_t *const *const end = rows + p->kernel_h;
-    int32_t kx;
-    if (p->dilation_w == 1 && from >= 0 && from + kernel_w <= p->in_w) {
-        /* each kernel row lies in one piece */
-        for (; rows != end; ++rows) {
-            if (*rows != NULL) {
-                to = tinyfuse_append_mve(to, *rows + from * in_c, count);
-            } else {
-                to = tinyfuse_fill(to, zero, count);
-            }
-        }
-        return;
-    }
     for (; rows != end; ++rows) {
-        for (kx = 0; kx < kernel_w; ++kx) {
-            const int32_t ix = from + kx * p->dilation_w;
-            if (*rows != NULL && ix >= 0 && ix < p->in_w) {
-                to = tinyfuse_append_mve(to, *rows + ix * in_c, in_c);
-            } else {
-                to = tinyfuse_fill(to, zero, in_c);
-            }
+        if (*rows == NULL) {
+            to = tinyfuse_fill(to, zero, count);
+        } else if (inside) {
+            to = tinyfuse_append_mve(to, *rows + from * in_c, count);
+        } else {
+            to = tinyfuse_window_row(p, *rows, x, to);
         }
     }
 }

@@ -17,6 +17,7 @@ from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
+from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow, FourPointwise, FourStridedPointwiseRow
 from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -341,6 +342,55 @@ def test_convolution_by_runs(target: str, tmp_path: Path) -> None:
     cases = runs_cases(TARGETS[target])
     assert len({case.op for case in cases}) == 2 * len(RUNS_SHAPES)
     assert {rectified(case.op) for case in cases} == {False, True}
+    assert_exact(cases, TARGETS[target], tmp_path)
+
+
+#: kernels of four pixels times two channels, with 1 to 9 pixels a row: depths below sixteen, of it, of one to four and more
+#: of it, with a rest; strides; one to five taps a kernel row of one or two blocks of channels; pieces of 3 to 16 bytes,
+#: overlapping ones, numbers of them that are no multiple of three; padding on all sides, on none, beyond the last pixel
+FOUR_SHAPES = tuple(
+    Shape("CONV_2D", height, width, channels, out_channels, kernel, stride, (dilation, 1), padding)
+    for height, width, channels, out_channels, kernel, stride, dilation, padding in (
+        (1, 3, 5, 2, (1, 1), (1, 1), 1, "SAME"), (2, 5, 16, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 32, 6, (1, 1), (1, 1), 1, "SAME"),
+        (2, 4, 64, 2, (1, 1), (1, 1), 1, "SAME"), (2, 3, 24, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 80, 4, (1, 1), (1, 1), 1, "SAME"),
+        (1, 6, 147, 4, (1, 1), (1, 1), 1, "SAME"), (5, 9, 8, 4, (1, 1), (2, 2), 1, "SAME"), (3, 9, 48, 2, (1, 1), (1, 3), 1, "SAME"),
+        (4, 16, 16, 4, (3, 3), (1, 1), 1, "SAME"), (3, 7, 32, 2, (3, 3), (1, 1), 1, "SAME"), (5, 13, 16, 2, (2, 5), (2, 1), 2, "SAME"),
+        (3, 10, 16, 4, (1, 4), (1, 1), 1, "VALID"), (2, 2, 16, 4, (3, 3), (1, 1), 1, (1, 1, 2, 2)),
+        (5, 17, 3, 4, (3, 3), (2, 2), 1, "SAME"), (4, 9, 1, 2, (5, 3), (1, 1), 1, "SAME"), (5, 9, 4, 2, (2, 5), (1, 1), 2, "SAME"),
+        (5, 19, 16, 4, (3, 3), (2, 2), 1, "SAME"), (3, 6, 8, 2, (2, 2), (1, 1), 1, (0, 0, 3, 0)), (4, 12, 3, 2, (2, 2), (1, 2), 1, "VALID"),
+    )
+)  # fmt: skip
+FOUR_KERNELS = (FourPointwise(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow())
+
+
+def four_cases(target: Target) -> list[Case]:
+    """Layers of both forms, whole and from rings."""
+    rng = np.random.default_rng(7)
+    context = Context(target, kernels="tinyfuse")
+    cases: list[Case] = []
+    for shape in FOUR_SHAPES:
+        for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
+            plain = make_op(replace(shape, activation=activation), rng)
+            output = replace(plain.output, quant=replace(plain.output.quant, zero_point=(zero_point,)))
+            op = replace(plain, outputs=(output,))
+            for kernel in FOUR_KERNELS:
+                if kernel.accepts(op, context):
+                    ring, extreme = (bool(rng.random() < 0.5) for _ in range(2))
+                    data = random_input(op, rng, extreme)
+                    cases.append(case_of(op, kernel, data, ring, int(rng.integers(0, 4))))
+                    if 0 in kernel.access_orders(op):
+                        cases.append(case_of(op, kernel, data, over=True))
+    return cases
+
+
+@pytest.mark.parametrize("target", ("host-twins", "cortex-m55"))
+def test_four_pixels_times_two_channels(target: str, tmp_path: Path) -> None:
+    if shutil.which("gcc" if target.startswith("host") else "qemu-system-arm") is None:
+        pytest.skip("needs gcc" if target.startswith("host") else "needs qemu-system-arm")
+    cases = four_cases(TARGETS[target])
+    assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
+    paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
+    assert len(paths) == 2 * (3 + 3 + 1 + 1) - 2  # no strided one is of the sort that is one turn
     assert_exact(cases, TARGETS[target], tmp_path)
 
 

@@ -109,6 +109,7 @@ from tinyfuse.kernels.mve import (
     MvePointwise,
     MveRunsConvRow,
 )
+from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow, FourPointwise, FourStridedPointwiseRow
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
@@ -254,6 +255,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
             MveBufferedPointwise(), MvePointwise(), MveRunsConvRow(), MveConvRow(),
+            FourPointwise(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),

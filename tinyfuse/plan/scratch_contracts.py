@@ -272,13 +272,35 @@ def _of_conv_mve(p: _Fields, args: _Arguments) -> int:
 def _of_runs(p: _Fields, args: _Arguments) -> int:
     """RUN_BYTES for each kernel row, then as many windows of kernel_h * kernel_w * in_c bytes as of two pixels side by
     side have columns in the padding; at least one where any window has rows there."""
+    windows, pads_rows = _outside(p, 2)
+    return int(p["kernel_h"] * (RUN_BYTES + max(windows, pads_rows) * p["kernel_w"] * p["in_c"]))
+
+
+def _outside(p: _Fields, pixels: int) -> tuple[int, bool]:
+    """Of so many pixels side by side, as many at most as have columns in the padding; whether any window has rows
+    there."""
     left, outputs = p["pad_left"], p["out_w"]
     if isinstance(left, str):  # of some rows of one column each: those of all, of which a call makes an even number
         left, outputs, p = int(left.partition(" ")[0]), p["out_h"], {**p, "out_h": 1}
     starts = [x * p["stride_w"] - left for x in range(outputs)]
-    outside = [int(not 0 <= start <= p["in_w"] - p["kernel_w"]) for start in starts] + [0]
-    windows = max(int(_leaves(p, "h", "top")), *(a + b for a, b in zip(outside[::2], outside[1::2], strict=False)))
-    return int(p["kernel_h"] * (RUN_BYTES + windows * p["kernel_w"] * p["in_c"]))
+    outside = [not 0 <= start <= p["in_w"] - p["kernel_w"] for start in starts]
+    return max(sum(outside[x : x + pixels]) for x in range(0, outputs, pixels)), _leaves(p, "h", "top")
+
+
+def _of_four_columns(p: _Fields, args: _Arguments) -> int:
+    """Six pointers of 4 bytes a turn, of which there are kernel_h * ceil(kernel_w / 3) * in_c / 16; FOUR_BYTES; 16."""
+    turns = p["kernel_h"] * ((p["kernel_w"] + 2) // 3) * (p["in_c"] // 16)
+    return int(6 * turns * POINTER_BYTES + FOUR_BYTES + 16)
+
+
+def _of_four_pieces(p: _Fields, args: _Arguments) -> int:
+    """Twelve pointers of 4 bytes for three pieces, of which there are kernel_h * ceil(kernel_w * in_c / 16); FOUR_BYTES;
+    a kernel row's bytes where any window has rows in the padding; as many windows as of four pixels side by side have
+    columns there."""
+    run = p["kernel_w"] * p["in_c"]
+    turns = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
+    windows, pads_rows = _outside(p, 4)
+    return int(12 * turns * POINTER_BYTES + FOUR_BYTES + (windows * p["kernel_h"] + pads_rows) * run)
 
 
 def _of_columns(p: _Fields, args: _Arguments) -> int:
@@ -313,8 +335,9 @@ def _leaves(p: _Fields, axis: str, side: str) -> bool:
 
 
 #: what scratch counts for a pointer, on hosts of 64 bits too (TINYFUSE_WITH_POINTERS), for a tinyfuse_quad, for a
-#: tinyfuse_columns without planes and for each of these, and for a tinyfuse_mve_run with a pointer
-POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES = 4, 156, 60, 32, 20
+#: tinyfuse_columns without planes and for each of these, for a tinyfuse_mve_run with a pointer, and for a
+#: tinyfuse_conv_four_end
+POINTER_BYTES, QUAD_BYTES, COLUMNS_BYTES, COLUMNS_PLANE_BYTES, RUN_BYTES, FOUR_BYTES = 4, 156, 60, 32, 20, 44
 
 _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_packed_row_s8": _of_packed_conv,
@@ -346,6 +369,8 @@ _SCRATCH: Mapping[str, Callable[[_Fields, _Arguments], int]] = {
     "tinyfuse_conv_mve_row_s8": _of_conv_mve,
     "tinyfuse_conv_mve_row_s4": _of_conv_mve,
     "tinyfuse_conv_runs_mve_row_s8": _of_runs,
+    "tinyfuse_conv_columns_mve_row_s8": _of_four_columns,
+    "tinyfuse_conv_pieces_mve_row_s8": _of_four_pieces,
     "tinyfuse_depthwise_columns_row_s8": _of_columns,
     "tinyfuse_conv_lut_row_s8": _of_conv_lut,
     "tinyfuse_conv_lut_rows_s8": _of_conv_lut,

@@ -1,0 +1,367 @@
+/* The inner product of 1x1 convolutions for Helium: four pixels of int8 inputs times two output channels. A channel's
+   constants are scalars, and both channels' outputs of four pixels are requantized and stored together.
+
+   weights  [out_c / 2][ceil(depth / 16)][2][16], zeros beyond the depth
+   channels [out_c][3] int32: bias with -zero point * sum of weights folded in, multiplier, shift (at most 0)
+*/
+#ifndef TINYFUSE_FOUR_MVE_H
+#define TINYFUSE_FOUR_MVE_H
+
+#include "tinyfuse_conv.h"
+
+/* in depth, out_c and out's clamp; `pitch`: bytes from a pixel's inputs to the next one's */
+typedef struct {
+    int32_t depth, out_c, pitch, out_zero_point, act_min, act_max;
+} tinyfuse_four_mve;
+
+/* pixels at a time; channels at a time; inputs that are multiplied at once, and four times as many in a turn */
+enum { TINYFUSE_FOUR_PIXELS = 4 };
+enum { TINYFUSE_FOUR_CHANNELS = 2 };
+enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_TURN = 4 };
+enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
+
+/* Constants that say how a layer is requantized: by any clamp, where no channel's shift is 0; the clamp being all of int8
+   from the zero point on. */
+enum { TINYFUSE_FOUR_EACH, TINYFUSE_FOUR_RECTIFIED };
+
+/* Some blocks of four pixels. The assembly loads fields by LDM in this order. */
+typedef struct {
+    int8_t *out; /* the first pixel's next two channels */
+    const int32_t *channels, *channels_end;
+    int32_t out_zero_point;
+    int32_t pair_bytes;   /* of the weights of two channels */
+    const int8_t *x[4];   /* the pixels' inputs */
+    int32_t skip;         /* bytes of code that the first turn leaves out */
+    uint16_t places[8];   /* of both channels of each pixel, from `out` */
+    int32_t act_min, act_max;
+    const int8_t *weights;
+    const int32_t *first_channels;
+    int32_t rest;         /* inputs after the last sixteen */
+    int32_t step;         /* from four pixels' inputs to the next ones' */
+    int32_t out_step;     /* from the end of a pixel's outputs to the next four's */
+    int32_t blocks;
+    int32_t turns_bytes;  /* of weights of two channels, without those of the rest */
+} tinyfuse_fours;
+
+#if TINYFUSE_MVE
+
+/* Where a sum is: of the first channel of four pixels, of the second one; VMLADAVA wants even registers. */
+#define TINYFUSE_FOUR_SUMS "{r0, r2, r4, r6, r8, r10, r12, lr}"
+#define TINYFUSE_FOUR_SUMS_TO_VECTORS                                                              \
+    "vmov q0[2], q0[0], r0, r4\n\t"                                                                \
+    "vmov q0[3], q0[1], r2, r6\n\t"                                                                \
+    "vmov q1[2], q1[0], r8, r12\n\t"                                                               \
+    "vmov q1[3], q1[1], r10, lr\n\t"
+
+/* Sums of q0 and q1 to outputs in 16 bits, in turn, in q0. The register `channels` goes on to the next two; `round` is in
+   front of the shifts. */
+#define TINYFUSE_FOUR_SCALE(channels, zero_point, round)                                           \
+    "ldm " channels "!, {r0, r2, r4, r6, r8, r10}\n\t"                                             \
+    "vadd.i32 q0, q0, r0\n\t"                                                                      \
+    "vadd.i32 q1, q1, r6\n\t"                                                                      \
+    "vqrdmulh.s32 q0, q0, r2\n\t"                                                                  \
+    "vqrdmulh.s32 q1, q1, r8\n\t" round                                                            \
+    "vrshl.s32 q0, r4\n\t"                                                                         \
+    "vrshl.s32 q1, r10\n\t"                                                                        \
+    "vqmovnb.s32 q0, q0\n\t"                                                                       \
+    "vqmovnt.s32 q0, q1\n\t"                                                                       \
+    "vqadd.s16 q0, q0, " zero_point "\n\t"
+/* VRSHL rounds halves up, so that a negative value is first lowered by one. */
+#define TINYFUSE_FOUR_ROUND_AWAY(v)                                                                \
+    "vshr.s32 " v ", q0, #31\n\t"                                                                  \
+    "vadd.i32 q0, q0, " v "\n\t"                                                                   \
+    "vshr.s32 " v ", q1, #31\n\t"                                                                  \
+    "vadd.i32 q1, q1, " v "\n\t"
+/* Saturating is the whole clamp. */
+#define TINYFUSE_FOUR_SATURATE "vqmovnb.s16 q0, q0\n\t"
+#define TINYFUSE_FOUR_CLAMP                                                                        \
+    "vmax.s16 q0, q0, q5\n\t"                                                                      \
+    "vmin.s16 q0, q0, q6\n\t"
+
+/* Sixteen inputs: TINYFUSE_FOUR_BLOCK_CODE bytes of code. */
+#define TINYFUSE_FOUR_DOT(load0, load1, load2, load3)                                              \
+    "vldrb.8 q2, [r5], #16\n\t" load0                                                              \
+    "vldrb.8 q3, [r5], #16\n\t" load1                                                              \
+    "vmladava.s8 r0, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r8, q0, q3\n\t"                                                                   \
+    "vmladava.s8 r2, q1, q2\n\t"                                                                   \
+    "vmladava.s8 r10, q1, q3\n\t" load2 load3                                                      \
+    "vmladava.s8 r4, q0, q2\n\t"                                                                   \
+    "vmladava.s8 r12, q0, q3\n\t"                                                                  \
+    "vmladava.s8 r6, q1, q2\n\t"                                                                   \
+    "vmladava.s8 lr, q1, q3\n\t"
+#define TINYFUSE_FOUR_DOT_ALL                                                                      \
+    TINYFUSE_FOUR_DOT("vldrb.8 q0, [r1], #16\n\t", "vldrb.8 q1, [r3], #16\n\t",                    \
+                      "vldrb.8 q0, [r7], #16\n\t", "vldrb.8 q1, [r9], #16\n\t")
+/* As many inputs as P0 says. */
+#define TINYFUSE_FOUR_DOT_REST                                                                     \
+    TINYFUSE_FOUR_DOT("", "vpstt\n\t" "vldrbt.8 q0, [r1]\n\t" "vldrbt.8 q1, [r3]\n\t",             \
+                      "vpstt\n\t" "vldrbt.8 q0, [r7]\n\t", "vldrbt.8 q1, [r9]\n\t")
+
+#define TINYFUSE_FOURS_FIELD(field) [field] "i"(offsetof(tinyfuse_fours, field))
+#define TINYFUSE_FOURS_OPERANDS                                                                    \
+    "r"(arguments), TINYFUSE_FOURS_FIELD(x), TINYFUSE_FOURS_FIELD(places), TINYFUSE_FOURS_FIELD(act_min),  \
+        TINYFUSE_FOURS_FIELD(weights), TINYFUSE_FOURS_FIELD(first_channels), TINYFUSE_FOURS_FIELD(rest),   \
+        TINYFUSE_FOURS_FIELD(step), TINYFUSE_FOURS_FIELD(blocks), TINYFUSE_FOURS_FIELD(turns_bytes)        \
+        : TINYFUSE_ASM_CLOBBERS, TINYFUSE_CLOBBERS_P0 "q0", "q1", "q2", "q3", "q4", "q5", "q6", "q7"
+
+/* After the last channels of four pixels, r1 being after their outputs: to the next four; r11: the job. */
+#define TINYFUSE_FOURS_NEXT                                                                        \
+    "ldrd r4, r6, [r11, %[step]]\n\t"                                                              \
+    "ldr r8, [r11, %[blocks]]\n\t"                                                                 \
+    "vldrw.u32 q0, [r11, %[x]]\n\t"                                                                \
+    "add r1, r6\n\t"                                                                               \
+    "vadd.i32 q0, q0, r4\n\t"                                                                      \
+    "ldr r3, [r11, %[first_channels]]\n\t"                                                         \
+    "vstrw.32 q0, [r11, %[x]]\n\t"                                                                 \
+    "ldr r5, [r11, %[weights]]\n\t"                                                                \
+    "subs r8, #1\n\t"                                                                              \
+    "str r8, [r11, %[blocks]]\n\t"
+
+/* Any depth: `turn` goes back to 3 while there are inputs by sixteen, `rest` multiplies those after them. Of x, r1, r3,
+   r7 and r9 are of four pixels; q4: places; q5 and q6: the clamp; q7: where two channels' turns of weights end. */
+#define TINYFUSE_FOURS_DEEP(turn, next, rest_of, round, clamp)                                     \
+    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
+                   "mov r11, r0\n\t"                                                               \
+                   "vldrw.u32 q4, [r11, %[places]]\n\t"                                            \
+                   "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
+                   "vdup.16 q5, r0\n\t"                                                            \
+                   "vdup.16 q6, r1\n\t"                                                            \
+                   "ldr r5, [r11, %[weights]]\n\t"                                                 \
+                   "ldr r0, [r11, %[rest]]\n\t"                                                    \
+                   "vctp.8 r0\n\t"                                                                 \
+                   "1:\n\t"                                                                        \
+                   "ldr r0, [r11, %[turns_bytes]]\n\t"                                             \
+                   "add r0, r5\n\t"                                                                \
+                   "vdup.32 q7, r0\n\t"                                                            \
+                   "add r11, r11, %[x]\n\t"                                                           \
+                   "2:\n\t"                                                                        \
+                   "clrm " TINYFUSE_FOUR_SUMS "\n\t"                                               \
+                   "ldm r11, {r1, r3, r7, r9, r11}\n\t"                                            \
+                   "add pc, r11\n\t"                                                               \
+                   "nop\n\t"                                                                       \
+                   "3:\n\t"                                                                        \
+                   TINYFUSE_FOUR_DOT_ALL TINYFUSE_FOUR_DOT_ALL                                     \
+                   TINYFUSE_FOUR_DOT_ALL TINYFUSE_FOUR_DOT_ALL turn rest_of                        \
+                   TINYFUSE_FOUR_SUMS_TO_VECTORS                                                   \
+                   "ldr r11, [sp]\n\t"                                                             \
+                   "ldm r11!, {r1, r3, r7, r9, r12}\n\t" next                                      \
+                   TINYFUSE_FOUR_SCALE("r3", "r9", round) clamp                                    \
+                   "vstrb.16 q0, [r1, q4]\n\t"                                                     \
+                   "adds r1, #2\n\t"                                                               \
+                   "strd r1, r3, [r11, #-20]\n\t"                                                  \
+                   "cmp r3, r7\n\t"                                                                \
+                   "bne 2b\n\t"                                                                    \
+                   "ldr r11, [sp]\n\t" TINYFUSE_FOURS_NEXT                                         \
+                   "strd r1, r3, [r11]\n\t"                                                        \
+                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
+                   :                                                                               \
+                   : TINYFUSE_FOURS_OPERANDS)
+
+#define TINYFUSE_FOUR_MORE                                                                         \
+    "vmov.32 r11, q7[0]\n\t"                                                                       \
+    "cmp r5, r11\n\t"                                                                              \
+    "bne 3b\n\t"
+#define TINYFUSE_FOUR_NEXT_TURNS "vadd.i32 q7, q7, r12\n\t"
+#define TINYFUSE_FOUR_REST                                                                         \
+    "ldr r11, [sp]\n\t"                                                                            \
+    "ldr r11, [r11, %[rest]]\n\t"                                                                  \
+    "cmp r11, #0\n\t"                                                                              \
+    "beq 4f\n\t" TINYFUSE_FOUR_DOT_REST                                                            \
+    "4:\n\t"
+
+/* At most sixteen inputs, which stay in q4 to q7 for all channels. q2: places; r1: out; r3: channels; r7: their end; r9:
+   the zero point; r11: the job, or, where there is a clamp, both its ends in 16 bits. */
+#define TINYFUSE_FOURS_NARROW(begin, round, clamp)                                                 \
+    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
+                   "mov r11, r0\n\t"                                                               \
+                   "vldrw.u32 q2, [r11, %[places]]\n\t"                                            \
+                   "ldr r0, [r11, %[rest]]\n\t"                                                    \
+                   "ldr r5, [r11, %[weights]]\n\t"                                                 \
+                   "vctp.8 r0\n\t"                                                                 \
+                   "ldm r11, {r1, r3, r7, r9}\n\t"                                                 \
+                   "1:\n\t"                                                                        \
+                   "ldrd r0, r2, [r11, %[x]]\n\t"                                                  \
+                   "ldrd r4, r6, [r11, %[x] + 8]\n\t"                                              \
+                   "vpstttt\n\t"                                                                   \
+                   "vldrbt.8 q4, [r0]\n\t" /* zeros after the inputs */                           \
+                   "vldrbt.8 q5, [r2]\n\t"                                                         \
+                   "vldrbt.8 q6, [r4]\n\t"                                                         \
+                   "vldrbt.8 q7, [r6]\n\t" begin                                                   \
+                   "2:\n\t"                                                                        \
+                   "vldrb.8 q0, [r5], #16\n\t"                                                     \
+                   "vldrb.8 q1, [r5], #16\n\t"                                                     \
+                   "vmladav.s8 r0, q4, q0\n\t"                                                     \
+                   "vmladav.s8 r8, q4, q1\n\t"                                                     \
+                   "vmladav.s8 r2, q5, q0\n\t"                                                     \
+                   "vmladav.s8 r10, q5, q1\n\t"                                                    \
+                   "vmladav.s8 r4, q6, q0\n\t"                                                     \
+                   "vmladav.s8 r12, q6, q1\n\t"                                                    \
+                   "vmladav.s8 r6, q7, q0\n\t"                                                     \
+                   "vmladav.s8 lr, q7, q1\n\t"                                                     \
+                   TINYFUSE_FOUR_SUMS_TO_VECTORS                                                   \
+                   TINYFUSE_FOUR_SCALE("r3", "r9", round) clamp                                    \
+                   "vstrb.16 q0, [r1, q2]\n\t"                                                     \
+                   "adds r1, #2\n\t"                                                               \
+                   "cmp r3, r7\n\t"                                                                \
+                   "bne 2b\n\t"                                                                    \
+                   TINYFUSE_FOURS_NEXT                                                             \
+                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
+                   :                                                                               \
+                   : TINYFUSE_FOURS_OPERANDS)
+
+/* Sums are clamped by what a vector of each end has: q3. */
+#define TINYFUSE_FOUR_CLAMP_NARROW                                                                 \
+    "ldrd r0, r2, [r11, %[act_min]]\n\t"                                                           \
+    "vdup.16 q3, r0\n\t"                                                                           \
+    "vmax.s16 q0, q0, q3\n\t"                                                                      \
+    "vdup.16 q3, r2\n\t"                                                                           \
+    "vmin.s16 q0, q0, q3\n\t"
+
+TINYFUSE_SHARED void tinyfuse_fours_deep(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, TINYFUSE_FOUR_ROUND_AWAY("q3"),
+                        TINYFUSE_FOUR_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_deep_rectified(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP(TINYFUSE_FOUR_MORE, TINYFUSE_FOUR_NEXT_TURNS, TINYFUSE_FOUR_REST, "", TINYFUSE_FOUR_SATURATE);
+}
+
+/* A multiple of sixteen inputs, at most a turn. */
+TINYFUSE_SHARED void tinyfuse_fours_turn(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP("", "", "", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_turn_rectified(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_DEEP("", "", "", "", TINYFUSE_FOUR_SATURATE);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_narrow(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_NARROW("", TINYFUSE_FOUR_ROUND_AWAY("q3"), TINYFUSE_FOUR_CLAMP_NARROW);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_NARROW("", "", TINYFUSE_FOUR_SATURATE);
+}
+
+TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int32_t depth, int form)
+{
+    if (depth <= TINYFUSE_FOUR_BLOCK) {
+        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_narrow_rectified : tinyfuse_fours_narrow)(job);
+    } else if (depth <= TINYFUSE_FOUR_TURN * TINYFUSE_FOUR_BLOCK && job->rest == 0) {
+        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_turn_rectified : tinyfuse_fours_turn)(job);
+    } else {
+        (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_deep_rectified : tinyfuse_fours_deep)(job);
+    }
+}
+
+#else
+
+/* All channels of the job's pixels. */
+TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int32_t depth, int form)
+{
+    const int32_t padded = (depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK * TINYFUSE_FOUR_BLOCK;
+    int32_t i, k, o;
+    (void)form;
+    for (; job->blocks > 0; --job->blocks) {
+        const int8_t *weights = job->weights;
+        for (job->channels = job->first_channels; job->channels != job->channels_end; job->channels += 6) {
+            for (i = 0; i < TINYFUSE_FOUR_PIXELS * TINYFUSE_FOUR_CHANNELS; ++i) {
+                const int32_t *const channel = job->channels + 3 * (i & 1);
+                uint32_t sum = (uint32_t)channel[0]; /* wraps */
+                for (k = 0; k < depth; ++k) {
+                    o = k / TINYFUSE_FOUR_BLOCK * TINYFUSE_FOUR_CHANNELS + (i & 1);
+                    sum += (uint32_t)(job->x[i >> 1][k] *
+                                      weights[o * TINYFUSE_FOUR_BLOCK + k % TINYFUSE_FOUR_BLOCK]);
+                }
+                job->out[job->places[i]] = (int8_t)tinyfuse_clamp(
+                    tinyfuse_requantize((int32_t)sum, channel[1], channel[2]) + job->out_zero_point, job->act_min,
+                    job->act_max);
+            }
+            weights += TINYFUSE_FOUR_CHANNELS * padded;
+            job->out += TINYFUSE_FOUR_CHANNELS;
+        }
+        job->out += job->out_step;
+        for (i = 0; i < TINYFUSE_FOUR_PIXELS; ++i) {
+            job->x[i] += job->step;
+        }
+    }
+}
+
+#endif
+
+/* So many pixels, 1 to 4, to `out`; a pixel that isn't there is the last one again. */
+TINYFUSE_INLINE void tinyfuse_fours_place(tinyfuse_fours *job, const tinyfuse_four_mve *p, const int8_t *in,
+                                          int32_t pixels, int8_t *out)
+{
+    int32_t i;
+    for (i = 0; i < TINYFUSE_FOUR_PIXELS; ++i) {
+        const int32_t pixel = tinyfuse_min(i, pixels - 1);
+        job->x[i] = in + pixel * p->pitch;
+        job->places[2 * i] = (uint16_t)(pixel * p->out_c);
+        job->places[2 * i + 1] = (uint16_t)(pixel * p->out_c + 1);
+    }
+    job->out = out;
+    job->channels = job->first_channels;
+}
+
+/* in [pixels] inputs, `pitch` bytes from each pixel's to the next one's, to out [pixels][out_c], forward by four pixels:
+   their outputs must not lie over them or later ones. out_c is even. `form`, a constant. */
+TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, const int8_t *in, int32_t pixels,
+                                                    int8_t *out, const int8_t *weights, const int32_t *channels,
+                                                    int form)
+{
+    const int32_t vectors = (p->depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK;
+    const int32_t whole = p->depth / TINYFUSE_FOUR_BLOCK;
+    tinyfuse_fours job;
+    job.out_zero_point = p->out_zero_point;
+    job.act_min = p->act_min;
+    job.act_max = p->act_max;
+    job.weights = weights;
+    job.first_channels = channels;
+    job.channels_end = channels + 3 * p->out_c;
+    job.pair_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * vectors;
+    job.turns_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * whole;
+    job.rest = p->depth <= TINYFUSE_FOUR_BLOCK ? p->depth : p->depth % TINYFUSE_FOUR_BLOCK;
+    job.skip = (-whole & (TINYFUSE_FOUR_TURN - 1)) * TINYFUSE_FOUR_BLOCK_CODE;
+    job.step = TINYFUSE_FOUR_PIXELS * p->pitch;
+    job.out_step = (TINYFUSE_FOUR_PIXELS - 1) * p->out_c;
+    while (pixels > 0) {
+        int32_t some = tinyfuse_min(pixels, TINYFUSE_FOUR_PIXELS); /* of each block */
+        job.blocks = pixels / some;
+        tinyfuse_fours_place(&job, p, in, some, out);
+        some *= job.blocks;
+        in += some * p->pitch;
+        out += some * p->out_c;
+        pixels -= some;
+        tinyfuse_fours_run(&job, p->depth, form);
+    }
+}
+
+/* Output row y of a 1x1 convolution with strides and without padding. Reads only the input row of y's window, writes only
+   the out_w * out_c bytes of out_row, which must not overlap it. */
+TINYFUSE_INLINE void tinyfuse_pointwise_strided_mve_row_s8(const tinyfuse_conv *p, const int8_t *in, int32_t y,
+                                                           int8_t *out_row, const int8_t *weights,
+                                                           const int32_t *channels, int form)
+{
+    const tinyfuse_four_mve m = {p->in_c,          p->out_c,   p->stride_w * p->in_c,
+                                 p->out_zero_point, p->act_min, p->act_max};
+    tinyfuse_pointwise_four_mve_s8(&m,
+                                   tinyfuse_ring_row(in, y * p->stride_h, p->in_ring, p->in_w * p->in_c) -
+                                       p->pad_left * p->in_c,
+                                   p->out_w, out_row, weights, channels, form);
+}
+
+#endif
