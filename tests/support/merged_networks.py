@@ -1,5 +1,6 @@
 """Random networks that are rich in elementwise operators of several inputs: gated units, residuals, squeeze and
-excitation, selections, with constants and computed vectors a channel, in front of layers, sums and means."""
+excitation, selections, layers whose channels are split, with constants and computed vectors a channel, in front of
+layers, sums and means."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
 def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
     """An operator on the last value, and an earlier one maybe."""
     x, other = inner[-1], draw(st.sampled_from(inner))
-    kind = draw(st.sampled_from(["two"] * 5 + ["unary", "scalar", "channels", "place", "gate", "select", "layer"]))
+    others = ["unary", "scalar", "channels", "place", "gate", "select", "layer", "halves"]
+    kind = draw(st.sampled_from(["two"] * 5 + others))
     if kind == "two":
         pair = draw(st.permutations([x, other]))
         operator = draw(st.sampled_from(_BINARY))
@@ -63,7 +65,24 @@ def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
         return sketch.add(x, sketch.mean(other, keep_dims=True), kind=draw(st.sampled_from(("MUL", "SUB", "ADD"))))
     if kind == "select" and max(x.scale, other.scale) < 1:  # a rule of comparisons
         return selected(sketch, draw(st.sampled_from(_COMPARISONS)), x, other, draw(st.sampled_from(inner)))
+    if kind == "halves":
+        return halves(draw, sketch, x)
     return _layer(draw, sketch, x)
+
+
+def halves(draw, sketch: Sketch, x: Value) -> Value:
+    """A layer of twice the channels, half of which are a gate, or go on alone for a while."""
+    kernel, channels = draw(st.sampled_from([(1, 1), (3, 2)])), x.shape[3]
+    y = sketch.conv(x, 2 * channels, kernel)
+    if draw(st.booleans()):
+        y = sketch.unary(y, draw(st.sampled_from(UNARY)))
+    if draw(st.booleans()):
+        y = sketch.scale_channels(y, draw(st.sampled_from(("MUL", "ADD"))))
+    first, second = sketch.split(y, 3, 2)
+    if draw(st.booleans()):
+        return sketch.add(first, sketch.unary(second, "LOGISTIC"), kind="MUL")
+    joined = sketch.concatenate([first, sketch.requantize_to(_layer(draw, sketch, second), first)], 3)
+    return sketch.conv(joined, channels, (1, 1))
 
 
 def selected(sketch: Sketch, comparison: str, x: Value, other: Value, otherwise: Value) -> Value:
