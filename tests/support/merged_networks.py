@@ -7,16 +7,23 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from random_graphs import UNARY, Sketch, Value
 
-#: of two images; DIV and PRELU are no part of loops, and stand between them
-_BINARY = ("ADD", "ADD", "SUB", "MUL", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU")
+#: of two images; PRELU of int8 is no part of loops, and stands between them
+_INTEGERS = ("ADD", "ADD", "SUB", "MUL", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
+_BINARY = {
+    "int8": (*_INTEGERS, "PRELU"), "int16": _INTEGERS, "float32": (*_INTEGERS, "PRELU", "DIV"),
+}  # fmt: skip
+_UNARY = {
+    "int8": UNARY, "int16": ("RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"),
+    "float32": ("RELU", "RELU6", "LEAKY_RELU", "ABS"),
+}  # fmt: skip
 _COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _ACTIVATED = ("ADD", "SUB", "MUL")
 
 
 @st.composite
-def merged_networks(draw, most_steps: int = 8) -> bytes:
+def merged_networks(draw, most_steps: int = 8, dtypes: tuple[str, ...] = ("int8", "int8", "int16", "float32")) -> bytes:
     """A .tflite of two or three images of one shape, and operators on these and each other."""
-    sketch = Sketch(draw(st.integers(0, 2**20)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)))
     shape = (1, draw(st.integers(1, 9)), draw(st.integers(1, 7)), draw(st.integers(1, 13)))
     image = sketch.value(shape)
     inner, wanted = [image, _layer(draw, sketch, image)], list[Value]()
@@ -53,17 +60,18 @@ def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
     kind = draw(st.sampled_from(["two"] * 5 + others))
     if kind == "two":
         pair = draw(st.permutations([x, other]))
-        operator = draw(st.sampled_from(_BINARY))
+        operator = draw(st.sampled_from(_BINARY[x.dtype]))
         activation = draw(st.sampled_from(["NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1"]))
         return sketch.add(*pair, activation if operator in _ACTIVATED else "NONE", operator)
     if kind == "unary":
-        return sketch.unary(x, draw(st.sampled_from(UNARY)))
+        return sketch.unary(x, draw(st.sampled_from(_UNARY[x.dtype])))
     if kind in ("scalar", "channels", "place"):
         shape = {"scalar": (), "channels": x.shape[-1:], "place": x.shape[1:]}[kind]
-        return sketch.with_constant(x, draw(st.sampled_from(_BINARY)), shape)
+        return sketch.with_constant(x, draw(st.sampled_from(_BINARY[x.dtype])), shape)
     if kind == "gate":
         return sketch.add(x, sketch.mean(other, keep_dims=True), kind=draw(st.sampled_from(("MUL", "SUB", "ADD"))))
-    if kind == "select" and max(x.scale, other.scale) < 1:  # a rule of comparisons
+    # scales below 1 are a rule of comparisons, which there are none of int16 of
+    if kind == "select" and x.dtype != "int16" and max(x.scale, other.scale) < 1:
         return selected(sketch, draw(st.sampled_from(_COMPARISONS)), x, other, draw(st.sampled_from(inner)))
     if kind == "halves":
         return halves(draw, sketch, x)
@@ -75,14 +83,16 @@ def halves(draw, sketch: Sketch, x: Value) -> Value:
     kernel, channels = draw(st.sampled_from([(1, 1), (3, 2)])), x.shape[3]
     y = sketch.conv(x, 2 * channels, kernel)
     if draw(st.booleans()):
-        y = sketch.unary(y, draw(st.sampled_from(UNARY)))
+        y = sketch.unary(y, draw(st.sampled_from(_UNARY[y.dtype])))
     if draw(st.booleans()):
         y = sketch.scale_channels(y, draw(st.sampled_from(("MUL", "ADD"))))
     first, second = sketch.split(y, 3, 2)
     if draw(st.booleans()):
-        return sketch.add(first, sketch.unary(second, "LOGISTIC"), kind="MUL")
-    joined = sketch.concatenate([first, sketch.requantize_to(_layer(draw, sketch, second), first)], 3)
-    return sketch.conv(joined, channels, (1, 1))
+        return sketch.add(first, sketch.unary(second, "TANH" if x.dtype != "float32" else "RELU6"), kind="MUL")
+    behind = _layer(draw, sketch, second)
+    if x.dtype != "float32":
+        behind = sketch.requantize_to(behind, first)
+    return sketch.conv(sketch.concatenate([first, behind], 3), channels, (1, 1))
 
 
 def selected(sketch: Sketch, comparison: str, x: Value, other: Value, otherwise: Value) -> Value:
