@@ -152,29 +152,46 @@ def sums_of(given: Tensor) -> str:
 
 
 def draw_merged(rng: random.Random, kind: str) -> Op:
-    """A loop of one to seven elementwise operators on up to four images, vectors of channels and single values."""
-    shape = image(rng)
-    values, ops = [tensor(shape) for _ in range(rng.choice([1, 2, 3, 4]))], list[Op]()
-    last = tensor(shape)
+    """A loop of one to seven elementwise operators on up to four images, vectors of channels and single values, of one
+    dtype."""
+    dtype, shape = rng.choice(_DTYPES), image(rng)
+    values, ops = [_value(dtype, shape) for _ in range(rng.choice([1, 2, 3, 4]))], list[Op]()
+    last = _value(dtype, shape)
     for _ in range(rng.choice([1, 2, 2, 3, 3, 4, 5, 7])):
         ops.append(_elementwise(rng, last, rng.choice(values)))
         last = ops[-1].output
-    if rng.random() < 0.25:  # one of two values, by a condition
+    if rng.random() < 0.25 and dtype != "int16":  # one of two values, by a condition
         condition = operator(rng.choice(["GREATER", "LESS_EQUAL"]), [last, values[0]], tensor(shape, 0.0, 0, "bool"))
-        ops += [condition, operator("SELECT_V2", [condition.output, last, values[-1]], tensor(shape))]
+        ops += [condition, operator("SELECT_V2", [condition.output, last, values[-1]], _value(dtype, shape))]
     return merged(tuple(ops))
+
+
+#: of merged operators, besides tables of int8
+_MERGED_KINDS = {
+    "int8": ["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "TABLE", "TABLE", "SQUARED_DIFFERENCE", "CHANNEL_TABLES"],
+    "int16": ["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE"],
+    "float32": ["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE", "DIV"],
+}
+
+
+def _value(dtype: str, shape, scale: float = 0.05, zero_point: int = -128) -> Tensor:
+    """An activation; `scale` and `zero_point`: as int8 would have them."""
+    if dtype == "int8":
+        return tensor(shape, scale, zero_point)
+    return tensor(shape, scale / 256 if dtype == "int16" else 0.0, 0, dtype)
 
 
 def _elementwise(rng: random.Random, x: Tensor, other: Tensor) -> Op:
     """An operator on x, and on the other, a constant a channel, or a single one."""
     values = np.random.default_rng(rng.randrange(2**31))
-    kind = rng.choice(["ADD", "ADD", "MUL", "MUL", "MAXIMUM", "TABLE", "TABLE", "SQUARED_DIFFERENCE", "CHANNEL_TABLES"])
+    kind = rng.choice(_MERGED_KINDS[x.dtype])
     if "TABLE" in kind:
         channels = () if kind == "TABLE" else x.shape[3:]
         data = values.integers(-128, 128, (*channels, 256)).astype(np.int8)
         return Op(kind, (x, tensor(data.shape, 0.0, 0, "int8", data)), (tensor(x.shape),), Table(()))
     if rng.random() < 0.3:
         size = rng.choice([x.shape[3:], ()])
-        other = tensor(size, 0.03, 3, "int8", values.integers(-127, 128, size).astype(np.int8))
-    output = tensor(x.shape, rng.choice([0.07, 0.05, 0.02]), 1)
-    return operator(kind, [x, other], output if kind != "MAXIMUM" else tensor(x.shape))
+        data = values.integers(-127, 128, size) * (256 if x.dtype == "int16" else 1)
+        other = replace(_value(x.dtype, size, 0.03, 3), data=np.asarray(data, x.dtype))
+    output = _value(x.dtype, x.shape, rng.choice([0.07, 0.05, 0.02]), 1)
+    return operator(kind, [x, other], output if kind != "MAXIMUM" else _value(x.dtype, x.shape))

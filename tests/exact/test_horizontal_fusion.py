@@ -54,6 +54,19 @@ def siblings(dtype: str) -> bytes:
     return sketch.build([x], [sketch.concatenate([*narrow, wide], 3)])
 
 
+def halves(dtype: str, kernel: tuple[int, int]) -> bytes:
+    """Layers whose channels are split: a gated unit, and a block that goes on with half of them (CSP)."""
+    sketch = Sketch(6, dtype=dtype)
+    x = sketch.value((1, 12, 10, 6))
+    first, second = sketch.split(sketch.conv(x, 16, kernel), 3, 2)
+    y = sketch.add(first, sketch.unary(second, "LOGISTIC"), kind="MUL")
+    y = sketch.unary(sketch.conv(y, 10, (1, 1)), "TANH")
+    first, second = sketch.split(y, 3, 2)
+    sketch.results = (first.scale, first.zero_point)
+    joined = sketch.concatenate([first, second, sketch.conv(second, 7, (3, 3))], 3)
+    return sketch.build([x], [sketch.conv(joined, 4, (1, 1))])
+
+
 def two_inputs() -> bytes:
     """Branches of two inputs that nothing joins before the last operator but one does."""
     sketch = Sketch(4)
@@ -91,6 +104,16 @@ def test_siblings_are_exact(target: str) -> None:
     assert_all_exact(plans, runs=3)
     for plan in plans:
         assert [op.kind for op in plan.graph.ops] == ["CONV_2D", "CONV_2D", "CONV_2D", "CONCATENATION"]
+
+
+@pytest.mark.parametrize("target", ["host", "cortex-m0plus", "cortex-m4", "cortex-m55"])
+def test_layers_whose_channels_are_split_are_exact(target: str) -> None:
+    target_or_skip(target)
+    networks = [("int8", (1, 1)), ("int8", (3, 3)), ("int16", (3, 2)), ("float32", (2, 3))]
+    plans = [plan_of(halves(*network), target, optimize="ram") for network in networks]
+    assert_all_exact(plans, runs=3)
+    for plan in plans:
+        assert "SPLIT" not in {op.kind for op in plan.graph.ops}
 
 
 def test_groups_of_branches_are_exact() -> None:

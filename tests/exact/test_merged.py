@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,61 @@ def loops(shape: tuple[int, ...]) -> list[Op]:
     return [each.loop() for each in found]
 
 
+class WideChain(Chain):
+    """The same of int16 or float32."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: str):
+        super().__init__(shape)
+        self.dtype, self.last = dtype, wide(shape, dtype)
+
+    def on(self, kind: str, *others: Tensor, scale: float = 0.0003, first: bool = False, **options) -> WideChain:
+        inputs = (*others, self.last) if first else (self.last, *others)
+        compares = kind.startswith(("GREATER", "LESS", "EQUAL", "NOT"))
+        output = tensor(self.shape, None, dtype="bool") if compares else wide(self.shape, self.dtype, scale)
+        self.ops.append(Op(kind, inputs, (output,), FAMILIES[kind].attributes(options), len(self.ops)))
+        assert element_of(self.ops[-1]) is not None, kind
+        self.last = output
+        return self
+
+    def image(self, scale: float = 0.0002) -> Tensor:
+        return wide(self.shape, self.dtype, scale)
+
+    def constant(self, *shape: int) -> Tensor:
+        values = _values(self.rng, wide(shape, self.dtype))
+        return replace(wide(shape, self.dtype), data=np.where(np.isfinite(values), values, 2).astype(self.dtype))
+
+
+def wide(shape: tuple[int, ...], dtype: str, scale: float = 0.0002) -> Tensor:
+    return tensor(shape, scale if dtype == "int16" else None, 0, dtype)
+
+
+def wide_loops(shape: tuple[int, ...], dtype: str) -> list[Op]:
+    """As `loops`, of int16 or float32."""
+    channels = (1,) * (len(shape) - 1) + shape[-1:]
+
+    def chain() -> WideChain:
+        return WideChain(shape, dtype)
+
+    c = chain()
+    found = [
+        c.on("MUL", c.image()).on("ADD", c.image(), fused_activation_function="RELU6").on("SUB", c.image(), first=True),
+        chain().on("MUL", wide(channels, dtype), scale=0.0001).on("ADD", c.constant(shape[-1])).on("RELU6"),
+        chain().on("SQUARED_DIFFERENCE", c.image(0.0003)).on("MAXIMUM", c.constant()).on("MINIMUM", c.image()),
+        chain().on("ADD", wide(shape, dtype, 0.01), scale=0.0002).on("SUB", c.constant(*shape)).on("MUL", c.constant()),
+        chain().on("MUL", wide((), dtype)).on("SQUARED_DIFFERENCE", wide(channels[1:], dtype), scale=0.004),
+    ]
+    if dtype == "float32":
+        found.append(chain().on("RELU").on("DIV", c.image()).on("PRELU", c.constant(shape[-1])))
+        for kind in ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"):
+            x = chain()
+            first = x.last
+            x.on(kind, c.image())
+            if kind != "LESS":
+                x.on("SELECT_V2", first, c.image())
+            found.append(x)
+    return [each.loop() for each in found]
+
+
 #: fours and rests of channels and of rows, rows of one pixel, one channel, other ranks
 SHAPES = ((1, 3, 4, 8), (1, 2, 5, 13), (1, 4, 1, 3), (1, 2, 6, 1), (2, 3, 2, 4), (3, 7))
 
@@ -116,8 +172,29 @@ def test_loops_alone(target: str, tmp_path: Path) -> None:
     assert_kernels_exact(cases, core, tmp_path)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_wide_loops_alone(target: str, tmp_path: Path) -> None:
+    core, rng = target_or_skip(target), np.random.default_rng(1)
+    ops = [op for shape in SHAPES[::2] for dtype in ("int16", "float32") for op in wide_loops(shape, dtype)]
+    cases = [
+        case
+        for op in ops
+        for case in cases_of(op, Context(core, kernels="tinyfuse"), [_values(rng, t) for t in op.activations])
+    ]
+    wanted = {"tinyfuse_merged_s16", "tinyfuse_merged_f32"} | ({"tinyfuse_merged_fours_s16"} if core.mve else set())
+    assert {case.kernel.name for case in cases} == wanted
+    assert_kernels_exact(cases, core, tmp_path)
+
+
 def _values(rng: np.random.Generator, t: Tensor) -> np.ndarray:
-    return rng.integers(-128, 128, t.shape).astype(np.int8) if t.dtype == "int8" else rng.random(t.shape) < 0.5
+    """Of integers all of the range, of floats a few that are equal, too."""
+    if t.dtype in ("int8", "int16"):
+        return rng.integers(*((-128, 128) if t.dtype == "int8" else (-32768, 32768)), t.shape).astype(t.dtype)
+    if t.dtype == "float32":
+        special = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 3.0])
+        drawn = rng.normal(0, 4, t.shape).astype(np.float32)
+        return np.where(rng.random(t.shape) < 0.2, rng.choice(special, t.shape), drawn).astype(np.float32)
+    return rng.random(t.shape) < 0.5
 
 
 def has_loop(plan) -> bool:

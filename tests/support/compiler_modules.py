@@ -27,7 +27,7 @@ from random_graphs import Sketch
 from signal_models import SIGNAL_MODELS
 from sliding_models import padded
 from stream_models import STREAM_MODELS
-from test_merged import loops
+from test_merged import loops, wide_loops
 from test_slice_at import sliced
 from test_sliding_rings import chain
 from test_split_full_height import SPLIT
@@ -138,7 +138,8 @@ def _computed_layers() -> Iterator[bytes]:
 
 def _merged(target: str) -> Plan:
     """Loops with every operator that they may have, whether they pay or not."""
-    found = loops((1, 3, 4, 8))
+    shape = (1, 3, 4, 8)
+    found = [*loops(shape), *wide_loops(shape, "int16"), *wide_loops(shape, "float32")]
     tensors = dict.fromkeys(tensor for op in found for tensor in (*op.activations, *op.outputs))
     named = {tensor: replace(tensor, name=f"t{n}", index=n) for n, tensor in enumerate(tensors)}
     ops = [replace(op.reading(named), outputs=(named[op.output],)) for op in found]

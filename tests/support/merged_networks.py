@@ -1,21 +1,29 @@
 """Random networks that are rich in elementwise operators of several inputs: gated units, residuals, squeeze and
-excitation, selections, with constants and computed vectors a channel, in front of layers, sums and means."""
+excitation, selections, layers whose channels are split, with constants and computed vectors a channel, in front of
+layers, sums and means."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 from random_graphs import UNARY, Sketch, Value
 
-#: of two images; DIV and PRELU are no part of loops, and stand between them
-_BINARY = ("ADD", "ADD", "SUB", "MUL", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "PRELU")
+#: of two images; PRELU of int8 is no part of loops, and stands between them
+_INTEGERS = ("ADD", "ADD", "SUB", "MUL", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
+_BINARY = {
+    "int8": (*_INTEGERS, "PRELU"), "int16": _INTEGERS, "float32": (*_INTEGERS, "PRELU", "DIV"),
+}  # fmt: skip
+_UNARY = {
+    "int8": UNARY, "int16": ("RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"),
+    "float32": ("RELU", "RELU6", "LEAKY_RELU", "ABS"),
+}  # fmt: skip
 _COMPARISONS = ("EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL")
 _ACTIVATED = ("ADD", "SUB", "MUL")
 
 
 @st.composite
-def merged_networks(draw, most_steps: int = 8) -> bytes:
+def merged_networks(draw, most_steps: int = 8, dtypes: tuple[str, ...] = ("int8", "int8", "int16", "float32")) -> bytes:
     """A .tflite of two or three images of one shape, and operators on these and each other."""
-    sketch = Sketch(draw(st.integers(0, 2**20)))
+    sketch = Sketch(draw(st.integers(0, 2**20)), dtype=draw(st.sampled_from(dtypes)))
     shape = (1, draw(st.integers(1, 9)), draw(st.integers(1, 7)), draw(st.integers(1, 13)))
     image = sketch.value(shape)
     inner, wanted = [image, _layer(draw, sketch, image)], list[Value]()
@@ -48,22 +56,49 @@ def _layer(draw, sketch: Sketch, x: Value) -> Value:
 def _step(draw, sketch: Sketch, inner: list[Value]) -> Value:
     """An operator on the last value, and an earlier one maybe."""
     x, other = inner[-1], draw(st.sampled_from(inner))
-    kind = draw(st.sampled_from(["two"] * 5 + ["unary", "scalar", "channels", "place", "gate", "select", "layer"]))
+    others = ["unary", "scalar", "channels", "place", "gate", "select", "layer", "halves"]
+    kind = draw(st.sampled_from(["two"] * 5 + others))
     if kind == "two":
         pair = draw(st.permutations([x, other]))
-        operator = draw(st.sampled_from(_BINARY))
+        operator = _of_two(draw, x, other)
         activation = draw(st.sampled_from(["NONE", "NONE", "RELU", "RELU6", "RELU_N1_TO_1"]))
         return sketch.add(*pair, activation if operator in _ACTIVATED else "NONE", operator)
     if kind == "unary":
-        return sketch.unary(x, draw(st.sampled_from(UNARY)))
+        return sketch.unary(x, draw(st.sampled_from(_UNARY[x.dtype])))
     if kind in ("scalar", "channels", "place"):
         shape = {"scalar": (), "channels": x.shape[-1:], "place": x.shape[1:]}[kind]
-        return sketch.with_constant(x, draw(st.sampled_from(_BINARY)), shape)
+        return sketch.with_constant(x, _of_two(draw, x, x), shape)
     if kind == "gate":
         return sketch.add(x, sketch.mean(other, keep_dims=True), kind=draw(st.sampled_from(("MUL", "SUB", "ADD"))))
-    if kind == "select" and max(x.scale, other.scale) < 1:  # a rule of comparisons
+    # scales below 1 are a rule of comparisons, which there are none of int16 of
+    if kind == "select" and x.dtype != "int16" and max(x.scale, other.scale) < 1:
         return selected(sketch, draw(st.sampled_from(_COMPARISONS)), x, other, draw(st.sampled_from(inner)))
+    if kind == "halves":
+        return halves(draw, sketch, x)
     return _layer(draw, sketch, x)
+
+
+def _of_two(draw, x: Value, other: Value) -> str:
+    """An operator of two such inputs: squares of large scales would overflow, which a rule refuses."""
+    kind = draw(st.sampled_from(_BINARY[x.dtype]))
+    return "MAXIMUM" if kind == "SQUARED_DIFFERENCE" and max(x.scale, other.scale) > 1 else kind
+
+
+def halves(draw, sketch: Sketch, x: Value) -> Value:
+    """A layer of twice the channels, half of which are a gate, or go on alone for a while."""
+    kernel, channels = draw(st.sampled_from([(1, 1), (3, 2)])), x.shape[3]
+    y = sketch.conv(x, 2 * channels, kernel)
+    if draw(st.booleans()):
+        y = sketch.unary(y, draw(st.sampled_from(_UNARY[y.dtype])))
+    if draw(st.booleans()):
+        y = sketch.scale_channels(y, draw(st.sampled_from(("MUL", "ADD"))))
+    first, second = sketch.split(y, 3, 2)
+    if draw(st.booleans()):
+        return sketch.add(first, sketch.unary(second, "TANH" if x.dtype != "float32" else "RELU6"), kind="MUL")
+    behind = _layer(draw, sketch, second)
+    if x.dtype != "float32":
+        behind = sketch.requantize_to(behind, first)
+    return sketch.conv(sketch.concatenate([first, behind], 3), channels, (1, 1))
 
 
 def selected(sketch: Sketch, comparison: str, x: Value, other: Value, otherwise: Value) -> Value:

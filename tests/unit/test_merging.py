@@ -45,6 +45,31 @@ def test_a_gated_unit_with_a_residual_is_one_loop(target: str) -> None:
     assert saving.rewrite == "merge_elementwise" and kinds(replace(after, ops=saving.operators))[-1] == "ADD"
 
 
+@pytest.mark.parametrize(("dtype", "kind"), [("int16", "SUB"), ("float32", "DIV"), ("float32", "PRELU")])
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m55"])
+def test_other_dtypes(dtype: str, kind: str, target: str) -> None:
+    s = Sketch(1, dtype=dtype)
+    x, other, residual = three(s)
+    y = s.relu(s.add(s.scale_channels(s.add(x, other, kind=kind), "MUL"), residual), "RELU6")
+    (loop,) = merged(s, [x, other, residual], [y], target).ops
+    # RELU6 of float32 and of another scale may be a part, or the ADD's own
+    assert loop.attributes.kinds[:3] == (kind, "MUL", "ADD")
+
+
+def test_one_dtype_a_loop() -> None:
+    """A condition on values of int8 chooses floats: the loop would read both."""
+    s = Sketch(1)
+    x, other, _ = three(s)
+    condition = s.model.tensor("c", IMAGE, "bool")
+    s.model.op("LESS", [x.index, other.index], [condition])
+    s.dtype = "float32"
+    first, second, third = three(s)
+    chosen = s.value(IMAGE)
+    s.model.op("SELECT_V2", [condition, first.index, second.index], [chosen.index])
+    after = merged(s, [x, other, first, second, third], [s.add(s.add(chosen, third), second)])
+    assert kinds(after) == ["LESS", "MERGED"]
+
+
 def test_helium_looks_up_sixteen_at_once_and_a_loop_four() -> None:
     s = Sketch(1)
     x, gate, residual = three(s)

@@ -13,6 +13,7 @@ import numpy as np
 from tinyfuse.ir import Array, Op
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Kernel, Statement, proven
 from tinyfuse.kernels.c_types import CTYPE, SUFFIX
+from tinyfuse.kernels.counts import Counts, calls_of
 from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.ops.table import TABLE_VALUES
@@ -114,6 +115,17 @@ class ChannelLookup(Kernel):
         if not op.output.dtype == self.result == "int8":
             return None
         return Element("look_up_channel", "channel_lookups", table=op.operand(1).values)
+
+    def counts(self, op: Op, by_row: bool) -> Counts:
+        channels = op.output.shape[-1]
+        pixels = op.output.elements // channels
+        return {
+            "calls": calls_of(op, by_row),
+            "rows": pixels,
+            "words": pixels * (channels // 4),
+            "rests": pixels * (channels % 4),
+            "row_vectors": pixels * -(-channels // 8),
+        }
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         channels = op.output.shape[-1]

@@ -11,13 +11,14 @@ from tinyfuse.ir import Array, Op, Tensor
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A function of runtime_c/tinyfuse_merged.h: of the stored values of the operands the stored result.
+    """A function of runtime_c/tinyfuse_merged*.h: of the stored values of the operands the stored result.
 
-    name        tinyfuse_merged_NAME; with Helium tinyfuse_merged_NAME4 does four
+    name        tinyfuse_merged_NAME; with Helium tinyfuse_merged_NAME4 does four, but of float32
     work        which counts of a cost table it belongs to (kernels/merged_expression.py)
     parameters  type and fields of the struct that it takes, None for none
     table       int8 [256] or [channels, 256], in the order of a table (ops/table.py), which it looks up in
     numbers     arguments after the operands
+    suffix      what the names end in, where the function depends on the dtype
     """
 
     name: str
@@ -25,6 +26,11 @@ class Element:
     parameters: tuple[str, Mapping[str, Any]] | None = None
     table: Array | None = None
     numbers: tuple[int, ...] = ()
+    suffix: str = ""
+
+    def function(self, four: bool) -> str:
+        """The C function of one element, or of four."""
+        return f"tinyfuse_merged_{self.name}{'4' if four else ''}{self.suffix}"
 
     def values_of(self, op: Op) -> tuple[Tensor, ...]:
         """The operator's inputs that are operands of the function: its table, where it has one as an input, is none."""

@@ -138,7 +138,9 @@ class _BinaryKernel(Kernel):
     def element(self, op: Op) -> Element | None:
         if not self._work or op.operand(0).dtype != self.dtype:
             return None
-        return Element(self._function, self._work, self.parameters(op) if self.parameters else None)
+        alike = self.dtype != "float32" and self.parameters is None  # of integers as they are stored
+        suffix = "" if alike or self.dtype == "int8" else f"_{SUFFIX[self.dtype]}"
+        return Element(self._function, self._work, self.parameters(op) if self.parameters else None, suffix=suffix)
 
     def accepts(self, op: Op, context: Context) -> bool:
         if self.dtype == "int32" and clamps_whole(op) != (self.parameters is not None):
@@ -245,9 +247,9 @@ def binary_kernels(
     return EqualShapes(kind, dtype, parameters, header, work), Broadcast(kind, dtype, parameters, header, work)
 
 
-def float_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
+def float_kernels(kind: str, parameters: Parameters | None = None, work: str = "") -> tuple[Kernel, ...]:
     """The same of float32."""
-    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h")
+    return binary_kernels(kind, "float32", parameters, "tinyfuse_binary_f32.h", work)
 
 
 def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
@@ -255,9 +257,9 @@ def clamped_kernels(kind: str) -> tuple[Kernel, ...]:
     return binary_kernels(f"{kind}_clamped", "int32", fused_whole, "tinyfuse_binary_wide.h")
 
 
-def int16_kernels(kind: str, parameters: Parameters | None = None) -> tuple[Kernel, ...]:
+def int16_kernels(kind: str, parameters: Parameters | None = None, work: str = "") -> tuple[Kernel, ...]:
     """The same of int16."""
-    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h")
+    return binary_kernels(kind, "int16", parameters, "tinyfuse_binary_s16.h", work)
 
 
 def wide_kernels(kind: str, *dtypes: str) -> tuple[Kernel, ...]:

@@ -1,4 +1,4 @@
-"""Our kernel of merged elementwise operators (runtime_c/tinyfuse_merged.h): a loop that is written for its expression.
+"""Our kernels of merged elementwise operators (runtime_c/tinyfuse_merged*.h): loops written for their expressions.
 
     for (int32_t i = 0; i < 64; ++i) {
         const int32_t a0 = source0[i];
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tinyfuse.ir import Op
+from tinyfuse.ir import ITEM_BYTES, Op, Tensor
 from tinyfuse.kernels.base import (
     AccessOrder,
     Call,
@@ -46,20 +46,22 @@ _START = "start"
 
 
 class MergedLoop(Kernel):
-    """Operators whose kernels tell how they compute an element; `element_of`: which one. A single operator too, where
-    an operand is broadcast, and no kernel has a loop of its own for that."""
+    """Operators whose kernels tell how they compute an element; `element_of`: which one. `dtype`: that of `Expression`.
+    A single operator too, where an operand is broadcast, and no kernel has a loop of its own for that."""
 
-    name = "tinyfuse_merged_s8"
-    headers = ("tinyfuse_merged.h",)
     by_row, rings = True, True
     together = 1  # elements
+    #: between the name and its dtype
+    form = ""
 
-    def __init__(self, element_of: ElementOf):
-        self._element_of = element_of
+    def __init__(self, element_of: ElementOf, dtype: str = "int8"):
+        self._element_of, self.dtype = element_of, dtype
+        self.name = f"tinyfuse_merged{self.form}_{SUFFIX[dtype]}"
+        self.headers = ("tinyfuse_merged.h" if dtype == "int8" else f"tinyfuse_merged_{SUFFIX[dtype]}.h",)
 
     def accepts(self, op: Op, context: Context) -> bool:
         expression = expression_of(self._element_of, op)
-        if expression is None:
+        if expression is None or expression.dtype != self.dtype:
             return False
         return isinstance(op.attributes, Merged) or any(how != "whole" for how in expression.reads.values())
 
@@ -76,10 +78,10 @@ class MergedLoop(Kernel):
         return merged_counts(self._element_of, op, by_row, self.together)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
-        reads = self._expression(op).reads
-        return element_access_orders(
-            op, [i for i, how in reads.items() if how == "whole" and not op.operand(i).is_constant]
-        )
+        reads, result = self._expression(op).reads, op.output.dtype
+        whole = [i for i, how in reads.items() if how == "whole" and not op.operand(i).is_constant]
+        # C takes objects of different types for different ones; bytes may stand for others
+        return element_access_orders(op, [i for i in whole if op.operand(i).dtype == result or ITEM_BYTES[result] == 1])
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         expression = self._expression(op)
@@ -102,7 +104,7 @@ class MergedLoop(Kernel):
 class MergedByFours(MergedLoop):
     """Four elements at once, with Helium."""
 
-    name = "tinyfuse_merged_fours_s8"
+    form = "_fours"
     together = FOUR
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -111,6 +113,13 @@ class MergedByFours(MergedLoop):
 
 #: a loop of so many elements does several a round, which compilers are told
 _UNROLLED = 8
+
+
+def _register(tensor: Tensor, four: bool = False) -> str:
+    """The C type of a tensor's element in the loop, or of four."""
+    if four:
+        return "int32x4_t"
+    return "float" if tensor.dtype == "float32" else "int32_t"
 
 
 class _Writer:
@@ -155,9 +164,9 @@ class _Writer:
         for i, how in self.expression.reads.items():
             tensor, ctype = self.op.operand(i), CTYPE[self.op.operand(i).dtype]
             if how == "single" and tensor.is_constant:
-                found.append(Let("int32_t", f"a{i}", int(stored(tensor)[0])))
+                found.append(Let(_register(tensor), f"a{i}", stored(tensor)[0].item()))
             elif how == "single":
-                found.append(Let("int32_t", f"a{i}", f"*({self._pointer(i)})"))
+                found.append(Let(_register(tensor), f"a{i}", f"*({self._pointer(i)})"))
             else:
                 found.append(Let(f"{ctype} *const", f"source{i}", self._pointer(i)))
         tables = (n for n, step in enumerate(self.expression.steps) if step.element.table is not None)
@@ -183,16 +192,22 @@ class _Writer:
 
     def _body(self, four: bool) -> tuple[Statement, ...]:
         """The loop's: loads, the operators, the store; `four`: of four elements at once."""
-        ctype, suffix = ("int32x4_t", "4") if four else ("int32_t", "")
         loads = [
-            Let(ctype, f"a{i}", self._load(i, how, four)) for i, how in self.expression.reads.items() if how != "single"
+            Let(_register(self.op.operand(i), four), f"a{i}", self._load(i, how, four))
+            for i, how in self.expression.reads.items()
+            if how != "single"
         ]
         steps = [
-            Let(ctype, f"r{n}", self._step(n, step, four), f"op {step.op.index} {step.op.kind}")
+            Let(
+                _register(step.op.output, four),
+                f"r{n}",
+                self._step(n, step, four),
+                f"op {step.op.index} {step.op.kind}",
+            )
             for n, step in enumerate(self.expression.steps)
         ]
         place = f"{self._of_piece(self.site.output.pointer)} + {self._place('whole')}"
-        store = f"tinyfuse_merged_store{suffix}_{SUFFIX[self.op.output.dtype]}"
+        store = f"tinyfuse_merged_store{'4' if four else ''}_{SUFFIX[self.op.output.dtype]}"
         return *loads, *steps, Call(store, (place, f"r{len(steps) - 1}"))
 
     def _place(self, how: str) -> str:
@@ -211,7 +226,7 @@ class _Writer:
             args.append(f"table{n} + 256 * i" if element.table.ndim > 1 else f"table{n}")
         args += [self._value(source, four) for source in step.operands]
         args += element.numbers
-        return f"tinyfuse_merged_{element.name}{'4' if four else ''}({', '.join(map(str, args))})"
+        return f"{element.function(four)}({', '.join(map(str, args))})"
 
     def _value(self, source: int, four: bool) -> str:
         """C of an operand: an input's value, or an operator's result."""

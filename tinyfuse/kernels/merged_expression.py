@@ -35,6 +35,12 @@ class Expression:
     reads: dict[int, str]
 
     @property
+    def dtype(self) -> str:
+        """That of the values that are no conditions, int8 where all are."""
+        found = {tensor.dtype for step in self.steps for tensor in (*step.op.activations, *step.op.outputs)}
+        return next((dtype for dtype in found if dtype != "bool"), "int8")
+
+    @property
     def by_channels(self) -> bool:
         """Whether something is another one for each channel: the loop goes over those of each pixel."""
         tables = (step.element.table for step in self.steps)

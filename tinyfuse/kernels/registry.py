@@ -139,7 +139,16 @@ from tinyfuse.kernels.sum_line import SumLine
 from tinyfuse.kernels.svdf import SvdfActivated, SvdfReal, SvdfWhole
 from tinyfuse.kernels.transpose_conv import TransposeConvRow
 from tinyfuse.kernels.transpose_packed import PackedTransposedRowF32, PackedTransposedRowS16
-from tinyfuse.kernels.unary import ClampWide, GeluReal, LeakySlope, Magnitude, Sigmoid, TwoSlopes, float_function
+from tinyfuse.kernels.unary import (
+    ClampWide,
+    GeluReal,
+    LeakySlope,
+    Magnitude,
+    Rectifier,
+    Sigmoid,
+    TwoSlopes,
+    float_function,
+)
 from tinyfuse.kernels.unpacked import UnpackedConvRow, UnpackedPointwise, UnpackedPointwiseRow
 from tinyfuse.kernels.unpacked_dense import UnpackedDense
 from tinyfuse.kernels.variables import AssignOnce, AssignVariable, ReadVariable, RingPush
@@ -198,7 +207,11 @@ def _indexed(indexes: Indexes) -> tuple[Kernel, ...]:
     return IndexedRow(indexes), IndexedCopy(indexes)
 
 
+#: of int8, single operators of which they compute too
 _LOOPS: tuple[Kernel, ...] = (MergedByFours(element_of), MergedLoop(element_of))
+_WIDER_LOOPS: tuple[Kernel, ...] = (
+    MergedByFours(element_of, "int16"), MergedLoop(element_of, "int16"), MergedLoop(element_of, "float32"),
+)  # fmt: skip
 
 
 def _binary(
@@ -214,7 +227,7 @@ def _comparisons(family: Comparison) -> tuple[Kernel, ...]:
     wide = [dtype for dtype in ("int64", "bool") if dtype in family.dtypes]
     return (
         *_binary(family.kind, comparison, work="comparisons"),
-        *float_kernels(f"IS_{family.kind}"),
+        *float_kernels(f"IS_{family.kind}", work="comparisons"),
         *wide_kernels(family.kind, *wide),
     )
 
@@ -233,8 +246,8 @@ _TABLED = {
 }
 #: of the kinds that take other dtypes than int8; some functions have their own names, beside those of tinyfuse_math.h
 _WIDE: dict[str, tuple[Kernel, ...]] = {
-    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), *float_function("RELU")),
-    "RELU6": (ClampWide("clamp", "int16"), *float_function("RELU6")),
+    "RELU": (ClampWide("clamp", "int16"), TwoSlopes(), Rectifier("RELU")),
+    "RELU6": (ClampWide("clamp", "int16"), Rectifier("RELU6")),
     "LEAKY_RELU": (TwoSlopes(), LeakySlope("leaky_relu", "float32")),
     "ABS": (Magnitude("abs", "int16"), *float_function("ABS")),
     "GELU": (GeluReal(False), GeluReal(True)),
@@ -326,20 +339,23 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "EXPAND_DIMS": (Copy(),),
     "ADD": (
         SumLine(), *_binary("ADD", rescaled(add_multipliers), CmsisAdd(), work="sums", header=COMMON),
-        *int16_kernels("ADD", rescaled(add_multipliers)), *float_kernels("ADD", fused), CmsisAdd("int16"),
+        *int16_kernels("ADD", rescaled(add_multipliers), "sums"), *float_kernels("ADD", fused, "sums"),
+        CmsisAdd("int16"),
     ),
     "SUB": (
         SumLine(), *_binary("SUB", rescaled(add_multipliers), work="sums"),
-        *int16_kernels("SUB", rescaled(add_multipliers)), *float_kernels("SUB", fused), *clamped_kernels("SUB"),
+        *int16_kernels("SUB", rescaled(add_multipliers), "sums"), *float_kernels("SUB", fused, "sums"),
+        *clamped_kernels("SUB"),
     ),
     "MUL": (
         *_binary("MUL", product, CmsisMul(), work="products", header=COMMON),
-        *int16_kernels("MUL", product), *float_kernels("MUL", fused), *clamped_kernels("MUL"), CmsisMul("int16"),
+        *int16_kernels("MUL", product, "products"), *float_kernels("MUL", fused, "products"), *clamped_kernels("MUL"),
+        CmsisMul("int16"),
     ),
     **{
         kind: (
             *_binary(kind, None, CmsisMinMax(kind), work="choices"),
-            *int16_kernels(kind), *float_kernels(kind), *wide_kernels(kind, "int64"),
+            *int16_kernels(kind, work="choices"), *float_kernels(kind, work="choices"), *wide_kernels(kind, "int64"),
         )
         for kind in ("MAXIMUM", "MINIMUM")
     },
@@ -347,14 +363,16 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
         *binary_kernels(
             "SQUARED_DIFFERENCE", "int8", rescaled(squared_difference_multipliers, clamps=False), work="sums"
         ),
-        *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False)),
-        *float_kernels("SQUARED_DIFFERENCE"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
+        *int16_kernels("SQUARED_DIFFERENCE", rescaled(squared_difference_multipliers, clamps=False), "sums"),
+        *float_kernels("SQUARED_DIFFERENCE", work="products"), *wide_kernels("SQUARED_DIFFERENCE", "int32"),
     ),
     "PRELU": (
-        *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide), *float_kernels("PRELU"),
+        *binary_kernels("PRELU", "int8", prelu), *int16_kernels("PRELU", prelu_wide),
+        *float_kernels("PRELU", work="products"),
     ),
     "DIV": (
-        *int8_quotients(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"), *float_kernels("DIV", fused),
+        *int8_quotients(), *wide_kernels("DIV", "int32"), *clamped_kernels("DIV"),
+        *float_kernels("DIV", fused, "quotients"),
     ),
     "FLOOR_DIV": floored("FLOOR_DIV"),
     "FLOOR_MOD": floored("FLOOR_MOD"),
@@ -425,6 +443,6 @@ KERNELS: dict[str, tuple[Kernel, ...]] = {
     "AWAIT_WINDOW": (AwaitWindow(),),
     "AWAIT_ROWS": (AwaitRows(),),
     "FEED_ROWS": (FeedRow(),),
-    "MERGED": _LOOPS,
+    "MERGED": (*_LOOPS, *_WIDER_LOOPS),
 }  # fmt: skip
 KERNELS["AT_AXES"] = along_computed_axes(KERNELS)

@@ -70,7 +70,9 @@ class Select(_Operands):
         super().__init__("select", dtype)
 
     def element(self, op: Op) -> Element | None:
-        return Element("select", "choices") if op.output.dtype == self.dtype == "int8" else None
+        if op.output.dtype != self.dtype:
+            return None
+        return Element("select", "choices", suffix="_f32" if self.dtype == "float32" else "")
 
     def call(self, op: Op, site: CallSite, context: Context) -> tuple[Statement, ...]:
         dims, *strides = select_loops(op, rows=site.row is not None)

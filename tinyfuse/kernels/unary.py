@@ -8,6 +8,7 @@ from tinyfuse.ir import Op
 from tinyfuse.ir.fixedpoint import activation_range, quantize_multiplier
 from tinyfuse.kernels.base import Call, CallSite, Constant, Context, Division, Expr, Kernel, Let, Statement
 from tinyfuse.kernels.c_types import SUFFIX
+from tinyfuse.kernels.element import Element
 from tinyfuse.kernels.rows import by_elements, element_count, input_pointer, output_pointer
 from tinyfuse.ops.activations import LeakyRelu, alpha_multiplier, logistic_scaling, tanh_scaling
 from tinyfuse.ops.gelu import Gelu
@@ -59,10 +60,19 @@ class ClampWide(OfOneValue):
     """RELU6 of int16, and RELU where input and output have one scale."""
 
     def accepts(self, op: Op, context: Context) -> bool:
-        same = op.kind == "RELU6" or op.input.quant == op.output.quant
-        return super().accepts(op, context) and same
+        return super().accepts(op, context) and self._clamps(op)
+
+    def element(self, op: Op) -> Element | None:
+        clamps = op.input.dtype == self.dtype and self._clamps(op)
+        return Element("clamp", "choices", numbers=self._range(op)) if clamps else None
+
+    def _clamps(self, op: Op) -> bool:
+        return op.kind == "RELU6" or op.input.quant == op.output.quant
 
     def parameters(self, op: Op) -> tuple[Expr, ...]:
+        return self._range(op)
+
+    def _range(self, op: Op) -> tuple[int, int]:
         return activation_range(op.kind, op.input.scale, op.input.zero_point, self.dtype)
 
 
@@ -105,6 +115,17 @@ class GeluReal(OfOneValue):
 
     def accepts(self, op: Op, context: Context) -> bool:
         return super().accepts(op, context) and op.attributes_as(Gelu).approximate == self.approximate
+
+
+class Rectifier(OfOneValue):
+    """RELU and RELU6 of float32."""
+
+    def __init__(self, kind: str):
+        super().__init__(kind.lower(), "float32")
+        self._function = kind.lower()
+
+    def element(self, op: Op) -> Element | None:
+        return Element(self._function, "choices", suffix="_f32") if op.input.dtype == self.dtype else None
 
 
 def float_function(kind: str, name: str | None = None) -> tuple[Kernel, ...]:

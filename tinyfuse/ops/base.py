@@ -180,6 +180,8 @@ class OpFamily(ABC):
     image_input: int = 0  # of these: the input that holds the images
     pads: bool = False  # rows, columns, ... of one stored value around input 0; input 1 says how many
     pools: bool = False  # each output value lies between stored values of its own channel
+    #: input 0 keeps its channels: each of them follows from its own, with this constant's index of dimension 0
+    channel_constant: int | None = None
     commutes: bool = False  # of integers its two inputs may stand in either order
     affine: bool = False  # with a constant for an operand it scales or shifts the other
     fused_as: str | None = None  # the fused activation that it is, standing alone

@@ -49,6 +49,7 @@ class ChannelTablesOperator(OpFamily):
     channel the results of TABLE_VALUES."""
 
     kind = "CHANNEL_TABLES"
+    channel_constant = 1
     summary = "a function of one int8 value a channel, as tables of its results"
     in_files = False
 

@@ -14,6 +14,7 @@ from tinyfuse.ops import FAMILIES
 from tinyfuse.rewrite.cancel_transposes import cancel_transposes
 from tinyfuse.rewrite.computed_operands import computed_operands
 from tinyfuse.rewrite.computed_weights import computed_weights
+from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.dilate import dilate
 from tinyfuse.rewrite.drop_dead import drop_dead
 from tinyfuse.rewrite.drop_identities import drop_identities
@@ -58,6 +59,10 @@ FUSING: tuple[Pass, ...] = (
 
 #: of those, the ones after which images have their rows: what comes later sees layers over time as it sees images
 PICTURING = FUSING.index(dilate) + 1
+
+#: what `rows` does in front of these and behind all of FUSING, unless speed is all, for what splits channels doesn't
+#: stream: where layers are cut, some take more instructions
+CUTTING: tuple[Pass, ...] = (cut_layers,)
 
 #: what `rows` does there, unless speed is all, for rows of many pixels take fewer instructions, or CMSIS-NN's kernels
 #: are to be used, which have forms for images of a single row
@@ -146,9 +151,11 @@ def _passes(fusion: str, kernels: str, optimize: str, with_views: bool, fed: boo
     passes = ALWAYS
     if fusion != "none":
         passes += FUSING[:PICTURING]
+        cuts = CUTTING if fusion == "rows" and optimize != "speed" else ()
+        passes += cuts
         stands = fusion == "rows" and kernels != "cmsis-nn" and optimize != "speed" and not fed
         passes += STANDING if stands else ()
-        passes += FUSING[PICTURING:]
+        passes += FUSING[PICTURING:] + cuts
         passes += FASTER if kernels != "cmsis-nn" and optimize != "ram" else ()
     if fusion == "rows":
         passes += REMOVING

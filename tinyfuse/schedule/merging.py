@@ -5,9 +5,9 @@ after    %c = MERGED(%gate, %x, %residual)
 
 No rewrite, for what a loop takes depends on the target's kernels. A region of operators qualifies that has one output,
 where all of them compute elements of its shape from elements at the same place, of the same channel, or from single
-values (`Kernel.element`), and nobody outside reads what lies between. It is found from its last operator backwards, and
-of all sizes on the way the one that saves most is taken. No operator is drawn behind others if what it reads, and would
-be kept for it, is larger than what it makes.
+values (`Kernel.element`), all of one dtype, and nobody outside reads what lies between. It is found from its last
+operator backwards, and of all sizes on the way the one that saves most is taken. No operator is drawn behind others if
+what it reads, and would be kept for it, is larger than what it makes.
 """
 
 from __future__ import annotations
@@ -83,10 +83,17 @@ def _regions(
 def _may_enter(graph: Graph, op: Op, last: Op, inside: set[Op], position: Mapping[Op, int]) -> bool:
     if op.output in graph.outputs or not inside.issuperset(graph.consumers[op.output]) or not _joins(op, last):
         return False
+    if len(_dtypes(op, *inside)) > 1:
+        return False
     if all(between in inside for between in graph.ops[position[op] + 1 : position[last]]):
         return True
     kept = (t for t in op.activations if _ends_with(graph, t, op, position))
     return sum(tensor.bytes for tensor in kept) <= op.output.bytes
+
+
+def _dtypes(*ops: Op) -> set[str]:
+    """Of the values that are no conditions: a loop is of one dtype."""
+    return {tensor.dtype for op in ops for tensor in (*op.activations, *op.outputs)} - {"bool"}
 
 
 def _ends_with(graph: Graph, tensor: Tensor, op: Op, position: Mapping[Op, int]) -> bool:

@@ -12,7 +12,9 @@ from tinyfuse.ir import Graph
 from tinyfuse.kernels.base import Context
 from tinyfuse.options import CMSIS_NN_VERSIONS, FLASH_PRICES, OPTIMIZE, Options
 from tinyfuse.rewrite import Rewritten, rewrite_steps
+from tinyfuse.rewrite.cut_layers import cut_layers
 from tinyfuse.rewrite.feed_rows import feed_rows
+from tinyfuse.schedule.cutting import cut_faster_layers
 from tinyfuse.schedule.merging import merge_elementwise
 from tinyfuse.targets import Target
 
@@ -38,6 +40,7 @@ class Variants:
         usual = None if options.weights == "compressed" else FLASH_PRICES[options.optimize]
         self._price = usual if flash_price is None else flash_price
         self._known: Rewritten = {}
+        self._cut: dict[Graph, Graph] = {}
         self._loops: dict[Graph, Graph] = {}
 
     def one(self, optimize: str, with_views: bool = True) -> Variant:
@@ -64,16 +67,24 @@ class Variants:
         ):
             yield name, rewritten
             graph = rewritten
-        merged = self._merged(graph) if options.fusion != "none" else graph
-        if merged is not graph:
-            yield merge_elementwise.__name__, merged
+        if options.fusion != "none":
+            for name, rewritten in self._by_cost(graph):
+                if rewritten is not graph:
+                    yield name, rewritten
+                graph = rewritten
         if options.feeds_image:
-            yield feed_rows.__name__, self._fed(merged)
+            yield feed_rows.__name__, self._fed(graph)
 
-    def _merged(self, graph: Graph) -> Graph:
+    def _by_cost(self, graph: Graph) -> Iterator[tuple[str, Graph]]:
+        """What the target's costs make of a graph, the same for every objective."""
+        context = self._context("balanced")
+        if graph not in self._cut:
+            self._cut[graph] = cut_faster_layers(graph, context)
+        graph = self._cut[graph]
+        yield cut_layers.__name__, graph
         if graph not in self._loops:
-            self._loops[graph] = merge_elementwise(graph, self._context("balanced"))
-        return self._loops[graph]
+            self._loops[graph] = merge_elementwise(graph, context)
+        yield merge_elementwise.__name__, self._loops[graph]
 
     def _fed(self, graph: Graph) -> Graph:
         if (feed_rows, graph) not in self._known:

@@ -1,0 +1,156 @@
+"""A layer whose channels are split becomes as many layers.
+
+before   %y = CONV_2D(%x, %w, %b);  %z = TABLE(%y);  %a, %c = SPLIT(%z)                         along the channels
+after    %p = CONV_2D(%x, %w[:n], %b[:n]);  %a = TABLE(%p);  %q = CONV_2D(%x, %w[n:], %b[n:]);  %c = TABLE(%q)
+
+Channels of a convolution, or of a dense layer, are computed one by one, so every bit stays. Nothing is copied any more,
+and all of it streams by rows, where a SPLIT, which has several outputs, doesn't; windows are gathered and widened once
+for each of the layers instead of once for all. For speed alone layers are cut where the target's kernels are predicted
+to take fewer instructions (schedule/cutting.py), else wherever they can be: plans of both are compared. Gated units,
+blocks that go on with half of their channels, and queries, keys and values of one dense layer are written so. The other
+way, layers that a CONCATENATION joins, is rewrite/join_siblings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from tinyfuse.ir import Graph, Op, Tensor
+from tinyfuse.ops import FAMILIES
+from tinyfuse.ops.movement import Movement
+
+
+@dataclass(frozen=True)
+class _Section:
+    """Channels of a tensor, from the first one on, that are a tensor of their own."""
+
+    tensor: Tensor
+    first: int
+
+    @property
+    def count(self) -> int:
+        return self.tensor.shape[-1]
+
+
+#: whether operators are to be replaced by others
+Wanted = Callable[[Sequence[Op], Sequence[Op]], bool]
+
+
+def cut_layers(graph: Graph) -> Graph:
+    """The graph with layers of fewer channels."""
+    return cut_where(graph, lambda ops, cut: True)
+
+
+def cut_where(graph: Graph, wanted: Wanted) -> Graph:
+    """The same where `wanted`, asked with a layer and all that goes with it, and with the layers in their place, says
+    so."""
+    instead: dict[Op, tuple[Op, ...]] = {}
+    for op in graph.ops:
+        chain = _chain(graph, op) if _is_layer(op) else []
+        sections = _sections(graph, chain[-1].output) if chain else []
+        if not sections:
+            continue
+        gone = (*chain, *graph.consumers[chain[-1].output])
+        cut = tuple(new for section in sections for new in _of_section(chain, section))
+        if wanted(gone, cut):
+            instead |= dict.fromkeys(gone, ())
+            instead[op] = cut
+    return replace(graph, ops=tuple(new for op in graph.ops for new in instead.get(op, (op,)))) if instead else graph
+
+
+def _is_layer(op: Op) -> bool:
+    """Whether it is a layer whose channels all read the same inputs."""
+    family = FAMILIES[op.kind]
+    if (family.data_and_weights, family.channel_axis) != ((0, 1), 0) or op.activations != op.inputs[:1]:
+        return False
+    return op.operand(1).shape[-1] == op.input.shape[-1] and not op.states
+
+
+def _chain(graph: Graph, layer: Op) -> list[Op]:
+    """The layer, and what follows that computes each channel of the result of one alone, without a reader beside."""
+    chain = [layer]
+    while True:
+        tensor = chain[-1].output
+        readers = graph.consumers.get(tensor, ())
+        if tensor in graph.outputs or not readers:
+            return []
+        if len(readers) > 1 or not _keeps_channels(readers[0]):
+            return chain
+        chain.append(readers[0])
+
+
+def _keeps_channels(op: Op) -> bool:
+    family = FAMILIES[op.kind]
+    if op.view or op.states or op.activations != op.inputs[:1] or len(op.outputs) != 1:
+        return False
+    if op.output.shape[-1:] != op.input.shape[-1:]:
+        return False
+    return family.elementwise or family.alias or family.channel_constant is not None
+
+
+def _sections(graph: Graph, tensor: Tensor) -> list[_Section]:
+    """The channels that readers take out of a tensor, each of them once; none where one of them does anything else."""
+    found: list[_Section] = []
+    for reader in graph.consumers[tensor]:
+        taken = _taken(reader, tensor)
+        if not taken:
+            return []
+        found += [s for s in taken if s.tensor in graph.outputs or graph.consumers.get(s.tensor)]
+    found.sort(key=lambda section: section.first)
+    overlap = any(a.first + a.count > b.first for a, b in pairwise(found))
+    return [] if overlap or all(section.count == tensor.shape[-1] for section in found) else found
+
+
+def _taken(reader: Op, tensor: Tensor) -> list[_Section]:
+    """What an operator that only moves elements takes out of a tensor, where all of it are channels, and no pieces of
+    memory, which need not move."""
+    family = FAMILIES[reader.kind]
+    if not isinstance(family, Movement) or family.parts(reader) or reader.activations != (tensor,) or reader.states:
+        return []
+    places = np.arange(tensor.elements).reshape(tensor.shape)
+    found = []
+    for output, view in zip(reader.outputs, family.views(reader, places), strict=True):
+        first = int(view.flat[0])
+        channels = places[..., first : first + output.shape[-1]] if output.shape else places
+        if output.quant != tensor.quant or output.shape != channels.shape or not np.array_equal(view, channels):
+            return []
+        found.append(_Section(output, first))
+    return found
+
+
+def _of_section(chain: Sequence[Op], section: _Section) -> list[Op]:
+    """The chain that computes those channels alone."""
+    made: list[Op] = []
+    for op in chain:
+        output = section.tensor if op is chain[-1] else _part(op.output, section)
+        constants = range(1, 1 if FAMILIES[op.kind].alias else len(op.inputs))  # the shape is that of the output
+        inputs = [_of_channels(op, i, section) for i in constants]
+        made.append(replace(op, inputs=(made[-1].output if made else op.input, *inputs), outputs=(output,)))
+    return made
+
+
+def _of_channels(op: Op, i: int, section: _Section) -> Tensor | None:
+    """Input `i` of the operator for those channels: a constant."""
+    family, constant = FAMILIES[op.kind], op.inputs[i]
+    if constant is None or not (family.channel_axis == 0 or family.channel_constant == i):
+        return constant
+    wanted = slice(section.first, section.first + section.count)
+    data = np.ascontiguousarray(constant.values[wanted])
+    quant = constant.quant
+    if quant is not None and quant.per_channel:
+        quant = replace(quant, scale=quant.scale[wanted], zero_point=quant.zero_point[wanted])
+    return replace(constant, name=_name(constant, section), shape=data.shape, quant=quant, data=data, index=-1)
+
+
+def _part(tensor: Tensor, section: _Section) -> Tensor:
+    """The channels of a tensor in the middle of a chain."""
+    shape = (*tensor.shape[:-1], section.count)
+    return replace(tensor, name=_name(tensor, section), shape=shape, index=-1)
+
+
+def _name(tensor: Tensor, section: _Section) -> str:
+    return f"{tensor.name} (channels from {section.first})"
