@@ -17,7 +17,13 @@ from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, UNPACKED, WIDE, dense_layer, matmul_layer
-from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow, FourPointwise, FourStridedPointwiseRow
+from tinyfuse.kernels.mve_four import (
+    FourColumnsConvRow,
+    FourPiecesConvRow,
+    FourPointwise,
+    FourPointwiseRow,
+    FourStridedPointwiseRow,
+)
 from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -319,14 +325,14 @@ FOUR_SHAPES = tuple(
     for height, width, channels, out_channels, kernel, stride, dilation, padding in (
         (1, 3, 5, 2, (1, 1), (1, 1), 1, "SAME"), (2, 5, 16, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 32, 6, (1, 1), (1, 1), 1, "SAME"),
         (2, 4, 64, 2, (1, 1), (1, 1), 1, "SAME"), (2, 3, 24, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 80, 4, (1, 1), (1, 1), 1, "SAME"),
-        (1, 6, 147, 4, (1, 1), (1, 1), 1, "SAME"), (5, 9, 8, 4, (1, 1), (2, 2), 1, "SAME"), (3, 9, 48, 2, (1, 1), (1, 3), 1, "SAME"),
+        (1, 6, 147, 4, (1, 1), (1, 1), 1, "SAME"), (1, 5, 20, 8, (1, 1), (1, 1), 1, "SAME"), (1, 6, 64, 16, (1, 1), (1, 1), 1, "SAME"), (5, 9, 8, 4, (1, 1), (2, 2), 1, "SAME"), (3, 9, 48, 2, (1, 1), (1, 3), 1, "SAME"),
         (4, 16, 16, 4, (3, 3), (1, 1), 1, "SAME"), (3, 7, 32, 2, (3, 3), (1, 1), 1, "SAME"), (5, 13, 16, 2, (2, 5), (2, 1), 2, "SAME"),
         (3, 10, 16, 4, (1, 4), (1, 1), 1, "VALID"), (2, 2, 16, 4, (3, 3), (1, 1), 1, (1, 1, 2, 2)),
         (5, 17, 3, 4, (3, 3), (2, 2), 1, "SAME"), (4, 9, 1, 2, (5, 3), (1, 1), 1, "SAME"), (5, 9, 4, 2, (2, 5), (1, 1), 2, "SAME"),
         (5, 19, 16, 4, (3, 3), (2, 2), 1, "SAME"), (3, 6, 8, 2, (2, 2), (1, 1), 1, (0, 0, 3, 0)), (4, 12, 3, 2, (2, 2), (1, 2), 1, "VALID"),
     )
 )  # fmt: skip
-FOUR_KERNELS = (FourPointwise(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow())
+FOUR_KERNELS = (FourPointwise(), FourPointwiseRow(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow())
 
 
 def four_cases(target: Target) -> list[Case]:
