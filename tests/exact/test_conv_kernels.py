@@ -332,13 +332,19 @@ FOUR_SHAPES = tuple(
         (5, 19, 16, 4, (3, 3), (2, 2), 1, "SAME"), (3, 6, 8, 2, (2, 2), (1, 1), 1, (0, 0, 3, 0)), (4, 12, 3, 2, (2, 2), (1, 2), 1, "VALID"),
     )
 )  # fmt: skip
-FOUR_KERNELS = (FourPointwise(), FourPointwiseRow(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow())
+FOUR_KERNELS = (
+    FourPointwise(),
+    FourPointwiseRow(),
+    FourStridedPointwiseRow(),
+    FourColumnsConvRow(),
+    FourPiecesConvRow(),
+)
 
 
 def four_cases(target: Target) -> list[Case]:
     """Layers of both forms, whole and from rings."""
     rng = np.random.default_rng(7)
-    context = Context(target, kernels="tinyfuse")
+    context = Context(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
     for shape in FOUR_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
@@ -363,7 +369,7 @@ def test_four_pixels_times_two_channels(target: str, tmp_path: Path) -> None:
     assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
     paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
     assert len(paths) == 2 * (3 + 3 + 1 + 1) - 2  # no strided one is of the sort that is one turn
-    assert_exact(cases, TARGETS[target], tmp_path)
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
 #: flags that take registers from assembly, or move what its operands lie in

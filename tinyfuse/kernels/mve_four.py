@@ -13,7 +13,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import four_columns_counts, four_pieces_counts, fours_counts
 from tinyfuse.kernels.counts import Counts, round_up
-from tinyfuse.kernels.mve import MveBufferedPointwise, MveConvRow
+from tinyfuse.kernels.mve import MveConvRow
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
@@ -64,16 +64,14 @@ class FourKernel(Kernel):
 
 
 class FourPointwise(FourKernel):
-    """1x1 convolution with stride 1, of all pixels. Four pixels ahead of an output take more room than two do, and more
-    than MveBufferedPointwise's copy of them."""
+    """1x1 convolution with stride 1, of all pixels. Outputs that lie over inputs must be four pixels behind them, which
+    takes more room than the two of other kernels."""
 
     name = "tinyfuse_pointwise_four_mve_s8"
     headers = (_FOUR,)
 
     def accepts(self, op: Op, context: Context) -> bool:
-        if not is_plain_pointwise(op) or (context.optimize == "ram" and MveBufferedPointwise().accepts(op, context)):
-            return False
-        return super().accepts(op, context)
+        return is_plain_pointwise(op) and context.optimize != "ram" and super().accepts(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
@@ -105,7 +103,7 @@ class FourPointwise(FourKernel):
 
 
 class FourPointwiseRow(FourPointwise):
-    """The same of the pixels of a row.
+    """The same of the pixels of a row, of which there are four or more.
 
     A call for row y reads only input row y, and writes only its output row.
     """
@@ -113,7 +111,7 @@ class FourPointwiseRow(FourPointwise):
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and FourKernel.accepts(self, op, context)
+        return is_plain_pointwise(op) and geometry(op).out_w >= _PIXELS and FourKernel.accepts(self, op, context)
 
 
 class FourStridedPointwiseRow(FourPointwise):

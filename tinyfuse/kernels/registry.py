@@ -261,7 +261,7 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
-            FourPointwise(), FourPointwiseRow(), MveBufferedPointwise(), MvePointwise(), FourStridedPointwiseRow(),
+            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
             FourColumnsConvRow(), FourPiecesConvRow(), MveRunsConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
