@@ -203,8 +203,10 @@ def narrow_layers() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs."""
+    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs. A 1x1 convolution
+    whose outputs may lie over its inputs."""
     rng = np.random.default_rng(8)
+    yield make_op(Shape("CONV_2D", 3, 5, 8, 9), rng)
     for kind, stride, zero_point in (
         ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 2, -128), ("CONV_2D", 2, 3)
     ):  # fmt: skip

@@ -30,7 +30,7 @@ class Settings(TypedDict, total=False):
     kernels           "auto" (default): the faster one; "cmsis-nn": wherever it has one; "tinyfuse": ours alone
     fusion            "none": an operator a step; "basic": activations and padding folded; "rows" (default): groups
                       that stream rows
-    optimize          "speed", "balanced" (default: the least RAM within 11 % of the fewest instructions, with
+    optimize          "speed", "balanced" (default: the least RAM within 8 % of the fewest instructions, with
                       kernels="cmsis-nn" within 4 %), "ram": the least RAM
     count             what `optimize` counts: "instructions" (default), as predicted, or "cycles", as estimated
     timing            the board, for estimated cycles and milliseconds: one of docs/targets.md, or its clock, as
