@@ -47,6 +47,15 @@ TINYFUSE_INLINE int8_t *tinyfuse_window_row(const tinyfuse_conv *p, const int8_t
 {
     const int32_t from = x * p->stride_w - p->pad_left;
     int32_t kx;
+    if (p->dilation_w == 1) {
+        const int32_t first = tinyfuse_clamp(-from, 0, p->kernel_w);
+        const int32_t after = tinyfuse_clamp(p->in_w - from, first, p->kernel_w);
+        to = tinyfuse_fill(to, p->in_zero_point, first * p->in_c);
+        if (after > first) {
+            to = tinyfuse_append_mve(to, row + (from + first) * p->in_c, (after - first) * p->in_c);
+        }
+        return tinyfuse_fill(to, p->in_zero_point, (p->kernel_w - after) * p->in_c);
+    }
     for (kx = 0; kx < p->kernel_w; ++kx) {
         const int32_t ix = from + kx * p->dilation_w;
         if (ix >= 0 && ix < p->in_w) {
@@ -65,17 +74,20 @@ TINYFUSE_SHARED void tinyfuse_window_mve(const tinyfuse_conv *p, const int8_t *c
 {
     const int32_t in_c = p->in_c, kernel_w = p->kernel_w, zero = p->in_zero_point;
     const int32_t from = x * p->stride_w - p->pad_left, count = kernel_w * in_c;
-    /* each kernel row lies in one piece */
-    const int inside = p->dilation_w == 1 && from >= 0 && from + kernel_w <= p->in_w;
     const int8_t *const *const end = rows + p->kernel_h;
-    for (; rows != end; ++rows) {
-        if (*rows == NULL) {
-            to = tinyfuse_fill(to, zero, count);
-        } else if (inside) {
-            to = tinyfuse_append_mve(to, *rows + from * in_c, count);
-        } else {
-            to = tinyfuse_window_row(p, *rows, x, to);
+    if (p->dilation_w == 1 && from >= 0 && from + kernel_w <= p->in_w) {
+        /* each kernel row lies in one piece */
+        for (; rows != end; ++rows) {
+            if (*rows != NULL) {
+                to = tinyfuse_append_mve(to, *rows + from * in_c, count);
+            } else {
+                to = tinyfuse_fill(to, zero, count);
+            }
         }
+        return;
+    }
+    for (; rows != end; ++rows) {
+        to = *rows != NULL ? tinyfuse_window_row(p, *rows, x, to) : tinyfuse_fill(to, zero, count);
     }
 }
 

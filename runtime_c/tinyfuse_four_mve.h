@@ -17,6 +17,8 @@ typedef struct {
 /* pixels at a time; channels at a time; inputs that are multiplied at once, and four times as many in a turn */
 enum { TINYFUSE_FOUR_PIXELS = 4 };
 enum { TINYFUSE_FOUR_CHANNELS = 2 };
+/* pixels at most that are computed one by one, eight channels at a time where these are a multiple of eight */
+enum { TINYFUSE_FOUR_ALONE = 2 };
 enum { TINYFUSE_FOUR_BLOCK = 16, TINYFUSE_FOUR_TURN = 4 };
 enum { TINYFUSE_FOUR_BLOCK_CODE = 56 }; /* bytes */
 
@@ -41,6 +43,7 @@ typedef struct {
     int32_t out_step;     /* from the end of a pixel's outputs to the next four's */
     int32_t blocks;
     int32_t turns_bytes;  /* of weights of two channels, without those of the rest */
+    int32_t depth;
 } tinyfuse_fours;
 
 #if TINYFUSE_MVE
@@ -218,6 +221,100 @@ typedef struct {
     "vdup.16 q3, r2\n\t"                                                                           \
     "vmin.s16 q0, q0, q3\n\t"
 
+/* A pixel alone, eight channels at a time, `blocks` of them. r1, r3, r7 and r9: weights of two channels each; r5: inputs;
+   r11: inputs left; q4: where the constants of channels 0, 2, 4 and 6 lie. */
+#define TINYFUSE_FOURS_ONE(round, clamp)                                                           \
+    __asm volatile(TINYFUSE_ASM_BEGIN                                                              \
+                   "mov r11, r0\n\t"                                                               \
+                   "ldrd r0, r1, [r11, %[act_min]]\n\t"                                            \
+                   "vdup.16 q5, r0\n\t"                                                            \
+                   "vdup.16 q6, r1\n\t"                                                            \
+                   "ldr r1, [r11, %[first_channels]]\n\t"                                          \
+                   "movs r2, #0\n\t"                                                               \
+                   "vidup.u32 q4, r2, #8\n\t"                                                      \
+                   "movs r2, #3\n\t"                                                               \
+                   "vmul.i32 q4, q4, r2\n\t"                                                       \
+                   "vadd.i32 q4, q4, r1\n\t"                                                       \
+                   "ldr r1, [r11, %[weights]]\n\t"                                                 \
+                   "1:\n\t"                                                                        \
+                   "clrm " TINYFUSE_FOUR_SUMS "\n\t"                                               \
+                   "ldr r9, [r11, %[pair_bytes]]\n\t"                                              \
+                   "ldr r5, [r11, %[x]]\n\t"                                                       \
+                   "ldr r11, [r11, %[depth]]\n\t"                                                  \
+                   "add r3, r1, r9\n\t"                                                            \
+                   "add r7, r3, r9\n\t"                                                            \
+                   "add r9, r7, r9\n\t"                                                            \
+                   "2:\n\t"                                                                        \
+                   "vctp.8 r11\n\t"                                                                \
+                   "vldrb.8 q1, [r1], #16\n\t"                                                     \
+                   "vpst\n\t"                                                                      \
+                   "vldrbt.8 q0, [r5], #16\n\t" /* zeros after the inputs */                      \
+                   "vldrb.8 q2, [r1], #16\n\t"                                                     \
+                   "vmladava.s8 r0, q0, q1\n\t"                                                    \
+                   "vldrb.8 q3, [r3], #16\n\t"                                                     \
+                   "vmladava.s8 r8, q0, q2\n\t"                                                    \
+                   "vldrb.8 q1, [r3], #16\n\t"                                                     \
+                   "vmladava.s8 r2, q0, q3\n\t"                                                    \
+                   "vldrb.8 q2, [r7], #16\n\t"                                                     \
+                   "vmladava.s8 r10, q0, q1\n\t"                                                   \
+                   "vldrb.8 q3, [r7], #16\n\t"                                                     \
+                   "vmladava.s8 r4, q0, q2\n\t"                                                    \
+                   "vldrb.8 q1, [r9], #16\n\t"                                                     \
+                   "vmladava.s8 r12, q0, q3\n\t"                                                   \
+                   "vldrb.8 q2, [r9], #16\n\t"                                                     \
+                   "vmladava.s8 r6, q0, q1\n\t"                                                    \
+                   "subs r11, #16\n\t"                                                             \
+                   "vmladava.s8 lr, q0, q2\n\t"                                                    \
+                   "bgt 2b\n\t"                                                                    \
+                   "mov r1, r9\n\t" TINYFUSE_FOUR_SUMS_TO_VECTORS                                  \
+                   "ldr r11, [sp]\n\t"                                                             \
+                   "vldrw.u32 q2, [q4]\n\t"                                                        \
+                   "vldrw.u32 q3, [q4, #12]\n\t"                                                   \
+                   "vadd.i32 q0, q0, q2\n\t"                                                       \
+                   "vadd.i32 q1, q1, q3\n\t"                                                       \
+                   "vldrw.u32 q2, [q4, #4]\n\t"                                                    \
+                   "vldrw.u32 q3, [q4, #16]\n\t"                                                   \
+                   "vqrdmulh.s32 q0, q0, q2\n\t"                                                   \
+                   "vqrdmulh.s32 q1, q1, q3\n\t" round                                             \
+                   "vldrw.u32 q2, [q4, #8]\n\t"                                                    \
+                   "vldrw.u32 q3, [q4, #20]\n\t"                                                   \
+                   "vrshl.s32 q0, q0, q2\n\t"                                                      \
+                   "vrshl.s32 q1, q1, q3\n\t"                                                      \
+                   "vqmovnb.s32 q0, q0\n\t"                                                        \
+                   "vqmovnt.s32 q0, q1\n\t"                                                        \
+                   "ldr r2, [r11]\n\t"                                                             \
+                   "ldr r0, [r11, %[out_zero_point]]\n\t"                                          \
+                   "mov r6, #96\n\t"                                                               \
+                   "vqadd.s16 q0, q0, r0\n\t" clamp                                                \
+                   "vadd.i32 q4, q4, r6\n\t"                                                       \
+                   "ldr r8, [r11, %[blocks]]\n\t"                                                  \
+                   "vstrb.16 q0, [r2], #8\n\t"                                                     \
+                   "str r2, [r11]\n\t"                                                             \
+                   "subs r8, #1\n\t"                                                               \
+                   "str r8, [r11, %[blocks]]\n\t"                                                  \
+                   "bne 1b\n\t" TINYFUSE_ASM_END                                                   \
+                   :                                                                               \
+                   : TINYFUSE_FOURS_FIELD(out_zero_point), TINYFUSE_FOURS_FIELD(pair_bytes),       \
+                     TINYFUSE_FOURS_FIELD(depth), TINYFUSE_FOURS_OPERANDS)
+
+TINYFUSE_SHARED void tinyfuse_fours_one_each(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_ONE(TINYFUSE_FOUR_ROUND_AWAY("q2"), TINYFUSE_FOUR_CLAMP);
+}
+
+TINYFUSE_SHARED void tinyfuse_fours_one_rectified(tinyfuse_fours *job)
+{
+    TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
+    TINYFUSE_FOURS_ONE("", TINYFUSE_FOUR_SATURATE);
+}
+
+/* All channels, `blocks` of eight, of the job's first pixel. */
+TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
+{
+    (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_one_rectified : tinyfuse_fours_one_each)(job);
+}
+
 TINYFUSE_SHARED void tinyfuse_fours_deep(tinyfuse_fours *job)
 {
     TINYFUSE_ARGUMENT(tinyfuse_fours *, arguments, job);
@@ -256,8 +353,10 @@ TINYFUSE_SHARED void tinyfuse_fours_narrow_rectified(tinyfuse_fours *job)
     TINYFUSE_FOURS_NARROW("", "", TINYFUSE_FOUR_SATURATE);
 }
 
-TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int32_t depth, int form)
+/* All channels of the job's pixels. */
+TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
+    const int32_t depth = job->depth;
     if (depth <= TINYFUSE_FOUR_BLOCK) {
         (form == TINYFUSE_FOUR_RECTIFIED ? tinyfuse_fours_narrow_rectified : tinyfuse_fours_narrow)(job);
     } else if (depth <= TINYFUSE_FOUR_TURN * TINYFUSE_FOUR_BLOCK && job->rest == 0) {
@@ -270,8 +369,9 @@ TINYFUSE_INLINE void tinyfuse_fours_run(tinyfuse_fours *job, int32_t depth, int 
 #else
 
 /* All channels of the job's pixels. */
-TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int32_t depth, int form)
+TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int form)
 {
+    const int32_t depth = job->depth;
     const int32_t padded = (depth + TINYFUSE_FOUR_BLOCK - 1) / TINYFUSE_FOUR_BLOCK * TINYFUSE_FOUR_BLOCK;
     int32_t i, k, o;
     (void)form;
@@ -298,6 +398,19 @@ TINYFUSE_SHARED void tinyfuse_fours_run(tinyfuse_fours *job, int32_t depth, int 
             job->x[i] += job->step;
         }
     }
+}
+
+/* All channels, `blocks` of eight, of the job's first pixel. */
+TINYFUSE_INLINE void tinyfuse_fours_one(tinyfuse_fours *job, int form)
+{
+    int32_t i;
+    for (i = 0; i < TINYFUSE_FOUR_PIXELS; ++i) {
+        job->x[i] = job->x[0];
+        job->places[2 * i] = 0;
+        job->places[2 * i + 1] = 1;
+    }
+    job->blocks = 1;
+    tinyfuse_fours_run(job, form);
 }
 
 #endif
@@ -334,19 +447,28 @@ TINYFUSE_SHARED void tinyfuse_pointwise_four_mve_s8(const tinyfuse_four_mve *p, 
     job.channels_end = channels + 3 * p->out_c;
     job.pair_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * vectors;
     job.turns_bytes = TINYFUSE_FOUR_CHANNELS * TINYFUSE_FOUR_BLOCK * whole;
+    job.depth = p->depth;
     job.rest = p->depth <= TINYFUSE_FOUR_BLOCK ? p->depth : p->depth % TINYFUSE_FOUR_BLOCK;
     job.skip = (-whole & (TINYFUSE_FOUR_TURN - 1)) * TINYFUSE_FOUR_BLOCK_CODE;
     job.step = TINYFUSE_FOUR_PIXELS * p->pitch;
     job.out_step = (TINYFUSE_FOUR_PIXELS - 1) * p->out_c;
     while (pixels > 0) {
         int32_t some = tinyfuse_min(pixels, TINYFUSE_FOUR_PIXELS); /* of each block */
-        job.blocks = pixels / some;
-        tinyfuse_fours_place(&job, p, in, some, out);
-        some *= job.blocks;
+        if (some <= TINYFUSE_FOUR_ALONE && p->out_c % 8 == 0) {
+            job.x[0] = in;
+            job.out = out;
+            job.blocks = p->out_c / 8;
+            tinyfuse_fours_one(&job, form);
+            some = 1;
+        } else {
+            job.blocks = pixels / some;
+            tinyfuse_fours_place(&job, p, in, some, out);
+            some *= job.blocks;
+            tinyfuse_fours_run(&job, form);
+        }
         in += some * p->pitch;
         out += some * p->out_c;
         pixels -= some;
-        tinyfuse_fours_run(&job, p->depth, form);
     }
 }
 

@@ -17,7 +17,13 @@ from tinyfuse.kernels.base import Context, Kernel
 from tinyfuse.kernels.depthwise_columns import ColumnsDepthwiseRow, FewerColumnsDepthwiseRow
 from tinyfuse.kernels.int4 import int4_layer
 from tinyfuse.kernels.matmul import BYTES, BYTES_STEP_LINE, LANES, STEP_LINE, WIDE, dense_layer, matmul_layer
-from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow, FourPointwise, FourStridedPointwiseRow
+from tinyfuse.kernels.mve_four import (
+    FourColumnsConvRow,
+    FourPiecesConvRow,
+    FourPointwise,
+    FourPointwiseRow,
+    FourStridedPointwiseRow,
+)
 from tinyfuse.kernels.packing import rectified
 from tinyfuse.kernels.registry import kernels_for
 from tinyfuse.kernels.step_line import step_line
@@ -353,20 +359,26 @@ FOUR_SHAPES = tuple(
     for height, width, channels, out_channels, kernel, stride, dilation, padding in (
         (1, 3, 5, 2, (1, 1), (1, 1), 1, "SAME"), (2, 5, 16, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 32, 6, (1, 1), (1, 1), 1, "SAME"),
         (2, 4, 64, 2, (1, 1), (1, 1), 1, "SAME"), (2, 3, 24, 4, (1, 1), (1, 1), 1, "SAME"), (1, 9, 80, 4, (1, 1), (1, 1), 1, "SAME"),
-        (1, 6, 147, 4, (1, 1), (1, 1), 1, "SAME"), (5, 9, 8, 4, (1, 1), (2, 2), 1, "SAME"), (3, 9, 48, 2, (1, 1), (1, 3), 1, "SAME"),
+        (1, 6, 147, 4, (1, 1), (1, 1), 1, "SAME"), (1, 5, 20, 8, (1, 1), (1, 1), 1, "SAME"), (1, 6, 64, 16, (1, 1), (1, 1), 1, "SAME"), (5, 9, 8, 4, (1, 1), (2, 2), 1, "SAME"), (3, 9, 48, 2, (1, 1), (1, 3), 1, "SAME"),
         (4, 16, 16, 4, (3, 3), (1, 1), 1, "SAME"), (3, 7, 32, 2, (3, 3), (1, 1), 1, "SAME"), (5, 13, 16, 2, (2, 5), (2, 1), 2, "SAME"),
         (3, 10, 16, 4, (1, 4), (1, 1), 1, "VALID"), (2, 2, 16, 4, (3, 3), (1, 1), 1, (1, 1, 2, 2)),
         (5, 17, 3, 4, (3, 3), (2, 2), 1, "SAME"), (4, 9, 1, 2, (5, 3), (1, 1), 1, "SAME"), (5, 9, 4, 2, (2, 5), (1, 1), 2, "SAME"),
         (5, 19, 16, 4, (3, 3), (2, 2), 1, "SAME"), (3, 6, 8, 2, (2, 2), (1, 1), 1, (0, 0, 3, 0)), (4, 12, 3, 2, (2, 2), (1, 2), 1, "VALID"),
     )
 )  # fmt: skip
-FOUR_KERNELS = (FourPointwise(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow())
+FOUR_KERNELS = (
+    FourPointwise(),
+    FourPointwiseRow(),
+    FourStridedPointwiseRow(),
+    FourColumnsConvRow(),
+    FourPiecesConvRow(),
+)
 
 
 def four_cases(target: Target) -> list[Case]:
     """Layers of both forms, whole and from rings."""
     rng = np.random.default_rng(7)
-    context = Context(target, kernels="tinyfuse")
+    context = Context(target, kernels="tinyfuse", optimize="speed")
     cases: list[Case] = []
     for shape in FOUR_SHAPES:
         for activation, zero_point in (("RELU", -128), ("NONE", 3), ("RELU_N1_TO_1", 0)):
@@ -391,7 +403,7 @@ def test_four_pixels_times_two_channels(target: str, tmp_path: Path) -> None:
     assert len({case.op for case in cases}) == 3 * len(FOUR_SHAPES)
     paths = {(case.kernel.name, case.kernel.path(case.op, True, Context(TARGETS[target]))) for case in cases}
     assert len(paths) == 2 * (3 + 3 + 1 + 1) - 2  # no strided one is of the sort that is one turn
-    assert_exact(cases, TARGETS[target], tmp_path)
+    assert_exact(cases, TARGETS[target], tmp_path, optimize="speed")
 
 
 #: flags that take registers from assembly, or move what its operands lie in

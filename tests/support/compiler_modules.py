@@ -89,6 +89,7 @@ def modules(target: str, turn: int = 0, turns: int = 1) -> list[Plan]:
         plan(side_by_side(chosen), target, **ram),
         plan(side_by_side(layers_of_int4()), target, **apart),
         plan(side_by_side(layers_for_helium()), target, **apart),
+        *(plan(side_by_side(layers_of_fours(zero)), target, optimize="speed", **apart) for zero in (-128, 3)),
         *(plan(STREAM_MODELS[name], target, kernels="tinyfuse") for name in STREAMS),
         *(plan(data, target, kernels="tinyfuse") for data in SIGNAL_MODELS.values()),
         plan(CONTROL_FLOW["a choice in a loop"](), target, kernels="tinyfuse"),
@@ -205,12 +206,29 @@ def narrow_layers() -> Iterator[Op]:
 
 
 def layers_for_helium() -> Iterator[Op]:
-    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs."""
+    """Rectified and not: depthwise layers wide enough for chunks of columns, and convolutions by runs. A 1x1 convolution
+    whose outputs may lie over its inputs."""
     rng = np.random.default_rng(8)
+    yield make_op(Shape("CONV_2D", 3, 5, 8, 9), rng)
     for kind, stride, zero_point in (
-        ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 1, -128), ("CONV_2D", 2, 3)
+        ("DEPTHWISE_CONV_2D", 1, -128), ("DEPTHWISE_CONV_2D", 2, 3), ("CONV_2D", 2, -128), ("CONV_2D", 2, 3)
     ):  # fmt: skip
         op = make_op(Shape(kind, 4, 16, 16, 16, (3, 3), (stride, stride)), rng)
+        yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
+
+
+#: for every function of four pixels times two channels
+_FOUR_SHAPES = (
+    Shape("CONV_2D", 2, 5, 16, 8), Shape("CONV_2D", 2, 5, 32, 8), Shape("CONV_2D", 2, 5, 24, 6),
+    Shape("CONV_2D", 5, 5, 8, 6, (1, 1), (2, 2)), Shape("CONV_2D", 3, 8, 16, 6, (3, 3)), Shape("CONV_2D", 4, 9, 3, 6, (3, 3), (2, 2)),
+)  # fmt: skip
+
+
+def layers_of_fours(zero_point: int) -> Iterator[Op]:
+    """Layers of _FOUR_SHAPES; rectified with the zero point -128."""
+    rng = np.random.default_rng(10)
+    for shape in _FOUR_SHAPES:
+        op = make_op(shape, rng)
         yield replace(op, outputs=(replace(op.output, quant=replace(op.output.quant, zero_point=(zero_point,))),))
 
 

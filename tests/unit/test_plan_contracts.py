@@ -14,7 +14,7 @@ import pytest
 from attention_cases import products, rows_of_layers
 from cases import NAMED
 from cases.common import random_data
-from compiler_modules import layers_of_int4
+from compiler_modules import layers_of_fours, layers_of_int4
 from compressed_cases import compressed_layers
 from computed_memory_models import MEMORY
 from conv_cases import FAMILIES as CONV_FAMILIES
@@ -154,6 +154,7 @@ def test_kernels_ask_for_the_scratch_of_their_contract(target: str) -> None:
     asked = set()
     cases = (op for named in (NAMED, layer_cases.NAMED) for ops in named.values() for op in ops.values())
     ops = [*cases, *convolutions(25), *layers_of_int4(), *layers_of_uint8(), *compressed_layers(), *of_attention()]
+    ops += layers_of_fours(zero_point=3)
     computed = [*computed_layer_models.MODELS.values(), *(make() for make in MEMORY.values())]
     ops += [op for data in computed for op in checked(read_tflite("m.tflite", data)).ops]
     core = load_target(target)

@@ -283,19 +283,25 @@ def runs_counts(op: Op, by_row: bool) -> Counts:
 
 
 @kept
-def fours_counts(op: Op, by_row: bool) -> Counts:
-    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in a turn."""
+def fours_counts(op: Op, by_row: bool, alone: int) -> Counts:
+    """Of a 1x1 convolution by four pixels times two channels, sixteen inputs at once, four times as many in a turn; so
+    many pixels that are left at most one by one, by eight channels."""
     out_c, depth = op.operand(1).shape[::3]
     calls = _pixels_of_calls(op, op.output.elements // out_c, by_row, 1)
-    fours, pairs = sum(count * round_up(each, 4) for count, each in calls), out_c // 2
+    pairs, eights = out_c // 2, out_c // 8 * (out_c % 8 == 0)
+    ones = sum(count * (each % 4) for count, each in calls if each % 4 <= alone and eights)
+    fours = sum(count * (each // 4 + (each % 4 > (alone if eights else 0))) for count, each in calls)
     return {
         "calls": sum(count for count, _ in calls),
-        "rest_calls": sum(count * (each % 4 > 0) for count, each in calls),
+        "rest_calls": sum(count * (each % 4 > (alone if eights else 0)) for count, each in calls),
         "fours": fours,
         "four_pairs": fours * pairs,
         "four_pair_vectors": fours * pairs * (depth // 16),
         "four_pair_turns": fours * pairs * round_up(depth // 16, 4),
         "four_pair_rests": fours * pairs * (depth % 16 > 0),
+        "ones": ones,
+        "one_eights": ones * eights,
+        "one_eight_vectors": ones * eights * round_up(depth, 16),
     }
 
 

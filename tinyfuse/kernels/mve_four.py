@@ -13,6 +13,7 @@ from tinyfuse.kernels.c_constants import c_constant
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import four_columns_counts, four_pieces_counts, fours_counts
 from tinyfuse.kernels.counts import Counts, round_up
+from tinyfuse.kernels.mve import MveConvRow
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     channel_weights,
@@ -26,7 +27,9 @@ from tinyfuse.kernels.rows import from_piece
 from tinyfuse.ops.convolution import ConvGeometry, channel_multipliers, geometry, is_plain_pointwise
 
 _FOUR, _CONV = "tinyfuse_four_mve.h", "tinyfuse_conv_four_mve.h"
-_PIXELS, _CHANNELS, _BLOCK = (c_constant(_FOUR, f"TINYFUSE_FOUR_{x}") for x in ("PIXELS", "CHANNELS", "BLOCK"))
+_PIXELS, _CHANNELS, _ALONE, _BLOCK = (
+    c_constant(_FOUR, f"TINYFUSE_FOUR_{x}") for x in ("PIXELS", "CHANNELS", "ALONE", "BLOCK")
+)
 _NAMES = ("TAPS", "COLUMN_POINTERS", "PIECE_POINTERS", "END_BYTES")
 _TAPS, _COLUMN_POINTERS, _PIECE_POINTERS, _END_BYTES = (c_constant(_CONV, f"TINYFUSE_CONV_FOUR_{x}") for x in _NAMES)
 
@@ -61,17 +64,14 @@ class FourKernel(Kernel):
 
 
 class FourPointwise(FourKernel):
-    """1x1 convolution with stride 1.
-
-    A call for row y reads only input row y, and writes only its output row.
-    """
+    """1x1 convolution with stride 1, of all pixels. Outputs that lie over inputs must be four pixels behind them, which
+    takes more room than the two of other kernels."""
 
     name = "tinyfuse_pointwise_four_mve_s8"
     headers = (_FOUR,)
-    by_row, rings = True, True
 
     def accepts(self, op: Op, context: Context) -> bool:
-        return is_plain_pointwise(op) and super().accepts(op, context)
+        return is_plain_pointwise(op) and context.optimize != "ram" and super().accepts(op, context)
 
     def access_orders(self, op: Op) -> Mapping[int, AccessOrder]:
         g = geometry(op)
@@ -86,7 +86,7 @@ class FourPointwise(FourKernel):
         return f"{super().path(op, by_row, context)}, {sort}"
 
     def counts(self, op: Op, by_row: bool) -> Counts:
-        return fours_counts(op, by_row)
+        return fours_counts(op, by_row, _ALONE)
 
     def division(self, op: Op, by_row: bool, context: Context) -> Division | None:
         return of_pixels(op, by_row, _PIXELS)
@@ -100,6 +100,18 @@ class FourPointwise(FourKernel):
             ("&p", pointer, pixels, from_piece(site.output.pointer, site, g.out_c), site.constant("weights"),
              site.constant("channels"), self.form(op)),
         )  # fmt: skip
+
+
+class FourPointwiseRow(FourPointwise):
+    """The same of the pixels of a row, of which there are four or more.
+
+    A call for row y reads only input row y, and writes only its output row.
+    """
+
+    by_row, whole, rings = True, False, True
+
+    def accepts(self, op: Op, context: Context) -> bool:
+        return is_plain_pointwise(op) and geometry(op).out_w >= _PIXELS and FourKernel.accepts(self, op, context)
 
 
 class FourStridedPointwiseRow(FourPointwise):
@@ -181,6 +193,8 @@ class FourPiecesConvRow(FourKernel):
     columns = _PIXELS
 
     def accepts(self, op: Op, context: Context) -> bool:
+        if context.optimize != "speed" and self.scratch(op, context) > MveConvRow().scratch(op, context):
+            return False
         return geometry(op).dilation_w == 1 and super().accepts(op, context)
 
     def weights_of(self, op: Op) -> Array:

@@ -109,7 +109,13 @@ from tinyfuse.kernels.mve import (
     MvePointwise,
     MveRunsConvRow,
 )
-from tinyfuse.kernels.mve_four import FourColumnsConvRow, FourPiecesConvRow, FourPointwise, FourStridedPointwiseRow
+from tinyfuse.kernels.mve_four import (
+    FourColumnsConvRow,
+    FourPiecesConvRow,
+    FourPointwise,
+    FourPointwiseRow,
+    FourStridedPointwiseRow,
+)
 from tinyfuse.kernels.mve_s16 import MveConvRowS16, MveDenseS16, MveDepthwiseRowS16, MvePointwiseS16
 from tinyfuse.kernels.narrow import NarrowPointwise, NarrowPointwiseRow
 from tinyfuse.kernels.normalization import Floats, L2Normalize, LogSoftmaxWhole
@@ -267,8 +273,8 @@ _LAYERS: dict[str, dict[str, tuple[Kernel, ...]]] = {
             Int4MvePointwise(), Int4MveConvRow(), Int4Pointwise(), Int4PointwiseRow(), Int4ConvRow(),
             CompressedMvePointwise(), CompressedMveConvRow(),
             CompressedPointwise(), CompressedPointwiseRow(), CompressedConvRows(), CompressedConvRow(),
-            MveBufferedPointwise(), MvePointwise(), MveRunsConvRow(), MveConvRow(),
-            FourPointwise(), FourStridedPointwiseRow(), FourColumnsConvRow(), FourPiecesConvRow(),
+            MveBufferedPointwise(), FourPointwise(), FourPointwiseRow(), MvePointwise(), FourStridedPointwiseRow(),
+            FourColumnsConvRow(), FourPiecesConvRow(), MveRunsConvRow(), MveConvRow(),
             NarrowPointwise(), UnpackedPointwise(), Pointwise(),
             PointwiseColumnWideRow(), PointwiseColumnRow(),
             NarrowPointwiseRow(), UnpackedPointwiseRow(), PointwiseRow(),

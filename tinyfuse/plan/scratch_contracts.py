@@ -294,9 +294,9 @@ def _of_four_columns(p: _Fields, args: _Arguments) -> int:
 
 
 def _of_four_pieces(p: _Fields, args: _Arguments) -> int:
-    """Twelve pointers of 4 bytes for three pieces, of which there are kernel_h * ceil(kernel_w * in_c / 16); FOUR_BYTES;
-    a kernel row's bytes where any window has rows in the padding; as many windows as of four pixels side by side have
-    columns there."""
+    """Twelve pointers of 4 bytes for three pieces, of which there are kernel_h * ceil(kernel_w * in_c / 16);
+    FOUR_BYTES; a kernel row's bytes where any window has rows in the padding; as many windows as of four pixels side by
+    side have columns there."""
     run = p["kernel_w"] * p["in_c"]
     turns = (p["kernel_h"] * ((run + 15) // 16) + 2) // 3
     windows, pads_rows = _outside(p, 4)

@@ -1,8 +1,8 @@
 """Which partition `--optimize` and `--max-ram` ask for, of those the search found.
 
 speed     the fewest predicted instructions that --max-ram allows
-balanced  the least RAM within 8 % of the fewest instructions, of which the last 2 % must save 1 % of RAM; where that
-          exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
+balanced  the least RAM within 8 % of the fewest instructions (11 % with Helium), of which what is beyond 6 % must
+          save 1 % of RAM; where that exceeds --max-ram, as speed. Under --kernels cmsis-nn within 4 %
 ram       the least RAM
 
 Estimates order the candidates, plans decide: an arena has what the search leaves out (alignment,
@@ -20,6 +20,9 @@ from tinyfuse.thinning import evenly
 #: `balanced` spends at most this share of the fastest plan's instructions on RAM. Where kernels take fewer, the
 #: fixed work of a row weighs more: with 0.05 and 0.07, default arenas grew when the kernels' assembly became faster.
 SLOWER = 0.08
+
+#: the same with Helium, where the fixed work of a row weighs most: with 0.08 kws takes 464 bytes more
+SLOWER_WITH_HELIUM = 0.11
 
 #: what it spends for any RAM, and the share of RAM that more than this must save
 FOR_ANY, WORTH_MORE = 0.06, 0.01
@@ -86,7 +89,9 @@ class Choices:
             plans = self._smallest(self._by_speed), self.choose("balanced", None)
             return min(plans, key=lambda plan: plan.arena_bytes)
         if optimize == "balanced":
-            slower = SLOWER_WITH_CMSIS_NN if self._by_speed[0].context.kernels == "cmsis-nn" else SLOWER
+            context = self._by_speed[0].context
+            slower = SLOWER_WITH_HELIUM if context.target.mve else SLOWER
+            slower = SLOWER_WITH_CMSIS_NN if context.kernels == "cmsis-nn" else slower
             plan, faster = self._smallest(self._within(slower)), self._smallest(self._within(min(slower, FOR_ANY)))
             if faster.arena_bytes * (1 - WORTH_MORE) <= plan.arena_bytes:
                 plan = faster
