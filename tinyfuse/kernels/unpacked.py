@@ -23,7 +23,7 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.matmul import halves, in_columns, matmul_depth
+from tinyfuse.kernels.matmul import halves, in_columns, matmul_depth, padded
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.step_line import StepLine, step_line
@@ -116,7 +116,8 @@ class UnpackedPointwiseRow(UnpackedPointwise):
 def _pairs(op: Op, line: StepLine) -> Array:
     """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
     the same of an odd last channel alone, its bias once."""
-    channels, weights = line.channels(), halves(256 * in_columns(op, line.weights).astype("<i2"))
+    channels = line.channels()
+    weights = halves(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
     words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
     biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))
