@@ -51,6 +51,7 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     terms = pixels * depth
     border_pixels = _border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
+    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # of rows, which have code of their own
     gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "calls": sum(count for count, _ in calls),
@@ -70,8 +71,10 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "byte_run_words": inner_runs * (run // 4) * odd_c,
         "byte_run_rests": inner_runs * (run % 4) * odd_c,
         "long_byte_runs": inner_runs * odd_c * (run > 16),
-        "window_words": pixels * kernel_h * (run // 4) * odd_c,
-        "window_rests": pixels * kernel_h * (run % 4) * odd_c,
+        **{f"{sort}_windows": pixels * has for sort, has in sorts},
+        **{f"{sort}_rows": pixels * kernel_h * has for sort, has in sorts},
+        **{f"{sort}_words": pixels * kernel_h * (run // 4) * has for sort, has in sorts},
+        **{f"{sort}_rests": pixels * kernel_h * (run % 4) * has for sort, has in sorts},
         "gathered_windows": gathered,
         "gathered_rows": gathered * kernel_h,
         "gathered_spans": gathered * kernel_h * spans,

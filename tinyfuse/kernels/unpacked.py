@@ -58,6 +58,7 @@ class UnpackedConvRow(_Unpacked):
 
     name = "tinyfuse_conv_unpacked_row_s8"
     headers = ("tinyfuse_conv_unpacked.h",)
+    form_of = "tinyfuse_conv_packed_row_s8"
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -81,6 +82,7 @@ class UnpackedPointwise(_Unpacked):
 
     name = "tinyfuse_pointwise_unpacked_s8"
     headers = ("tinyfuse_pointwise_unpacked.h",)
+    form_of = "tinyfuse_pointwise_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
