@@ -109,10 +109,11 @@ TINYFUSE_INLINE void tinyfuse_pointwise_lut_s8(const tinyfuse_pointwise *p, cons
     TINYFUSE_LUT_OF_FORM(form, tinyfuse_pointwise_lut)(p, in, pixels, out, w, channels, scratch);
 }
 
-/* The strip's channels of the output row whose window's rows are `rows`, all `inside` or not, to `out`, which has all channels. `columns` and
-   `bytes` as in tinyfuse_conv_packed.h. */
+/* The strip's channels of the output row whose window's rows are `rows`, to `out`, which has all channels. `inside`,
+   `columns` and `bytes` as in tinyfuse_conv_packed.h. */
 TINYFUSE_INLINE void tinyfuse_strip_row(tinyfuse_strip *s, const tinyfuse_conv *p, const int8_t *const *rows,
-                                        int inside, int8_t *out, int8_t *columns, int8_t *bytes, int32_t block_pixels, int form)
+                                        int inside, int8_t *out, int8_t *columns, int8_t *bytes, int32_t block_pixels,
+                                        int form)
 {
     const int words = (p->in_c & 3) == 0;
     int32_t x;

@@ -158,26 +158,18 @@ TINYFUSE_INLINE void tinyfuse_widen_kernel_rows(const int8_t *const *rows, int32
     }
 }
 
-/* Copies `count` bytes, few of them. */
+/* Copies count > 0 bytes, few of them. */
 TINYFUSE_INLINE void tinyfuse_copy_few(int8_t *to, const int8_t *from, int32_t count)
 {
-#if TINYFUSE_DSP
-    const int8_t *const end = from + count;
-    int32_t byte;
-    /* in C, gcc makes a call of memcpy of it */
-    __asm volatile("b 2f\n\t"
-                   "1:\n\t"
-                   "ldrb %[byte], [%[from]], #1\n\t"
-                   "strb %[byte], [%[to]], #1\n\t"
-                   "2:\n\t"
-                   "cmp %[from], %[end]\n\t"
-                   "bne 1b"
-                   : [to] "+&r"(to), [from] "+&r"(from), [byte] "=&r"(byte)
-                   : [end] "r"(end)
-                   : "cc", "memory");
-#else
-    memcpy(to, from, (size_t)count);
-#endif
+    if (count >= 4) {
+        tinyfuse_copy_words(to, from, count);
+        return;
+    }
+    to[0] = from[0];
+    if (count > 1) {
+        to[1] = from[1];
+        to[count - 1] = from[count - 1];
+    }
 }
 
 /* The window of output column x, which reaches into the padding, by way of `bytes`. */
@@ -187,8 +179,11 @@ TINYFUSE_SHARED void tinyfuse_border_window(const tinyfuse_conv *p, const int8_t
     /* so many taps are neighbours in the input */
     const int32_t span = p->dilation_w == 1 ? p->kernel_w : 1;
     const int32_t in_c = p->in_c, from = x * p->stride_w - p->pad_left, run = p->kernel_w * in_c;
+    const uint32_t zeros = 0x01010101u * (uint8_t)p->in_zero_point;
     int32_t ky, kx;
-    memset(bytes, p->in_zero_point, (size_t)(p->kernel_h * run));
+    for (ky = 0; ky < p->kernel_h * run; ky += 4) { /* up to `depth`: a call of memset takes longer */
+        memcpy(bytes + ky, &zeros, 4);
+    }
     for (kx = 0; kx < p->kernel_w; kx += span) {
         const int32_t ix = from + kx * p->dilation_w;
         const int32_t first = tinyfuse_max(ix, 0), count = tinyfuse_min(ix + span, p->in_w) - first;

@@ -21,6 +21,7 @@ TINYFUSE_INLINE void tinyfuse_conv_unpacked_body(const tinyfuse_conv *p, const i
     for (x = 0; x < p->out_w; x += block) {
         block = tinyfuse_min(p->out_w - x, 2);
         tinyfuse_windows(p, rows, inside, x, block, columns, bytes, TINYFUSE_WIDE);
+        tinyfuse_unpacked_begin(&s, block);
         tinyfuse_unpacked_pixels(&s, out, block);
         out += block * p->out_c;
     }

@@ -24,62 +24,70 @@ typedef struct {
 
 #if TINYFUSE_DSP
 
-/* r0 columns, r1 out, r2 to r5 weights, r6 bias, r7 multiplier, r8 rounding, r9 and r10 outputs, r11 and r12 inputs,
-   lr bytes from a pixel's output to the next one's. On the stack the tinyfuse_narrow. */
-#define TINYFUSE_NARROW_SUM_4(sum)              \
-    "ldrd r11, r12, [r0], #8\n\t"               \
-    "smlad " sum ", r11, r2, r6\n\t"            \
-    "smlad " sum ", r12, r3, " sum "\n\t"
-#define TINYFUSE_NARROW_SUM_8(sum)              \
-    TINYFUSE_NARROW_SUM_4(sum)                  \
-    "ldrd r11, r12, [r0], #8\n\t"               \
-    "smlad " sum ", r11, r4, " sum "\n\t"       \
-    "smlad " sum ", r12, r5, " sum "\n\t"
-#define TINYFUSE_NARROW_OUTPUT(sum)             \
-    "smmla " sum ", " sum ", r7, r8\n\t" TINYFUSE_STEP_LINE_SATURATE(sum)
-#define TINYFUSE_NARROW_PAIR(n)                                           \
-    TINYFUSE_NARROW_SUM_##n("r9") TINYFUSE_NARROW_SUM_##n("r10")          \
-    TINYFUSE_NARROW_OUTPUT("r9") TINYFUSE_NARROW_OUTPUT("r10")            \
-    "strb r9, [r1]\n\t"                                                   \
-    "strb r10, [r1, lr]\n\t"                                              \
+/* r0 columns, r1 out, r2 to r5 weights, r6 bias, r7 multiplier, r8 rounding, r9 to r12 inputs, the first of which becomes
+   the output, lr bytes from a pixel's output to the next one's. On the stack the end of the pairs of pixels, then the
+   tinyfuse_narrow. */
+#define TINYFUSE_NARROW_SUM_4                   \
+    "ldrd r9, r10, [r0], #8\n\t"                \
+    "smlad r9, r9, r2, r6\n\t"                  \
+    "smlad r9, r10, r3, r9\n\t"
+#define TINYFUSE_NARROW_SUM_8                   \
+    "ldm r0!, {r9, r10, r11, r12}\n\t"          \
+    "smlad r9, r9, r2, r6\n\t"                  \
+    "smlad r9, r10, r3, r9\n\t"                 \
+    "smlad r9, r11, r4, r9\n\t"                 \
+    "smlad r9, r12, r5, r9\n\t"
+#define TINYFUSE_NARROW_OUTPUT(n) \
+    TINYFUSE_NARROW_SUM_##n "smmla r9, r9, r7, r8\n\t" TINYFUSE_STEP_LINE_SATURATE("r9")
+#define TINYFUSE_NARROW_PAIR(n)                              \
+    TINYFUSE_NARROW_OUTPUT(n) "strb r9, [r1]\n\t"            \
+    TINYFUSE_NARROW_OUTPUT(n) "strb r9, [r1, lr]\n\t"        \
     "add r1, r1, lr, lsl #1\n\t"
 #define TINYFUSE_NARROW_WEIGHTS_4 "ldm r0!, {r2, r3, r6, r7}\n\t"
 #define TINYFUSE_NARROW_WEIGHTS_8 "ldm r0!, {r2, r3, r4, r5, r6, r7}\n\t"
-/* Pairs come two by two, the first time from the middle where their count is odd; `pair` is bytes of columns. */
-#define TINYFUSE_NARROW_ASM(n, twice, s)                                                  \
+/* Pairs come four by four, the first time so far from the end that whole fours remain: a shift to the left by `pairs`
+   brings the bits of the columns' bytes that count single pairs, and two of them, to N and C. */
+#define TINYFUSE_NARROW_ASM(n, pairs, s)                                                  \
     {                                                                                     \
         TINYFUSE_ARGUMENT(tinyfuse_narrow *, arguments, s);                               \
         __asm volatile(TINYFUSE_ASM_BEGIN                                                 \
                        "ldrd r8, lr, [r0]\n\t"                                            \
+                       "ldr r9, [r0, #12]\n\t"                                            \
+                       "push {r9}\n\t"                                                    \
                        "1:\n\t"                                                           \
-                       "ldr r9, [sp]\n\t"                                                 \
+                       "ldr r9, [sp, #4]\n\t"                                             \
                        "ldrd r1, r12, [r9, #20]\n\t"                                      \
                        "cmp r1, r12\n\t"                                                  \
-                       "beq 5f\n\t"                                                       \
+                       "beq 7f\n\t"                                                       \
                        "add r12, r1, #1\n\t"                                              \
                        "str r12, [r9, #20]\n\t"                                           \
                        "ldr r0, [r9, #28]\n\t" TINYFUSE_NARROW_WEIGHTS_##n                \
                        "str r0, [r9, #28]\n\t"                                            \
                        "ldrd r0, r12, [r9, #8]\n\t"                                       \
                        "subs r12, r12, r0\n\t"                                            \
-                       "beq 4f\n\t"                                                       \
-                       "tst r12, #" twice "\n\t"                                          \
-                       "bne 3f\n\t"                                                       \
+                       "beq 6f\n\t"                                                       \
+                       "lsls r12, r12, #" pairs "\n\t"                                    \
+                       "bcs 8f\n\t"                                                       \
+                       "bmi 5f\n\t"                                                       \
                        "2:\n\t" TINYFUSE_NARROW_PAIR(n)                                   \
                        "3:\n\t" TINYFUSE_NARROW_PAIR(n)                                   \
-                       "ldr r11, [sp]\n\t"                                                \
-                       "ldr r12, [r11, #12]\n\t"                                          \
+                       "4:\n\t" TINYFUSE_NARROW_PAIR(n)                                   \
+                       "5:\n\t" TINYFUSE_NARROW_PAIR(n)                                   \
+                       "ldr r12, [sp]\n\t"                                                \
                        "cmp r0, r12\n\t"                                                  \
                        "bne 2b\n\t"                                                       \
-                       "4:\n\t"                                                           \
-                       "ldr r11, [sp]\n\t"                                                \
+                       "6:\n\t"                                                           \
+                       "ldr r11, [sp, #4]\n\t"                                            \
                        "ldr r12, [r11, #16]\n\t"                                          \
                        "cmp r12, #0\n\t"                                                  \
-                       "beq 1b\n\t" TINYFUSE_NARROW_SUM_##n("r9")                         \
-                       TINYFUSE_NARROW_OUTPUT("r9")                                       \
+                       "beq 1b\n\t" TINYFUSE_NARROW_OUTPUT(n)                             \
                        "strb r9, [r1]\n\t"                                                \
                        "b 1b\n\t"                                                         \
-                       "5:\n\t" TINYFUSE_ASM_END                                          \
+                       "8:\n\t"                                                           \
+                       "bmi 3b\n\t"                                                       \
+                       "b 4b\n\t"                                                         \
+                       "7:\n\t"                                                           \
+                       "add sp, #4\n\t" TINYFUSE_ASM_END                                  \
                        :                                                                  \
                        : "r"(arguments)                                                   \
                        : TINYFUSE_ASM_CLOBBERS);                                          \
@@ -92,9 +100,9 @@ TINYFUSE_INLINE void tinyfuse_narrow_run(tinyfuse_narrow *s, int32_t in_c)
 {
 #if TINYFUSE_DSP
     if (in_c == 4) {
-        TINYFUSE_NARROW_ASM(4, "16", s)
+        TINYFUSE_NARROW_ASM(4, "27", s)
     } else {
-        TINYFUSE_NARROW_ASM(8, "32", s)
+        TINYFUSE_NARROW_ASM(8, "26", s)
     }
 #else
     const int32_t *c = s->channels;

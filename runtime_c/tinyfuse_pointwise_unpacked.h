@@ -37,6 +37,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, co
     tinyfuse_unpacked s = tinyfuse_unpacked_of(p->out_c, p->out_zero_point, pairs, columns, p->in_c);
     int8_t *const first = out;
     int32_t left = pixels;
+    tinyfuse_unpacked_begin(&s, 2);
     for (; left > 1; left -= 2) {
         tinyfuse_widen_two(in, p->in_c, columns);
         tinyfuse_unpacked_pixels(&s, out, 2);
@@ -45,6 +46,7 @@ TINYFUSE_SHARED void tinyfuse_pointwise_of_pairs(const tinyfuse_pointwise *p, co
     }
     if (left > 0) {
         (void)tinyfuse_widen(in, p->in_c / 4, columns, 8, TINYFUSE_WIDE);
+        tinyfuse_unpacked_begin(&s, 1);
         tinyfuse_unpacked_pixels(&s, out, 1);
     }
     if (p->act_min > -128 || p->act_max < 127) {

@@ -157,11 +157,16 @@ TINYFUSE_INLINE tinyfuse_unpacked tinyfuse_unpacked_of(int32_t out_c, int32_t ou
     return s;
 }
 
-/* One block: all channels of one or two pixels to `out`. */
+/* What blocks of so many pixels, one or two, need. */
+TINYFUSE_INLINE void tinyfuse_unpacked_begin(tinyfuse_unpacked *s, int32_t pixels)
+{
+    s->columns_end = s->columns + 8 * pixels * s->steps;
+}
+
+/* One block: all channels of its pixels to `out`. */
 TINYFUSE_INLINE void tinyfuse_unpacked_pixels(tinyfuse_unpacked *s, int8_t *out, int32_t pixels)
 {
     s->out = out;
-    s->columns_end = s->columns + 8 * pixels * s->steps;
     if (s->out_c == 1) {
     } else if (pixels == 2) {
         tinyfuse_unpacked_2(s);

@@ -240,7 +240,7 @@ def test_winograd(target: str, tmp_path: Path) -> None:
 #: both counts of channels, pixels that are one, odd and even counts of pairs, more than a block
 NARROW_SHAPES = (
     Shape("CONV_2D", 1, 1, 8, 3), Shape("CONV_2D", 1, 2, 4, 1), Shape("CONV_2D", 3, 5, 8, 5), Shape("CONV_2D", 5, 6, 4, 6),
-    Shape("CONV_2D", 2, 25, 8, 4), Shape("CONV_2D", 3, 27, 4, 7, activation="RELU6"), Shape("CONV_2D", 7, 8, 8, 8),
+    Shape("CONV_2D", 2, 65, 8, 4), Shape("CONV_2D", 3, 27, 4, 7, activation="RELU6"), Shape("CONV_2D", 7, 8, 8, 8),
 )  # fmt: skip
 
 

@@ -313,6 +313,7 @@ class Kernel(ABC):
     weights    the --weights that its constants are in
     columns    by rows, a call may compute some columns of a row (its `division`), so many of them together; 0: all
     undivided  calls are whole, though those of the kernel that it is a form of may be divided
+    form_of    the kernel that does the same work in another form, so that predictions of both err alike; None: itself
     costs_as   the kernel whose costs are its own too, for its counts: it does the same work; None for its own entry
     costs_with  an entry whose costs, for its counts, come on top; None for none
     stack_bytes  stack that a call may take, library code included; `verify` checks the sum
@@ -333,6 +334,7 @@ class Kernel(ABC):
     weights: str = "packed"
     columns: int = 0
     undivided: bool = False
+    form_of: str | None = None
     costs_as: str | None = None
     costs_with: str | None = None
     stack_bytes: int = 512

@@ -25,6 +25,7 @@ from tinyfuse.kernels.matmul import (
     block_pixels,
     column_bytes,
     dense_layer,
+    in_columns,
     matmul_depth,
     matmul_layer,
     weights_in_lanes,
@@ -61,6 +62,7 @@ def compressed_layer(op: Op, target: Target, dense: bool) -> CompressedLayer | N
         return None
     on_step_line = found.form in (STEP_LINE, BYTES_STEP_LINE)
     plain = proven(step_line(op)).weights if on_step_line else proven(bounded(op)).weights
+    plain = in_columns(op, plain) if target.dsp else plain
     depth = matmul_depth(op)
     weights = _filled(plain, depth)
     lookup = compressed(weights, UNIT)

@@ -51,6 +51,8 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
     terms = pixels * depth
     border_pixels = _border_pixels(op) if convolution else 0
     odd_c, inner_runs = in_c % 4 > 0, (pixels - border_pixels) * kernel_h
+    sorts = ("short", odd_c and run <= 16), ("long", odd_c and run > 16)  # of rows, which have code of their own
+    gathered, spans = (_gathered_windows(op), _spans(op)) if convolution and odd_c else (0, 0)
     return {
         "calls": sum(count for count, _ in calls),
         "pixels": pixels,
@@ -69,6 +71,14 @@ def layer_counts(op: Op, by_row: bool, at_once: int = 1) -> Counts:
         "byte_run_words": inner_runs * (run // 4) * odd_c,
         "byte_run_rests": inner_runs * (run % 4) * odd_c,
         "long_byte_runs": inner_runs * odd_c * (run > 16),
+        **{f"{sort}_windows": pixels * has for sort, has in sorts},
+        **{f"{sort}_rows": pixels * kernel_h * has for sort, has in sorts},
+        **{f"{sort}_words": pixels * kernel_h * (run // 4) * has for sort, has in sorts},
+        **{f"{sort}_rests": pixels * kernel_h * (run % 4) * has for sort, has in sorts},
+        "gathered_windows": gathered,
+        "gathered_rows": gathered * kernel_h,
+        "gathered_spans": gathered * kernel_h * spans,
+        "gathered_terms": gathered * kernel_h * run,
         "outputs": pixels * out_c,
         "signed_outputs": _signed(op),
         "clamped_outputs": _clamped(op),
@@ -380,6 +390,22 @@ def _inner_taps(op: Op) -> int:
     g = geometry(op)
     rows = inside(g.out_h, g.in_h, g.kernel_h, g.stride_h, g.dilation_h, g.pad_top)
     return rows * inside(g.out_w, g.in_w, g.kernel_w, g.stride_w, g.dilation_w, g.pad_left)
+
+
+def _gathered_windows(op: Op) -> int:
+    """Output pixels whose window has rows or columns in the padding, or dilated columns."""
+    g = geometry(op)
+    if g.dilation_w > 1:
+        return g.out_h * g.out_w
+    span = (g.kernel_h - 1) * g.dilation_h
+    rows = multiples(g.out_h, g.stride_h, g.pad_top, g.in_h + g.pad_top - span)
+    return g.out_h * g.out_w - rows * (g.out_w - _border_pixels(op) // g.out_h)
+
+
+def _spans(op: Op) -> int:
+    """Pieces of a kernel row that are neighbours in the input."""
+    g = geometry(op)
+    return 1 if g.dilation_w == 1 else g.kernel_w
 
 
 def _border_pixels(op: Op) -> int:

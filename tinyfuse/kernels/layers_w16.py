@@ -9,7 +9,7 @@ from tinyfuse.kernels.base import CallSite, Constant, Context, Kernel, Statement
 from tinyfuse.kernels.convolution_counts import depthwise_counts, layer_counts
 from tinyfuse.kernels.counts import Counts
 from tinyfuse.kernels.depthwise import packed_taps, taps_scratch
-from tinyfuse.kernels.matmul import block_pixels, halves, in_columns, matmul_depth
+from tinyfuse.kernels.matmul import block_pixels, halves, in_columns, matmul_depth, padded
 from tinyfuse.kernels.packing import (
     POINTER_BYTES,
     REQUANT,
@@ -59,7 +59,7 @@ class PackedConvRowW16(_Layer):
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         layer = proven(bounded(op))
-        of_channels = halves(in_columns(op, layer.weights).astype("<i2"))
+        of_channels = halves(padded(op, in_columns(op, layer.weights)).astype("<i2"))
         even = len(of_channels) // 2 * 2
         pairs = of_channels[:even].reshape(-1, 2, *of_channels.shape[1:]).transpose(0, 2, 3, 1, 4)
         weights = np.concatenate([pairs.reshape(-1), of_channels[even:].reshape(-1)])

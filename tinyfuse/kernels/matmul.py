@@ -65,7 +65,7 @@ def _layer(op: Op, dsp: bool, step_lines: bool) -> Matmul | None:
     if found is not None:
         if not dsp:
             return Matmul(BYTES_STEP_LINE, padded(op, found.weights), found.channels())
-        lanes, extra = weights_in_lanes(in_columns(op, found.weights))
+        lanes, extra = weights_in_lanes(padded(op, in_columns(op, found.weights)))
         if lanes is not None:
             return Matmul(STEP_LINE, lanes, found.channels(extra))
     layer = bounded(op)
@@ -73,7 +73,7 @@ def _layer(op: Op, dsp: bool, step_lines: bool) -> Matmul | None:
         return None
     if not dsp:
         return Matmul(BYTES, padded(op, layer.weights), layer.channels)
-    weights = in_columns(op, layer.weights)
+    weights = padded(op, in_columns(op, layer.weights))
     lanes, extra = weights_in_lanes(weights)
     # sums are in 256ths and must come back from them
     bias = layer.channels["bias"].astype(np.int64)
@@ -92,11 +92,12 @@ def padded(op: Op, weights: Array) -> Array:
 
 
 def in_columns(op: Op, weights: Array) -> Array:
-    """The same in the order of the inputs in columns of a core with DSP extension (tinyfuse_conv_packed.h)."""
+    """The weights [out_c, terms] in the order of a column's inputs on cores with DSP extension
+    (tinyfuse_conv_packed.h)."""
     shape = op.operand(1).shape
     if FAMILIES[op.kind].convolution and shape[3] % 4 != 0:
-        weights = weights[:, _column_order(shape[1], shape[2] * shape[3])]
-    return padded(op, weights)
+        return np.take(weights, _column_order(shape[1], shape[2] * shape[3]), axis=1)
+    return weights
 
 
 def _column_order(rows: int, run: int) -> list[int]:

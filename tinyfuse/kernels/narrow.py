@@ -29,7 +29,7 @@ from tinyfuse.kernels.step_line import step_line
 from tinyfuse.ops.convolution import geometry, is_plain_pointwise
 
 #: pixels that a channel's weights are loaded for: more take scratch, and save less and less
-_BLOCK = 24
+_BLOCK = 64
 
 
 class NarrowPointwise(Kernel):

@@ -23,7 +23,7 @@ from tinyfuse.kernels.base import (
 from tinyfuse.kernels.conv import input_pixels, of_pixels
 from tinyfuse.kernels.convolution_counts import layer_counts
 from tinyfuse.kernels.counts import Counts
-from tinyfuse.kernels.matmul import halves, in_columns, matmul_depth
+from tinyfuse.kernels.matmul import halves, in_columns, matmul_depth, padded
 from tinyfuse.kernels.packing import POINTER_BYTES, conv_params, output_fields
 from tinyfuse.kernels.rows import from_piece
 from tinyfuse.kernels.step_line import StepLine, step_line
@@ -58,6 +58,7 @@ class UnpackedConvRow(_Unpacked):
 
     name = "tinyfuse_conv_unpacked_row_s8"
     headers = ("tinyfuse_conv_unpacked.h",)
+    form_of = "tinyfuse_conv_packed_row_s8"
     by_row, whole, rings = True, False, True
 
     def accepts(self, op: Op, context: Context) -> bool:
@@ -81,6 +82,7 @@ class UnpackedPointwise(_Unpacked):
 
     name = "tinyfuse_pointwise_unpacked_s8"
     headers = ("tinyfuse_pointwise_unpacked.h",)
+    form_of = "tinyfuse_pointwise_s8"
 
     def accepts(self, op: Op, context: Context) -> bool:
         return is_plain_pointwise(op) and op.input.shape[3] % 4 == 0 and super().accepts(op, context)
@@ -116,7 +118,8 @@ class UnpackedPointwiseRow(UnpackedPointwise):
 def _pairs(op: Op, line: StepLine) -> Array:
     """int32: for each pair of channels both biases, twice, the weights, 256 times, two a word, both multipliers; then
     the same of an odd last channel alone, its bias once."""
-    channels, weights = line.channels(), halves(256 * in_columns(op, line.weights).astype("<i2"))
+    channels = line.channels()
+    weights = halves(256 * padded(op, in_columns(op, line.weights)).astype("<i2"))
     words = np.ascontiguousarray(weights).view("<i4")[..., 0]  # [out_c, steps, 2]
     even = len(words) // 2 * 2
     biases, multipliers = (channels[field][:even].reshape(-1, 2) for field in ("bias", "multiplier"))

@@ -18,6 +18,7 @@ class UnpackedDense(DenseWide):
 
     name = "tinyfuse_dense_unpacked_s8"
     headers = ("tinyfuse_dense_unpacked.h",)
+    form_of = DenseWide.name
     weights = "unpacked"
 
     def accepts(self, op: Op, context: Context) -> bool:

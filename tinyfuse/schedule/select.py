@@ -160,8 +160,8 @@ def _best(op: Op, usable: Sequence[tuple[Kernel, bool]], context: Context) -> tu
 
 
 def _surely(other: Kernel, best: Kernel) -> float:
-    """Of two forms of one C function, predictions err alike; rings hold more rows for those that make more a call."""
-    if other.name == best.name:
+    """Of two forms of one kernel, predictions err alike; rings hold more rows for those that make more a call."""
+    if (other.form_of or other.name) == (best.form_of or best.name):
         return _WORTH_ROWS if other.library == "cmsis-nn" and other.rows_a_call > best.rows_a_call else 1.0
     return _SURELY_FASTER
 
