@@ -160,6 +160,14 @@ class Options:
         None,
         metavar="BOARD",
     )
+    recompute: float | None = option(
+        "Rows of convolutions may be computed again, where that takes less RAM, until all MACs are so many times the "
+        "model's (docs/fusion.md).",
+        None,
+        metavar="F",
+        limits=(1, 100),
+        otherwise="1.3 with --optimize ram, else 1",
+    )
     weights: str = option(
         "How layers' weights lie in flash: packed: as many bytes as in the file; compressed: as indexes of 1 to 4 bits "
         "where a channel, or the layer, has at most 16 values; on cores with DSP extension, unpacked: int16, twice as "
@@ -245,6 +253,12 @@ class Options:
         "Fail when arena and state are larger: 65536, 64K, 1M.", None, metavar="SIZE", is_size=True
     )
     max_flash: int | None = option("Fail when weights and code are larger.", None, metavar="SIZE", is_size=True)
+
+    @property
+    def recompute_limit(self) -> float:
+        """The value of --recompute, or what stands for it."""
+        usual = 1.3 if self.optimize == "ram" else 1.0
+        return usual if self.recompute is None else self.recompute
 
     @property
     def feeds_image(self) -> bool:

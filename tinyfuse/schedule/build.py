@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tinyfuse.arena import WORK_LIMIT, Placement, plan_arena, plan_arena_within
 from tinyfuse.errors import CompileError, Problem
 from tinyfuse.ir import Graph, Op
+from tinyfuse.ops import FAMILIES
 from tinyfuse.options import Options
 from tinyfuse.plan import Plan
 from tinyfuse.schedule.lower import Lowered, StageMemo, lower, place_states
@@ -28,6 +29,14 @@ class Builder:
     options: Options
     memo: StageMemo = field(default_factory=dict)
     work_limit: int = WORK_LIMIT
+
+    def more_macs(self, variant: Variant) -> int:
+        """How many multiply-accumulates its plans may take more than its graph has, by computing some again; only where
+        RAM is what the variant is for."""
+        if variant.context.optimize != "ram" or variant.context.kernels == "cmsis-nn":
+            return 0
+        of_model, of_graph = (sum(FAMILIES[op.kind].macs(op) for op in g.ops) for g in (self.source, variant.graph))
+        return max(0, int(self.options.recompute_limit * of_model) - of_graph)
 
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
         """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no

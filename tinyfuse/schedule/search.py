@@ -19,12 +19,15 @@ from dataclasses import dataclass
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
 from tinyfuse.kernels.base import Context
+from tinyfuse.ops.tiled import Tiled
 from tinyfuse.plan import Stage
 from tinyfuse.plan.liveness import Liveness
 from tinyfuse.plan.places import Places, is_alias
 from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
+from tinyfuse.schedule.select import row_kernel
+from tinyfuse.schedule.tiling import SHAPES, Tiling, in_tiles, more_macs_of, with_tiles
 from tinyfuse.thinning import evenly
 
 #: operators of one group, at most; the search weighs shorter groups first
@@ -63,44 +66,50 @@ class Candidate:
 @dataclass(eq=False, slots=True)  # by the hundred thousand: frozen ones take three times as long to make
 class _Label:
     """A path to a node: its most bytes, its instructions, the bytes of all its groups added up, how
-    many these are; and the label it continues, with that one's node and the last group's weight."""
+    many these are, how many MACs it takes more than the operators; and the label it continues, with that one's node and
+    the last group's weight."""
 
     ram: int
     instructions: float
     bytes: int
     groups: int
+    more_macs: int
     came_from: tuple[int, _Label, Weight] | None
 
 
 def pareto_front(
     graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
-    work: Work | None = None, memo: StageMemo | None = None,
+    work: Work | None = None, memo: StageMemo | None = None, more_macs: int = 0,
 ) -> list[Candidate]:  # fmt: skip
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
     at all where there is none within the budget. `progress` gets progress; `work` is used up (default: of its own);
-    `memo` as in lower.make_stages.
+    `memo` as in lower.make_stages. `more_macs`: so many multiply-accumulates more than the graph's a partition may
+    take, by computing rows again (tiling.py).
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
     ops = tuple(op for op in graph.ops if not is_alias(op))
-    weigher = Weigher(graph, ops, context, memo, work)
+    weigher = Weigher(graph, ops, context, memo, work, more_macs)
     return partitions(weigher, weigh_groups(weigher, budget, progress))
 
 
 def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]]) -> list[Candidate]:
     """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]."""
     graph, context, ops = weigher.graph, weigher.context, weigher.ops
-    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, None)]] + [[] for _ in ops]
+    labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])
         for j, weight in edges[i]:
             for label in labels[i]:
+                more_macs = label.more_macs + weight.more_macs
+                if more_macs > max(0, weigher.more_macs):
+                    continue
                 labels[j].append(
                     _Label(
                         max(label.ram, weight.ram), label.instructions + weight.instructions,
-                        label.bytes + weight.ram, label.groups + 1, (i, label, weight),
+                        label.bytes + weight.ram, label.groups + 1, more_macs, (i, label, weight),
                     )
                 )  # fmt: skip
     return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
@@ -129,15 +138,18 @@ def weigh_groups(
 
 
 def _worthwhile(labels: list[_Label]) -> list[_Label]:
-    """The labels that no other one equals or beats in both bytes and instructions; not more than
+    """The labels that no other one equals or beats in bytes, instructions and MACs; not more than
     MOST_LABELS: beyond, the ends stay and what lies evenly between them. And of all with the least
     bytes the one with the fewest bytes over all groups, in the most groups: where the estimates are
     equal, it is the most likely to be placed without gaps."""
     if not labels:
         return []
     kept: list[_Label] = []
-    for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.bytes)):
-        if not kept or label.instructions < kept[-1].instructions - 0.5:
+    least: dict[int, float] = {}  # the fewest instructions of the kept ones with so many more MACs
+    for label in sorted(labels, key=lambda label: (label.ram, label.instructions, label.more_macs, label.bytes)):
+        limit = label.instructions + 0.5
+        if not any(least[more] <= limit for more in least if more <= label.more_macs):
+            least[label.more_macs] = label.instructions
             kept.append(label)
     kept = evenly(kept, MOST_LABELS)
     least_ram = min(labels, key=lambda label: (label.ram, label.bytes, -label.groups))
@@ -146,24 +158,30 @@ def _worthwhile(labels: list[_Label]) -> list[_Label]:
 
 def _candidate(graph: Graph, context: Context, ops: tuple[Op, ...], label: _Label) -> Candidate:
     groups, slides, end, at = [], [], len(ops), label
+    tiled: list[Op] = []
     while at.came_from is not None:
         start, at, weight = at.came_from
-        groups.append(ops[start:end])
+        groups.append(weight.ops or ops[start:end])
+        tiled += [op for op in weight.ops if isinstance(op.attributes, Tiled)]
         slides.append(weight.slides)
         end = start
     fixed = frozenset(index for index, slide in enumerate(reversed(slides)) if not slide)
+    graph = with_tiles(graph, tiled, label.more_macs)
     return Candidate(graph, context, tuple(reversed(groups)), fixed, label.ram, label.instructions)
 
 
 @dataclass(frozen=True)
 class Weight:
     """Of a group: all bytes alive while it runs, those of its inner buffers, and its instructions;
-    `slides`: with rings that slide."""
+    `slides`: with rings that slide. Where some of its operators are computed in tiles, its operators with these in
+    their place, and the MACs that this takes more."""
 
     ram: int
     own: int
     instructions: float
     slides: bool
+    ops: tuple[Op, ...] = ()
+    more_macs: int = 0
 
 
 class Weigher:
@@ -172,9 +190,11 @@ class Weigher:
 
     def __init__(
         self, graph: Graph, ops: tuple[Op, ...], context: Context, memo: StageMemo | None = None,
-        work: Work | None = None,
+        work: Work | None = None, more_macs: int = 0,
     ):  # fmt: skip
-        self.graph, self.ops, self.context = graph, ops, context
+        self.graph, self.ops, self.context, self.more_macs = graph, ops, context, more_macs
+        self.tiling = Tiling(graph)
+        self.tiling_work = Work()  # of its own: what is found without tiles doesn't depend on them
         self.legality = Legality(graph, context)
         self.places = Places(op for op in graph.ops if is_alias(op))
         self.live = Liveness(graph, [(op,) for op in ops], self.places)
@@ -197,17 +217,36 @@ class Weigher:
         return self.weights[i, j]
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
-        stages, kept = self._stages(i, j)
+        yield from self._weights(i, j, self.ops[i:j], self.work)
+        if self.more_macs > 0 and self.tiling_work.left > 0:
+            yield from self._tiled_weights(i, j)
+
+    def _weights(self, i: int, j: int, ops: tuple[Op, ...], work: Work, more_macs: int = 0) -> Iterator[Weight]:
+        """The weights of the group where `ops` stand for its operators."""
+        stages, kept = make_stages(ops, self.context, self.memo), self.legality.leaving(self.ops[i:j])
         stream = Stream(stages, kept) if stages[0].by_row else None
-        self.work.left -= stream.events if stream else 1
+        work.left -= stream.events if stream else 1
         around = self._around(i, j, stages, stream, kept)
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        yield Weight(around + own, own, self._instructions(stages, stream), False)
+        tiles = ops if ops != self.ops[i:j] else ()
+        yield Weight(around + own, own, self._instructions(stages, stream), False, tiles, more_macs)
         if stream and self.context.optimize != "speed":
             sliding = stream.with_slides()
             if sliding.sliding and sliding.inner_bytes < own:
                 own = sliding.inner_bytes
-                yield Weight(around + own, own, self._instructions(stages, sliding), True)
+                yield Weight(around + own, own, self._instructions(stages, sliding), True, tiles, more_macs)
+
+    def _tiled_weights(self, i: int, j: int) -> Iterator[Weight]:
+        """Those with tiles that take less RAM than what takes fewer MACs."""
+        chains = self.tiling.chains(self.ops[i:j])
+        if not chains:
+            return
+        for rows, columns in SHAPES:
+            tiles = [self.tiling.tiled(chain, rows, columns) for chain in chains]
+            tiles = [op for op in tiles if row_kernel(op, self.context, True) is not None]
+            more = sum(map(more_macs_of, tiles))
+            if tiles and more <= self.more_macs:
+                yield from self._weights(i, j, in_tiles(self.ops[i:j], tiles), self.tiling_work, more)
 
     def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
         for stage in stages:
@@ -215,11 +254,6 @@ class Weigher:
                 self.costs[stage] = kernel_instructions(stage, self.context)
         loops = loop_instructions(stages, stream, self.context)
         return sum(self.costs[stage] + loop for stage, loop in zip(stages, loops, strict=True))
-
-    def _stages(self, i: int, j: int) -> tuple[tuple[Stage, ...], frozenset[Tensor]]:
-        """The stages of the group ops[i:j], and what it writes whole."""
-        ops = self.ops[i:j]
-        return make_stages(ops, self.context, self.memo), self.legality.leaving(ops)
 
     def _around(
         self, i: int, j: int, stages: tuple[Stage, ...], stream: Streamed | None, kept: frozenset[Tensor]

@@ -70,7 +70,8 @@ class Search:
             budget = max(budget, plan.arena_bytes)
             yield found
         self._budgets[variant] = budget
-        yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo)
+        more = self._builder.more_macs(variant)
+        yield from pareto_front(*variant, budget, self._progress, memo=self._builder.memo, more_macs=more)
 
     def _better_orders(self, variant: Variant) -> list[Graph]:
         if variant not in self._orders:
@@ -84,7 +85,8 @@ class Search:
         if known is not None and known.work <= work.left:
             work.left -= known.work
             return known.candidates
-        found = pareto_front(*variant, budget, self._progress, work, self._builder.memo)
+        more = self._builder.more_macs(variant)
+        found = pareto_front(*variant, budget, self._progress, work, self._builder.memo, more)
         front = _Front(tuple(replace(candidate, reordered=True) for candidate in found), before - work.left)
         if work.left >= 0:  # nothing was left out: more work would have found the same
             self._fronts[variant] = front
