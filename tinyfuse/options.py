@@ -40,7 +40,7 @@ class Flag:
     choices     all values, where they are few
     metavar     what stands for the value in --help
     otherwise   the default in words
-    limits      the least and the largest number, None for none
+    limits      the least and the largest number, None for none; floats where it need not be whole
     is_file     the value is a path
     is_size     the value is written as `parse_size` reads it
     is_step     the value is written as `parse_step` reads it
@@ -52,7 +52,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     metavar: str | None = None
     otherwise: str | None = None
-    limits: tuple[int, int | None] | None = None
+    limits: tuple[int, int | None] | tuple[float, float | None] | None = None
     is_file: bool = False
     is_size: bool = False
     is_step: bool = False
@@ -165,7 +165,7 @@ class Options:
         "model's (docs/fusion.md).",
         None,
         metavar="F",
-        limits=(1, 100),
+        limits=(1.0, 100.0),
         otherwise="1.3 with --optimize ram, else 1",
     )
     weights: str = option(
@@ -302,7 +302,7 @@ def _compiler() -> Any:
 
 
 def _timeout(run: str = "the emulated run") -> Any:
-    return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1, None))
+    return option(f"Host time that {run} may take.", 300.0, metavar="SECONDS", limits=(1.0, None))
 
 
 def _oracle() -> Any:
@@ -369,7 +369,7 @@ class BoardOptions:
     """How a module is validated on a board. runs, frames: None for what suits the model."""
 
     baud: int = option("Speed of the serial line.", 115200, limits=(300, 20_000_000))
-    timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1, None))
+    timeout: float = option("Time that one inference may take.", 60.0, metavar="SECONDS", limits=(1.0, None))
     oracle: str = _oracle()
     runs: int | None = _runs()
     frames: int | None = _frames()

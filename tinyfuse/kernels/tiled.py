@@ -38,6 +38,10 @@ _HEADER = "tinyfuse_tile.h"
 _OF_WINDOWS = frozenset({"in_w", "in_ring", "out_w", "pad_left"})
 
 
+#: the kernels of parts that were looked for
+_CHOSEN: dict[tuple[Op, Context], Kernel | None] = {}
+
+
 class _Tile(NamedTuple):
     """A part of a tensor between two parts: so many rows and columns, from byte `offset` of the scratch on."""
 
@@ -77,10 +81,11 @@ class TiledRows(Kernel):
         return tuple(found)
 
     def _kernel(self, part: Op, context: Context) -> Kernel | None:
-        """The first kernel that computes any columns of a row of a part."""
-        usable = (k for k in self._kernels_for(part) if _takes_pieces(k, part, context))
-        # of those whose weights take more flash, none: what is computed in tiles is to take less RAM
-        return min(usable, key=lambda kernel: kernel.weights != "packed", default=None)
+        """The first kernel that computes any columns of a row of a part, packed weights before others."""
+        if (part, context) not in _CHOSEN:
+            usable = (k for k in self._kernels_for(part) if _takes_pieces(k, part, context))
+            _CHOSEN[part, context] = min(usable, key=lambda kernel: kernel.weights != "packed", default=None)
+        return _CHOSEN[part, context]
 
     def constants(self, op: Op, context: Context) -> tuple[Constant, ...]:
         return tuple(

@@ -47,7 +47,7 @@ def _of_tiles(op: Op, kernel: Kernel, context: Context) -> int:
     columns that a tile of the next tensor needs. Where all behind it are pixels' own, a row at a time."""
     tiled = op.attributes_as(Tiled)
     needed = max(scratch_needed(part, inner, True, context) for inner, part in kernel.parts(op, context))
-    rows, columns = tiled.rows, tiled.columns
+    rows, columns = min(tiled.rows, op.output.shape[1]), min(tiled.columns, op.output.shape[2])
     sizes, pixels = [], True
     for part in reversed(tiled.parts[1:]):
         a, (_, taps_h, taps_w, _), (_, height, width, channels) = (

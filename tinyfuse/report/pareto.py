@@ -57,7 +57,7 @@ def _searched(plan: Plan, options: Options, progress: Progress) -> Iterator[tupl
     for optimize in OPTIMIZE:
         wanted = replace(options, optimize=optimize)
         yield optimize, plan if plan.options == wanted else compilation.plan(wanted)
-    for _, found in compilation.search.choices(options.optimize).front():
+    for _, found in compilation.search.choices(options.optimize, options.recompute_limit).front():
         verify_plan(found)
         yield None, found
 

@@ -30,13 +30,9 @@ class Builder:
     memo: StageMemo = field(default_factory=dict)
     work_limit: int = WORK_LIMIT
 
-    def more_macs(self, variant: Variant) -> int:
-        """How many multiply-accumulates its plans may take more than its graph has, by computing some again; only where
-        RAM is what the variant is for."""
-        if variant.context.optimize != "ram" or variant.context.kernels == "cmsis-nn":
-            return 0
-        of_model, of_graph = (sum(FAMILIES[op.kind].macs(op) for op in g.ops) for g in (self.source, variant.graph))
-        return max(0, int(self.options.recompute_limit * of_model) - of_graph)
+    def macs_within(self, recompute: float) -> int:
+        """So many times the model's multiply-accumulates."""
+        return int(recompute * macs_of(self.source))
 
     def plan(self, variant: Variant, groups: Sequence[Sequence[Op]], fixed: frozenset[int] = frozenset()) -> Plan:
         """The plan that runs the variant's graph in these fusion groups; in those whose numbers are `fixed`, no
@@ -76,3 +72,8 @@ class Builder:
             states=place_states(variant.graph),
             warnings=variant.graph.warnings,
         )
+
+
+def macs_of(graph: Graph) -> int:
+    """Multiply-accumulates of a graph's operators."""
+    return sum(FAMILIES[op.kind].macs(op) for op in graph.ops)

@@ -14,7 +14,7 @@ in (tinyfuse/schedule/choose.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tinyfuse.cost.predict import kernel_instructions, loop_instructions
 from tinyfuse.ir import Graph, Op, Tensor
@@ -27,7 +27,7 @@ from tinyfuse.plan.rows import Stream
 from tinyfuse.schedule.legality import Legality
 from tinyfuse.schedule.lower import StageMemo, Streamed, buffer_distance, make_stages
 from tinyfuse.schedule.select import row_kernel
-from tinyfuse.schedule.tiling import SHAPES, Tiling, in_tiles, more_macs_of, with_tiles
+from tinyfuse.schedule.tiling import with_tiles
 from tinyfuse.thinning import evenly
 
 #: operators of one group, at most; the search weighs shorter groups first
@@ -79,37 +79,43 @@ class _Label:
 
 def pareto_front(
     graph: Graph, context: Context, budget: int, progress: Callable[[str], None] = lambda text: None,
-    work: Work | None = None, memo: StageMemo | None = None, more_macs: int = 0,
+    work: Work | None = None, memo: StageMemo | None = None,
 ) -> list[Candidate]:  # fmt: skip
     """The partitions into groups of consecutive operators, of at most `budget` bytes, that no other one
     beats in both RAM and instructions; and a few that may turn out better once they are planned. None
     at all where there is none within the budget. `progress` gets progress; `work` is used up (default: of its own);
-    `memo` as in lower.make_stages. `more_macs`: so many multiply-accumulates more than the graph's a partition may
-    take, by computing rows again (tiling.py).
+    `memo` as in lower.make_stages.
 
     A group that by itself exceeds the budget, and every longer one that begins with it, is left out:
     a group's own bytes only grow with its length.
     """
-    ops = tuple(op for op in graph.ops if not is_alias(op))
-    weigher = Weigher(graph, ops, context, memo, work, more_macs)
+    weigher = weigher_of(graph, context, memo, work)
     return partitions(weigher, weigh_groups(weigher, budget, progress))
 
 
-def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]]) -> list[Candidate]:
-    """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]."""
+def weigher_of(
+    graph: Graph, context: Context, memo: StageMemo | None = None, work: Work | None = None
+) -> Weigher:
+    """What weighs the groups of a graph's operators in their order."""
+    return Weigher(graph, tuple(op for op in graph.ops if not is_alias(op)), context, memo, work)
+
+
+def partitions(weigher: Weigher, edges: Sequence[Sequence[tuple[int, Weight]]], more_macs: int = 0) -> list[Candidate]:
+    """`pareto_front` of the groups that were weighed: per node i, `edges` has (j, weight) of groups ops[i:j]; together
+    they may take so many multiply-accumulates more than the graph has."""
     graph, context, ops = weigher.graph, weigher.context, weigher.ops
     labels: list[list[_Label]] = [[_Label(0, 0, 0, 0, 0, None)]] + [[] for _ in ops]
     for i in range(len(ops)):
         labels[i] = _worthwhile(labels[i])
         for j, weight in edges[i]:
             for label in labels[i]:
-                more_macs = label.more_macs + weight.more_macs
-                if more_macs > max(0, weigher.more_macs):
+                more = label.more_macs + weight.more_macs
+                if more > more_macs:
                     continue
                 labels[j].append(
                     _Label(
                         max(label.ram, weight.ram), label.instructions + weight.instructions,
-                        label.bytes + weight.ram, label.groups + 1, more_macs, (i, label, weight),
+                        label.bytes + weight.ram, label.groups + 1, more, (i, label, weight),
                     )
                 )  # fmt: skip
     return [_candidate(graph, context, ops, label) for label in _worthwhile(labels[-1])]
@@ -190,11 +196,9 @@ class Weigher:
 
     def __init__(
         self, graph: Graph, ops: tuple[Op, ...], context: Context, memo: StageMemo | None = None,
-        work: Work | None = None, more_macs: int = 0,
+        work: Work | None = None,
     ):  # fmt: skip
-        self.graph, self.ops, self.context, self.more_macs = graph, ops, context, more_macs
-        self.tiling = Tiling(graph)
-        self.tiling_work = Work()  # of its own: what is found without tiles doesn't depend on them
+        self.graph, self.ops, self.context = graph, ops, context
         self.legality = Legality(graph, context)
         self.places = Places(op for op in graph.ops if is_alias(op))
         self.live = Liveness(graph, [(op,) for op in ops], self.places)
@@ -217,36 +221,29 @@ class Weigher:
         return self.weights[i, j]
 
     def _weigh(self, i: int, j: int) -> Iterator[Weight]:
-        yield from self._weights(i, j, self.ops[i:j], self.work)
-        if self.more_macs > 0 and self.tiling_work.left > 0:
-            yield from self._tiled_weights(i, j)
+        yield from self._weights(i, j, self.ops[i:j])
 
-    def _weights(self, i: int, j: int, ops: tuple[Op, ...], work: Work, more_macs: int = 0) -> Iterator[Weight]:
-        """The weights of the group where `ops` stand for its operators."""
+    def weights_of(self, i: int, j: int, ops: tuple[Op, ...], more_macs: int) -> list[Weight]:
+        """The weights of the group ops[i:j] where `ops` compute some of it in tiles, and take more MACs for it."""
+        return [replace(weight, ops=ops, more_macs=more_macs) for weight in self._weights(i, j, ops)]
+
+    def computes(self, op: Op) -> bool:
+        """Whether some kernel computes rows of an operator, of rings of rows."""
+        return row_kernel(op, self.context, True) is not None
+
+    def _weights(self, i: int, j: int, ops: tuple[Op, ...]) -> Iterator[Weight]:
+        """The weights of the group ops[i:j], for whose operators `ops` stand."""
         stages, kept = make_stages(ops, self.context, self.memo), self.legality.leaving(self.ops[i:j])
         stream = Stream(stages, kept) if stages[0].by_row else None
-        work.left -= stream.events if stream else 1
+        self.work.left -= stream.events if stream else 1
         around = self._around(i, j, stages, stream, kept)
         own = stream.inner_bytes if stream else stages[0].scratch_bytes
-        tiles = ops if ops != self.ops[i:j] else ()
-        yield Weight(around + own, own, self._instructions(stages, stream), False, tiles, more_macs)
+        yield Weight(around + own, own, self._instructions(stages, stream), False)
         if stream and self.context.optimize != "speed":
             sliding = stream.with_slides()
             if sliding.sliding and sliding.inner_bytes < own:
                 own = sliding.inner_bytes
-                yield Weight(around + own, own, self._instructions(stages, sliding), True, tiles, more_macs)
-
-    def _tiled_weights(self, i: int, j: int) -> Iterator[Weight]:
-        """Those with tiles that take less RAM than what takes fewer MACs."""
-        chains = self.tiling.chains(self.ops[i:j])
-        if not chains:
-            return
-        for rows, columns in SHAPES:
-            tiles = [self.tiling.tiled(chain, rows, columns) for chain in chains]
-            tiles = [op for op in tiles if row_kernel(op, self.context, True) is not None]
-            more = sum(map(more_macs_of, tiles))
-            if tiles and more <= self.more_macs:
-                yield from self._weights(i, j, in_tiles(self.ops[i:j], tiles), self.tiling_work, more)
+                yield Weight(around + own, own, self._instructions(stages, sliding), True)
 
     def _instructions(self, stages: tuple[Stage, ...], stream: Stream | None) -> float:
         for stage in stages:

@@ -26,10 +26,7 @@ from tinyfuse.plan.rows import row_bytes
 _LONGEST = 4
 
 #: columns of a tile: few, or as many as fast kernels take together
-TILE_COLUMNS = (2, 8)
-
-#: (rows, columns) of the tiles that are tried, those that keep least first
-SHAPES = tuple((rows, columns) for columns in TILE_COLUMNS for rows in TILE_ROWS)
+LEAST_COLUMNS, MORE_COLUMNS = 2, 8
 
 
 class Tiling:
@@ -76,13 +73,15 @@ class Tiling:
 
     def _spared(self, chain: tuple[Op, ...]) -> int:
         """Bytes of rings that tiles of the least size spare."""
-        op = self.tiled(chain, *SHAPES[0])
-        rings = tiles = 0
+        op = self.tiled(chain, TILE_ROWS[0], LEAST_COLUMNS)
+        window = FAMILIES[op.kind].row_window(op, 0)
+        assert window is not None, "parts stream"
+        # more rows of what is read are kept, if they are no more than rings
+        spared = (geometry(chain[0]).window.kernel - window.kernel) * row_bytes(chain[0].input)
         for part, made in zip(chain[1:], tile_extents(op)[1:], strict=True):
             g = geometry(part)
-            rings += min(g.window.kernel, g.in_h) * row_bytes(part.input)
-            tiles += min(g.window.kernel, g.in_h) * made.reached * g.in_c
-        return rings - tiles
+            spared += min(g.window.kernel, g.in_h) * (row_bytes(part.input) - made.reached * g.in_c)
+        return spared
 
 
 @lru_cache(maxsize=8192)
