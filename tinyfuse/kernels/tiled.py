@@ -127,7 +127,8 @@ def _takes_pieces(kernel: Kernel, op: Op, context: Context) -> bool:
     plain = kernel.library == "tinyfuse" and kernel.by_row and kernel.rows_a_call == 1
     if not (plain and kernel.takes_rings(op) and kernel.accepts(op, context)):
         return False
-    if division(kernel, op, True, context) is None:
+    pieces = division(kernel, op, True, context)
+    if pieces is None or pieces.units != op.output.shape[2]:
         return False
     view = TensorAccess(op.input, "in", op.input.shape[1])
     site = CallSite((view, *(None for _ in op.inputs[1:])), (TensorAccess(op.output, "out", 1),), "y", "scratch", str)
@@ -254,11 +255,11 @@ class _Writer:
             constant=lambda name: self.site.constant(_constant_name(i, name)),
             piece=Piece("0", count),
         )
-        geometry_of_piece: dict[str, int | str] = {"out_w": count}
-        if i == 0:
+        geometry_of_piece: dict[str, int | str] = {"out_w": count, "pad_left": 0}
+        if i:
+            geometry_of_piece["in_w"] = self.tiles[i - 1].columns
+        elif not is_plain_pointwise(part):
             geometry_of_piece["pad_left"] = f"{g.pad_left} - from{made} * {g.stride_w}"
-        else:
-            geometry_of_piece |= {"in_w": self.tiles[i - 1].columns, "pad_left": 0}
         return tuple(_of_part(i, s, geometry_of_piece) for s in kernel.call(part, site, self.context))
 
     def _source(self, i: int, row: str) -> TensorAccess:

@@ -39,11 +39,15 @@ class Tiling:
 
     def chains(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
         """Chains of these operators that have none in common, such that tiles keep much less than rings do."""
+        return [chain for chain in self.every(ops) if self._spared(chain) > 0]
+
+    def every(self, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
+        """The same, whether or not they keep less."""
         inside = set(ops)
         found = [chain for op in ops for chain in self._from(op) if inside.issuperset(chain)]
         chosen: list[tuple[Op, ...]] = []
         for chain in sorted(found, key=lambda chain: -self._spared(chain)):
-            if self._spared(chain) > 0 and not any(set(chain) & set(other) for other in chosen):
+            if not any(set(chain) & set(other) for other in chosen):
                 chosen.append(chain)
         return chosen
 
@@ -108,8 +112,8 @@ def with_tiles(graph: Graph, tiles: Sequence[Op], more_macs: int) -> Graph:
 
 @lru_cache(maxsize=8192)
 def _may_be_part(op: Op) -> bool:
-    """Whether an operator is a convolution of int8 over an image whose every window meets it, and leaves nothing out
-    between itself and the next."""
+    """Whether an operator is a convolution of int8 over an image of several columns whose every window meets it, and
+    leaves nothing out between itself and the next."""
     if not FAMILIES[op.kind].convolution or op.view or op.states:
         return False
     if not (op.input.is_image and op.output.is_image and op.input.dtype == op.output.dtype == "int8"):
@@ -117,6 +121,8 @@ def _may_be_part(op: Op) -> bool:
     if len(op.activations) != 1 or op.input.is_state:
         return False
     g = geometry(op)
+    if g.in_w == 1 or g.out_w == 1:
+        return False
     return _meets(g.window.kernel, g.stride_h, g.pad_top, g.in_h, g.out_h) and _meets_columns(g)
 
 
